@@ -1,0 +1,45 @@
+"""The one decorator that compiles, and the rules that every compiled function keeps.
+
+* The interpreter lock is released, so that row blocks run in threads.
+* ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorising.
+* Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
+  meaning, because certificates are made of them.
+* Signatures are lazy: a type that no one uses is never compiled.
+* Results go to numba's disk cache if a cache folder can be written, and nowhere if not.
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+_PACKAGE = Path(__file__).parent
+_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
+
+
+@cache
+def source_stamp() -> bytes:
+    """Hash of every source file that may hold compiled code.
+
+    numba's own stamp is that of the file in which a function stands: after an edit of a function
+    that it calls in another file, old machine code would run.
+    """
+    files = [_PACKAGE / "_jit.py", *_PACKAGE.glob("_compiled/*.py"), *_PACKAGE.glob("losses/*.py")]
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.digest()
+
+
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile ``function`` on its first call for each combination of argument types."""
+    try:
+        compiled = numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # no folder for the cache can be written
+        return numba.njit(**_OPTIONS)(function)
+    # Not public in numba; tests/test_jit.py fails if a release moves it.
+    compiled._cache._cache_file._source_stamp = source_stamp()
+    return compiled

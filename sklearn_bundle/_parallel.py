@@ -1,0 +1,50 @@
+"""Threads over row blocks, and who uses ``n_jobs``.
+
+Blocks depend on the data alone and their results are summed in a fixed order, so that the number
+of threads never changes a bit of the result.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+_BLOCK_ENTRIES = 1 << 18  # stored entries: about 0.1 ms of work, ten times a thread's wake-up
+_MAX_BLOCKS = 16
+
+
+def split_threads(n_jobs: int | None, n_subproblems: int) -> tuple[int, int]:
+    """Threads over subproblems, and threads over the row blocks of each: one level at a time."""
+    threads = effective_n_jobs(n_jobs)
+    return (1, threads) if n_subproblems == 1 else (min(threads, n_subproblems), 1)
+
+
+def row_blocks(n_entries: int, n_rows: int, n_columns: int) -> np.ndarray:
+    """Boundaries of blocks of rows; few enough that summing their gradients stays cheap."""
+    wanted = n_entries // max(_BLOCK_ENTRIES, n_columns)
+    count = max(1, min(_MAX_BLOCKS, wanted, n_rows))
+    return np.linspace(0, n_rows, count + 1).astype(np.int64)
+
+
+class BlockRunner:
+    """Calls a function for each block, in ``n_threads`` threads; a context manager."""
+
+    def __init__(self, n_threads: int):
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def run(self, task: Callable[[int], Any], n_blocks: int) -> None:
+        """``task(k)`` for every k below ``n_blocks``; returns when all have ended."""
+        if self._pool is None or n_blocks == 1:
+            for k in range(n_blocks):
+                task(k)
+        else:
+            list(self._pool.map(task, range(n_blocks)))
+
+    def __enter__(self) -> "BlockRunner":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()

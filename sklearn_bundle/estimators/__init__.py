@@ -1,0 +1,1 @@
+"""scikit-learn's language: parameters, checks, labels, fitted attributes, callbacks."""

@@ -1,0 +1,184 @@
+"""What every estimator shares: the certificate, the one warning, callbacks, safety after errors."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_bundle.solvers._run import SolverResult, State, Status
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9: callbacks are accepted and not called
+
+    class CallbackSupportMixin:
+        def set_callbacks(self, *callbacks: Any) -> Any:
+            return self
+
+    def with_callbacks(method: Callable) -> Callable:
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "Monitor", "certificate", "unchanged_on_error", "with_callbacks"]
+
+_SECONDS_BETWEEN_LINES = 0.25
+
+
+@contextmanager
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """After an error an unfitted estimator is still unfitted and a fitted one as it was."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def certificate(results: list[SolverResult]) -> dict[str, Any]:
+    """Fitted attributes: scalars for one problem, an entry a subproblem for several."""
+    if len(results) == 1:
+        r = results[0]
+        values = r.primal, r.lower_bound, r.gap, r.n_iter, str(r.status), r.history
+    else:
+        values = (
+            np.array([r.primal for r in results]),
+            np.array([r.lower_bound for r in results]),
+            np.array([r.gap for r in results]),
+            np.array([r.n_iter for r in results]),
+            [str(r.status) for r in results],
+            [r.history for r in results],
+        )
+    names = "objective_", "lower_bound_", "dual_gap_", "n_iter_", "status_", "history_"
+    return dict(zip(names, values, strict=True))
+
+
+def warn_if_missed(
+    name: str, results: list[SolverResult], tol: float, advice: dict[Status, str]
+) -> None:
+    """One ConvergenceWarning with the reached and the asked gap in the same unit."""
+    missed = [r for r in results if r.status in _MISSES]
+    if not missed:
+        return
+    worst = max(missed, key=lambda r: r.gap / abs(r.primal))
+    of = f" in {len(missed)} of {len(results)} subproblems" if len(results) > 1 else ""
+    warnings.warn(
+        f"{name} stopped{of} with status {str(worst.status)!r} after {worst.n_iter} iterations at "
+        f"a relative duality gap of {worst.gap / abs(worst.primal):.2e}; tol asks for {tol:.2e}. "
+        f"{advice[worst.status]}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+_MISSES = {Status.MAX_ITER, Status.MAX_TIME, Status.STALLED}
+
+
+class Monitor:
+    """Watches the iterations of all subproblems: callbacks, ``verbose``, interruption.
+
+    Parameters
+    ----------
+    estimator : estimator being fitted
+    X, y, sample_weight
+        The caller's data, handed to the callbacks as they came.
+    n_subproblems, max_iter : int
+    model : callable
+        ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
+    """
+
+    def __init__(self, estimator, X, y, sample_weight, n_subproblems, max_iter, verbose, model):
+        self.stop = Event()
+        self._estimator = estimator
+        self._data = {
+            "X": X,
+            "y": y,
+            "metadata": {} if sample_weight is None else {"sample_weight": sample_weight},
+        }
+        self._verbose = verbose
+        self._model = model
+        self._points: list[tuple | None] = [None] * n_subproblems
+        self._lock = Lock()
+        self._last_line = -np.inf
+        self._root = None
+        if hasattr(estimator, "_init_callback_context"):
+            self._open_contexts(n_subproblems, max_iter)
+
+    @property
+    def needs_points(self) -> bool:
+        """Whether callbacks are set, so that every state's model may be asked for."""
+        return self._root is not None and bool(getattr(self._estimator, "_skl_callbacks", None))
+
+    def __call__(self, k: int, iteration: int, state: State) -> Status | None:
+        """Observe a state of subproblem k; the status to stop with, or None."""
+        if self.stop.is_set():
+            return Status.INTERRUPTED
+        with self._lock:
+            self._print(k, iteration, state)
+            if self.needs_points:
+                self._points[k] = (state.w, state.intercept)
+                context = self._parents[k].subcontext(task_name="iteration")
+                self._call(context.call_on_fit_task_begin)
+                if self._call(context.call_on_fit_task_end):
+                    return Status.CALLBACK
+        return None
+
+    def close(self, k: int, result: SolverResult) -> None:
+        """Subproblem k has ended."""
+        if self.needs_points and len(self._points) > 1:
+            with self._lock:
+                self._points[k] = (result.w, result.intercept)
+                self._call(self._parents[k].call_on_fit_task_end)
+
+    def close_all(self, results: list[SolverResult]) -> None:
+        """The fit has ended."""
+        if self._root is not None:
+            self._points = [(r.w, r.intercept) for r in results]
+            self._call(self._root.call_on_fit_task_end)
+
+    def _open_contexts(self, n_subproblems: int, max_iter: int) -> None:
+        if n_subproblems == 1:
+            self._root = self._estimator._init_callback_context(max_subtasks=max_iter)
+            self._call(self._root.call_on_fit_task_begin)
+            self._parents = [self._root]
+            return
+        self._root = self._estimator._init_callback_context(
+            max_subtasks=n_subproblems, sequential_subtasks=False
+        )
+        self._call(self._root.call_on_fit_task_begin)
+        self._parents = [
+            self._root.subcontext(task_name="class", task_id=k, max_subtasks=max_iter)
+            for k in range(n_subproblems)
+        ]
+        for context in self._parents:
+            self._call(context.call_on_fit_task_begin)
+
+    def _call(self, hook: Callable) -> Any:
+        def attributes() -> dict | None:
+            return self._model(self._points)
+
+        known = all(point is not None for point in self._points)
+        return hook(
+            estimator=self._estimator,
+            reconstruction_attributes=attributes if known else None,
+            **self._data,
+        )
+
+    def _print(self, k: int, iteration: int, state: State) -> None:
+        if not self._verbose or monotonic() - self._last_line < _SECONDS_BETWEEN_LINES:
+            return
+        self._last_line = monotonic()
+        of = f" class {k + 1}/{len(self._points)}" if len(self._points) > 1 else ""
+        print(
+            f"[{type(self._estimator).__name__}]{of} iteration {iteration}: objective "
+            f"{state.primal:.8g}, lower bound {state.lower_bound:.8g}, relative gap "
+            f"{state.gap / abs(state.primal):.2e}",
+            flush=True,
+        )

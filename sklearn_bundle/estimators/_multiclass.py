@@ -1,0 +1,66 @@
+"""One-versus-rest: a binary problem a class, in threads."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.solvers._run import SolverResult, Status
+
+
+def binary_targets(labels: NDArray[np.intp], n_classes: int) -> list[NDArray[np.float64]]:
+    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one a class."""
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return [np.where(labels == k, 1.0, -1.0) for k in positives]
+
+
+def solve_each(
+    solve: Callable[[int, float | None], SolverResult],
+    n_subproblems: int,
+    n_threads: int,
+    max_time: float | None,
+    stop: Event,
+) -> tuple[list[SolverResult], bool]:
+    """``solve(k, seconds)`` for each subproblem; results and whether Ctrl-C ended them.
+
+    What is left of ``max_time`` is shared equally by the subproblems that are still to come. After
+    an interruption ``stop`` is set and each subproblem returns at its next iteration.
+    """
+    start = perf_counter()
+    results: list[SolverResult | None] = [None] * n_subproblems
+
+    def task(k: int) -> None:
+        seconds = None
+        if max_time is not None:
+            left = max(0.0, max_time - (perf_counter() - start))
+            seconds = left / -(-(n_subproblems - k) // n_threads)
+        results[k] = solve(k, seconds)
+        if results[k].status is Status.INTERRUPTED:
+            stop.set()
+
+    try:
+        if n_threads == 1:
+            for k in range(n_subproblems):
+                task(k)
+        else:
+            _in_threads(task, n_subproblems, n_threads, stop)
+    except KeyboardInterrupt:  # outside of an iteration
+        stop.set()
+    for k in range(n_subproblems):
+        if results[k] is None:
+            task(k)
+    return results, stop.is_set()
+
+
+def _in_threads(task: Callable[[int], None], n_tasks: int, n_threads: int, stop: Event) -> None:
+    """Call ``task`` in threads; after an error or Ctrl-C the others end at their next iteration."""
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for future in [pool.submit(task, k) for k in range(n_tasks)]:
+                future.result()
+        except BaseException:
+            stop.set()
+            raise

@@ -1,0 +1,375 @@
+"""Linear classification by bundle methods."""
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_bundle._parallel import split_threads
+from sklearn_bundle.estimators._base import (
+    CallbackSupportMixin,
+    Monitor,
+    certificate,
+    unchanged_on_error,
+    warn_if_missed,
+    with_callbacks,
+)
+from sklearn_bundle.estimators._multiclass import binary_targets, solve_each
+from sklearn_bundle.estimators._validation import (
+    ClassificationData,
+    check_classification_data,
+    check_prediction_data,
+)
+from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.solvers._run import SolverResult, State, Status, run
+from sklearn_bundle.solvers.bundle import Bundle, BundleSolver
+
+_ADVICE = {
+    Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
+    Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
+    Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
+}
+
+
+def _has_probability(estimator: "BMRMClassifier") -> bool:
+    loss = estimator._loss()
+    if not hasattr(loss, "probability"):
+        raise AttributeError(
+            f"predict_proba needs a loss with probabilities such as 'log_loss'; this "
+            f"{type(estimator).__name__} has loss={estimator.loss!r}."
+        )
+    return True
+
+
+class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
+
+    For labels y_i in {-1, +1} it minimises over w and b::
+
+        J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i l(<w, x_i> + b, y_i)
+
+    where the s_i are the products of sample and class weight, normalised to sum to one (1/n each
+    without weights). The intercept b is not penalised. Every fit returns a lower bound of the
+    optimum, and with it the duality gap. Three and more classes are handled one-versus-rest.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "log_loss", "exponential"} or BinaryLoss, default="hinge"
+        With f the score: ``max(0, 1 - y f)``, ``max(0, 1 - y f)^2 / 2``, ``log(1 + exp(-y f))``,
+        ``exp(-y f)``; or an instance of :class:`~sklearn_bundle.losses.BinaryLoss`.
+    reg_lambda : float, default=1e-4
+        Regularization strength, on the mean loss: it does not scale with n as C does. LIBLINEAR's
+        and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n reg_lambda)``.
+    solver : {"line-search", "cutting-plane"}, default="line-search"
+        Algorithm 3 or 2 of [1]_. The latter is there for comparison: it takes many more iterations,
+        above all with "exponential".
+    bundle_size : int, default=None
+        Largest number of planes to keep, at least 2; None keeps all. The bound is not lost.
+        "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size`` vectors of
+        n_features.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations (one product with X and one with X' each), for each class.
+    max_time : float, default=None
+        Limit in seconds on the whole fit, checked after every iteration. None is no limit.
+    fit_intercept : bool, default=True
+        Whether to fit b. It is minimised exactly and never penalised.
+    class_weight : dict or "balanced", default=None
+        Factors on the sample weights by class. "balanced" gives all classes the same total
+        weight, sample weights included.
+    warm_start : bool, default=False
+        Whether to keep the planes, and start from them when the next fit has the same X, y,
+        weights, loss and intercept. reg_lambda, tol and the solver may differ.
+    n_jobs : int, default=None
+        Threads, over the classes if there are three or more and over blocks of rows otherwise.
+        The result does not depend on it by a single bit. None is 1 outside of a joblib context.
+    verbose : int, default=0
+        1 prints a line a few times a second.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights w.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts b.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; the second one is +1 when there are two.
+    objective_ : float, or ndarray of shape (n_classes,)
+        J at the returned point. With three or more classes this and the following have an entry
+        a class.
+    lower_bound_ : float, or ndarray of shape (n_classes,)
+        A value that J cannot fall below.
+    dual_gap_ : float, or ndarray of shape (n_classes,)
+        ``objective_ - lower_bound_``.
+    n_iter_ : int, or ndarray of shape (n_classes,)
+        Iterations.
+    status_ : str, or list of str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        left nothing to gain).
+    history_ : structured ndarray of shape (`n_iter_`,), or list of them
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
+        with X or X' so far).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, one class only, NaN or infinity, negative or all-zero
+        weights, multilabel y. Nothing is fitted then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), BMRMClassifier(reg_lambda=1e-2)).fit(X, y)
+    >>> model[-1].status_
+    'converged'
+    >>> bool(model[-1].dual_gap_ <= 1e-3 * model[-1].objective_)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        "loss": [StrOptions(set(BINARY_LOSSES)), BinaryLoss],
+        "reg_lambda": [Interval(Real, 0, None, closed="neither")],
+        "solver": [StrOptions({"line-search", "cutting-plane"})],
+        "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
+        "theta": [Interval(Real, 0, 1, closed="right")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        loss: str | BinaryLoss = "hinge",
+        *,
+        reg_lambda: float = 1e-4,
+        solver: str = "line-search",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.reg_lambda = reg_lambda
+        self.solver = solver
+        self.bundle_size = bundle_size
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+
+        Returns
+        -------
+        self : BMRMClassifier
+            The fitted estimator.
+        """
+        with unchanged_on_error(self):
+            fitted, results, interrupted = self._fit(X, y, sample_weight)
+            if not interrupted:
+                warn_if_missed(type(self).__name__, results, self.tol, _ADVICE)
+        vars(self).update(fitted)
+        if interrupted:
+            raise KeyboardInterrupt
+        return self
+
+    @with_callbacks
+    def _fit(self, X, y, sample_weight) -> tuple[dict[str, Any], list[SolverResult], bool]:
+        self._validate_params()
+        loss = self._loss()
+        data = check_classification_data(self, X, y, sample_weight, self.class_weight)
+        targets = binary_targets(data.labels, len(data.classes))
+        warm = self._warm_planes(data, loss, len(targets))
+        outer, inner = split_threads(self.n_jobs, len(targets))
+
+        def model(points):
+            return {
+                "classes_": data.classes,
+                "coef_": np.array([w for w, _ in points]),
+                "intercept_": np.array([b for _, b in points], dtype=np.float64),
+            }
+
+        monitor = Monitor(
+            self, X, y, sample_weight, len(targets), self.max_iter, self.verbose, model
+        )
+
+        def solve(k: int, seconds: float | None) -> SolverResult:
+            problem = LinearProblem(
+                data.X, targets[k], data.weights, loss, self.fit_intercept, inner
+            )
+
+            def observe(iteration: int, state: State) -> Status | None:
+                if state.intercept is None and monitor.needs_points:
+                    state.intercept = problem.best_intercept(state.w)
+                return monitor(k, iteration, state)
+
+            bundle, start = warm["planes"][k]
+            solver = BundleSolver(
+                problem,
+                self.reg_lambda,
+                algorithm=self.solver,
+                theta=self.theta,
+                bundle=bundle,
+                start=start,
+            )
+            with problem:
+                result = run(
+                    solver, tol=self.tol, max_iter=self.max_iter, max_time=seconds, observe=observe
+                )
+            warm["planes"][k] = (bundle, result.w)
+            monitor.close(k, result)
+            return result
+
+        results, interrupted = solve_each(solve, len(targets), outer, self.max_time, monitor.stop)
+        monitor.close_all(results)
+        fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
+        fitted["_warm"] = warm if self.warm_start else None
+        return fitted, results, interrupted
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores ``<w, x> + b``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, positive where the second one is predicted.
+        """
+        check_is_fitted(self)
+        X = check_prediction_data(self, X)
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels with the largest score.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels out of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        indices = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[indices]
+
+    @available_if(_has_probability)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, with a loss that has them ("log_loss").
+
+        With three or more classes the one-versus-rest probabilities are scaled to sum to one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        positive = self._loss().probability(self.decision_function(X))
+        if positive.ndim == 1:
+            return np.column_stack([1.0 - positive, positive])
+        total = positive.sum(axis=1, keepdims=True)
+        return np.where(total > 0.0, positive, 1.0) / np.where(
+            total > 0.0, total, positive.shape[1]
+        )
+
+    def _loss(self) -> BinaryLoss:
+        return BINARY_LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+
+    def _warm_planes(self, data: ClassificationData, loss: BinaryLoss, n_subproblems: int) -> dict:
+        """The last fit's planes if they belong to this problem, else empty bundles."""
+        fingerprint = None
+        if self.warm_start:
+            fingerprint = joblib.hash(
+                (
+                    data.X,
+                    data.labels,
+                    data.classes,
+                    data.weights,
+                    type(loss).__qualname__,
+                    vars(loss),
+                    self.fit_intercept,
+                )
+            )
+            kept = getattr(self, "_warm", None)
+            if kept is not None and kept["fingerprint"] == fingerprint:
+                for bundle, _ in kept["planes"]:
+                    bundle.resize(self.bundle_size)
+                return kept
+        empty = [(Bundle(data.X.shape[1], self.bundle_size), None) for _ in range(n_subproblems)]
+        return {"fingerprint": fingerprint, "planes": empty}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,188 @@
+"""What a loss is: the methods that a solver asks for, and their generic fallbacks."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_BISECTIONS = 200  # from a bracket of any size down to two neighbouring floats
+_SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
+
+
+class Cut(NamedTuple):
+    """A cutting plane of the empirical risk, in the scores.
+
+    With the derivatives g that :meth:`BinaryLoss.cut` writes,
+    ``min_b sum_i s_i l(h_i + b, y_i) >= <g, h> + offset`` for all scores h, with equality where
+    the plane was cut. With an intercept the entries of g sum to zero.
+    """
+
+    risk: float
+    offset: float
+    intercept: float
+
+
+class BinaryLoss:
+    """Base class of losses for two classes, and the contract of a loss of one's own.
+
+    A loss l(f, y) is convex in the score f, has the label y in {-1, +1}, and is never negative.
+    Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions
+    of arrays. Everything else has a fallback that uses these two alone, and may be overridden
+    where a closed form or a compiled function is faster. A loss that also has a method
+    ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
+
+    Instances hold parameters only, in attributes of the same names, so that they can be cloned,
+    compared and pickled.
+    """
+
+    def value(self, scores: Array, y: Array) -> Array:
+        """Losses l(f_i, y_i), shape (n,). Required."""
+        raise NotImplementedError(f"{type(self).__name__} must define value(scores, y)")
+
+    def gradient(self, scores: Array, y: Array) -> Array:
+        """Derivatives of l in f, or subgradients where there is a kink, shape (n,). Required."""
+        raise NotImplementedError(f"{type(self).__name__} must define gradient(scores, y)")
+
+    def curvature(self, scores: Array, y: Array) -> Array | None:
+        """Second derivatives, shape (n,), or None. Optional: makes line searches use Newton."""
+        return None
+
+    def risk(self, scores: Array, y: Array, weights: Array, intercept: float) -> float:
+        """``sum_i s_i l(f_i + b, y_i)``."""
+        return float(np.sum(weights * self.value(scores + intercept, y)))
+
+    def cut(
+        self,
+        scores: Array,
+        y: Array,
+        weights: Array,
+        fit_intercept: bool,
+        out: Array,
+        scratch: Array,
+    ) -> Cut:
+        """Cutting plane at ``min_b sum_i s_i l(f_i + b, y_i)``; writes g = s u into ``out``.
+
+        The fallback brackets the best b between two neighbouring floats. The derivative in b is
+        at most 0 at the left one and at least 0 at the right one, and the convex combination of
+        the two planes in which it vanishes is a plane again, kinks or not.
+        """
+        if not fit_intercept:
+            return self._cut_at(scores, y, weights, 0.0, out)
+        left, right = self._bracket_intercept(scores, y, weights, scratch[0])
+        gradient_left = np.empty_like(out)
+        cut_left = self._cut_at(scores, y, weights, left, gradient_left)
+        cut_right = self._cut_at(scores, y, weights, right, out)
+        slope_left, slope_right = gradient_left.sum(), out.sum()
+        share = slope_right / (slope_right - slope_left) if slope_right > slope_left else 0.0
+        out += share * (gradient_left - out)
+        best = min(cut_left, cut_right)
+        offset = (1.0 - share) * cut_right.offset + share * cut_left.offset
+        return Cut(best.risk, offset, best.intercept)
+
+    def line_search(
+        self,
+        scores: Array,
+        direction: Array,
+        y: Array,
+        weights: Array,
+        slope: float,
+        curvature: float,
+        scratch: Array,
+    ) -> float:
+        """Step t >= 0 that minimises ``slope t + curvature t^2/2 + sum_i s_i l(f_i + t h_i, y_i)``.
+
+        The fallback brackets the zero of the derivative, then takes Newton steps where
+        :meth:`curvature` is there and they stay inside the bracket, and halves it otherwise.
+        """
+        return search_zero(
+            lambda t: self._slope_at(scores, direction, y, weights, slope, curvature, t)
+        )
+
+    def _cut_at(self, scores: Array, y: Array, weights: Array, b: float, out: Array) -> Cut:
+        shifted = scores + b
+        values = self._checked(self.value(shifted, y), "value", len(y))
+        np.multiply(weights, self._checked(self.gradient(shifted, y), "gradient", len(y)), out=out)
+        risk = float(np.sum(weights * values))
+        return Cut(risk, risk - float(np.sum(out * shifted)), b)
+
+    def _slope_at(self, scores, direction, y, weights, slope, curvature, t):
+        moved = scores + t * direction
+        first = slope + curvature * t + np.sum(weights * direction * self.gradient(moved, y))
+        bend = self.curvature(moved, y)
+        if bend is None:
+            return float(first), np.nan
+        return float(first), float(curvature + np.sum(weights * direction**2 * bend))
+
+    def _bracket_intercept(self, scores, y, weights, shifted):
+        def slope(b):
+            np.add(scores, b, out=shifted)
+            return float(np.sum(weights * self.gradient(shifted, y)))
+
+        left, right = -1.0, 1.0
+        while slope(left) > 0.0 and left > -1e300:
+            left, right = 4.0 * left, left
+        while slope(right) < 0.0 and right < 1e300:
+            left, right = right, 4.0 * right
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (left + right)
+            if not left < middle < right:
+                break
+            at_middle = slope(middle)
+            if at_middle == 0.0:
+                return middle, middle
+            if at_middle < 0.0:
+                left = middle
+            else:
+                right = middle
+        return left, right
+
+    def _checked(self, array, method: str, n: int) -> Array:
+        array = np.asarray(array, dtype=np.float64)
+        if array.shape != (n,):
+            raise ValueError(
+                f"{type(self).__name__}.{method} must return an array of shape ({n},), one entry "
+                f"a sample, but returned shape {array.shape}."
+            )
+        return array
+
+
+def search_zero(
+    derivative: Callable[[float], tuple[float, float]],
+    *,
+    precision: float = 1e-8,
+    max_evaluations: int = 200,
+) -> float:
+    """Zero t >= 0 of a nondecreasing function, by safeguarded Newton steps.
+
+    ``derivative(t)`` returns the value and its slope (NaN if unknown). Stops when the value has
+    fallen to ``precision`` times its size at 0, or t is settled to rounding. Returns 0 if the
+    value at 0 is not negative.
+    """
+    value, bend = derivative(0.0)
+    if not value < 0.0:
+        return 0.0
+    target = precision * -value
+    left, right, t = 0.0, np.inf, 0.0
+    for _ in range(max_evaluations):
+        newton = t - value / bend if bend > 0.0 else np.nan
+        if abs(newton - t) <= _SETTLED * (1.0 + abs(t)):
+            break
+        if left < newton < right:
+            t = newton
+        elif np.isinf(right):
+            t = 1.0 if left == 0.0 else 4.0 * left
+        else:
+            t = 0.5 * (left + right)
+        if not left < t < right or t > 1e100:
+            return left
+        value, bend = derivative(t)
+        if abs(value) <= target:
+            break
+        if value < 0.0:
+            left = t
+        else:  # NaN, from an overflow, counts as too far
+            right = t
+    return t

@@ -1,0 +1,372 @@
+"""Losses of a score and a label in {-1, +1}, each with its compiled functions beside it.
+
+Where a formula has ``z = y f`` it is the margin. ``Cut.offset`` is written in closed form, without
+the cancellation in ``l - l' f``.
+"""
+
+import numpy as np
+from scipy.special import expit, logsumexp
+
+from sklearn_bundle._compiled.elementary import exp, log1p_unit
+from sklearn_bundle._compiled.selection import first_crossing
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses.base import BinaryLoss, Cut, search_zero
+
+_LANES = 64  # partial sums side by side: a single running sum would keep exp from vectorising
+_SLACK = 1e-15  # rounding of a sum of weights that is one in all
+
+
+# ---- hinge ---------------------------------------------------------------------------------
+
+
+@jit
+def _hinge_cut(scores, y, weights, b, tied_positive, tied_negative, out):
+    """Risk and offset at intercept b; u = tied_... where the margin is exactly one."""
+    risk = 0.0
+    offset = 0.0
+    for i in range(scores.shape[0]):
+        slack = y[i] * ((y[i] - scores[i]) - b)
+        tied = tied_positive if y[i] > 0.0 else tied_negative
+        u = (1.0 if slack > 0.0 else 0.0) + (tied if slack == 0.0 else 0.0)
+        su = weights[i] * u
+        out[i] = -y[i] * su
+        risk += su * slack
+        offset += su
+    return risk, offset
+
+
+@jit
+def _hinge_risk(scores, y, weights, b):
+    risk = 0.0
+    for i in range(scores.shape[0]):
+        risk += weights[i] * max(y[i] * ((y[i] - scores[i]) - b), 0.0)
+    return risk
+
+
+@jit
+def _hinge_intercept_kinks(scores, y, weights, kinks, jumps, bends):
+    """Kinks t_i = y_i - f_i of the risk as a function of b; returns the positives' weight."""
+    positive = 0.0
+    for i in range(scores.shape[0]):
+        kinks[i] = y[i] - scores[i]
+        jumps[i] = weights[i]
+        bends[i] = 0.0
+        positive += weights[i] if y[i] > 0.0 else 0.0
+    return positive
+
+
+@jit
+def _hinge_tied_share(scores, y, weights, b, positive):
+    """Share r of the weight exactly at b that balances the classes (u = 1 - r and r)."""
+    below = 0.0
+    at = 0.0
+    for i in range(scores.shape[0]):
+        t = y[i] - scores[i]
+        below += weights[i] if t < b else 0.0
+        at += weights[i] if t == b else 0.0
+    return min(max((positive - below) / at, 0.0), 1.0) if at > 0.0 else 0.0
+
+
+@jit
+def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
+    """Kinks of the risk along a line at t > 0; returns their number and the slope at 0+."""
+    size = 0
+    slope = 0.0
+    for i in range(scores.shape[0]):
+        m = 1.0 - y[i] * scores[i]
+        k = y[i] * direction[i]
+        weight = weights[i] * abs(k)
+        active = (m > 0.0) | ((m == 0.0) & (k < 0.0))  # no short circuit, no branch
+        slope -= weights[i] * k if active else 0.0
+        kinks[size] = m / k
+        jumps[size] = weight
+        bends[size] = 0.0
+        size += 1 if m * k > 0.0 else 0
+    return size, slope
+
+
+class Hinge(BinaryLoss):
+    """Hinge loss, ``l(f, y) = max(0, 1 - y f)``, of the support vector machine.
+
+    Teo, Vishwanathan, Smola and Le (2010), table 5. The best intercept is a weighted quantile and
+    the best step along a line the zero of a step function; both are exact, in O(n), by selection.
+    """
+
+    def value(self, scores, y):
+        return np.maximum(0.0, 1.0 - y * scores)
+
+    def gradient(self, scores, y):
+        return np.where(y * scores < 1.0, -y, 0.0)
+
+    def risk(self, scores, y, weights, intercept):
+        return _hinge_risk(scores, y, weights, intercept)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        b, tied_positive, tied_negative = 0.0, 0.0, 0.0
+        if fit_intercept:
+            positive = _hinge_intercept_kinks(scores, y, weights, *scratch[:3])
+            b = first_crossing(*scratch[:3], len(y), -positive, 0.0, _SLACK)
+            tied_negative = _hinge_tied_share(scores, y, weights, b, positive)
+            tied_positive = 1.0 - tied_negative
+        risk, offset = _hinge_cut(scores, y, weights, b, tied_positive, tied_negative, out)
+        return Cut(risk, offset, b)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        size, risk_slope = _hinge_line_kinks(scores, direction, y, weights, *scratch[:3])
+        return max(0.0, first_crossing(*scratch[:3], size, slope + risk_slope, curvature, 0.0))
+
+
+# ---- differentiable losses --------------------------------------------------------------------
+
+
+@jit
+def _balance(scores, y, b, derivatives):
+    """Scale one class's derivatives so that all sum to zero; returns the change of the offset.
+
+    The derivative in b that is left when b has settled is rounding, so that the conjugate's
+    first-order term (whose slope at a derivative is the score) is all that counts.
+    """
+    positive = 0.0
+    negative = 0.0
+    for i in range(scores.shape[0]):
+        positive -= derivatives[i] if y[i] > 0.0 else 0.0
+        negative += derivatives[i] if y[i] < 0.0 else 0.0
+    if min(positive, negative) <= 0.0 or positive == negative:
+        return 0.0
+    larger = 1.0 if positive > negative else -1.0
+    excess = 1.0 - min(positive, negative) / max(positive, negative)
+    change = 0.0
+    for i in range(scores.shape[0]):
+        surplus = excess * derivatives[i] if y[i] == larger else 0.0
+        derivatives[i] -= surplus
+        change += surplus * (scores[i] + b)
+    return change
+
+
+# ---- squared hinge -------------------------------------------------------------------------
+
+
+@jit
+def _squared_hinge_cut(scores, y, weights, b, out):
+    risk = 0.0
+    offset = 0.0
+    for i in range(scores.shape[0]):
+        m = max(y[i] * ((y[i] - scores[i]) - b), 0.0)
+        out[i] = -weights[i] * y[i] * m
+        risk += 0.5 * weights[i] * m * m
+        offset += weights[i] * (m - 0.5 * m * m)
+    return risk, offset
+
+
+@jit
+def _squared_hinge_slope(scores, y, weights, b):
+    """First and second derivative of the risk in b."""
+    first = 0.0
+    second = 0.0
+    for i in range(scores.shape[0]):
+        m = y[i] * ((y[i] - scores[i]) - b)
+        first -= weights[i] * y[i] * max(m, 0.0)
+        second += weights[i] if m > 0.0 else 0.0
+    return first, second
+
+
+@jit
+def _squared_hinge_kinks(scores, direction, y, weights, kinks, jumps, bends, left):
+    """Kinks at t > left of the risk's derivative along a line, and its line p + q t at left+."""
+    size = 0
+    p = 0.0
+    q = 0.0
+    for i in range(scores.shape[0]):
+        m = 1.0 - y[i] * scores[i]
+        k = y[i] * direction[i]
+        t = m / k
+        leaves = k > 0.0
+        active = (leaves & (t > left)) | ((k < 0.0) & (t <= left)) | ((k == 0.0) & (m > 0.0))
+        p -= weights[i] * k * m if active else 0.0
+        q += weights[i] * k * k if active else 0.0
+        sign = 1.0 if leaves else -1.0
+        kinks[size] = t
+        jumps[size] = sign * weights[i] * k * m
+        bends[size] = -sign * weights[i] * k * k
+        size += 1 if (k != 0.0) & (t > left) else 0
+    return size, p, q
+
+
+class SquaredHinge(BinaryLoss):
+    """Squared hinge loss, ``l(f, y) = max(0, 1 - y f)^2 / 2``.
+
+    With this factor 1/2, LIBLINEAR's C is ``1 / (2 n reg_lambda)``. The derivative along a line
+    and in the intercept is piecewise linear; its zero is exact, in O(n), by selection.
+    """
+
+    def value(self, scores, y):
+        return 0.5 * np.maximum(0.0, 1.0 - y * scores) ** 2
+
+    def gradient(self, scores, y):
+        return -y * np.maximum(0.0, 1.0 - y * scores)
+
+    def curvature(self, scores, y):
+        return np.where(y * scores < 1.0, 1.0, 0.0)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        b = self._intercept(scores, y, weights, scratch) if fit_intercept else 0.0
+        risk, offset = _squared_hinge_cut(scores, y, weights, b, out)
+        if fit_intercept:
+            offset += _balance(scores, y, b, out)
+        return Cut(risk, offset, b)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        size, p, q = _squared_hinge_kinks(scores, direction, y, weights, *scratch[:3], 0.0)
+        return max(0.0, first_crossing(*scratch[:3], size, slope + p, curvature + q, 0.0))
+
+    def _intercept(self, scores, y, weights, scratch):
+        """The smallest best b; one Newton step takes away what the long sums rounded."""
+        kinks, jumps, bends, ones = scratch
+        ones[:] = 1.0
+        size, p, q = _squared_hinge_kinks(scores, ones, y, weights, kinks, jumps, bends, -np.inf)
+        slack = _SLACK * float(np.sum(np.abs(jumps)))  # a separable problem's slope is flat at zero
+        b = first_crossing(kinks, jumps, bends, size, p, q, slack)
+        first, second = _squared_hinge_slope(scores, y, weights, b)
+        return b - first / second if second > 0.0 else b
+
+
+# ---- logistic and exponential loss ---------------------------------------------------------
+
+
+@jit
+def _log_loss_cut(scores, y, weights, b, out):
+    risk = np.zeros(_LANES)
+    offset = np.zeros(_LANES)
+    n = scores.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            z = y[i] * (scores[i] + b)
+            e = exp(-abs(z))
+            log = log1p_unit(e)
+            q = e / (1.0 + e)
+            out[i] = -weights[i] * y[i] * (q if z > 0.0 else 1.0 - q)
+            risk[k] += weights[i] * (log + max(-z, 0.0))
+            offset[k] += weights[i] * (log + abs(z) * q)
+    return risk.sum(), offset.sum()
+
+
+@jit
+def _log_loss_slope(scores, direction, y, weights, t):
+    """First and second derivative in t of the risk at scores + t direction."""
+    first = np.zeros(_LANES)
+    second = np.zeros(_LANES)
+    n = scores.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            z = y[i] * (scores[i] + t * direction[i])
+            e = exp(-abs(z))
+            q = e / (1.0 + e)
+            step = y[i] * direction[i]
+            first[k] -= weights[i] * step * (q if z > 0.0 else 1.0 - q)
+            second[k] += weights[i] * step * step * q * (1.0 - q)
+    return first.sum(), second.sum()
+
+
+@jit
+def _exponential_cut(scores, y, weights, b, out):
+    risk = np.zeros(_LANES)
+    offset = np.zeros(_LANES)
+    n = scores.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            z = y[i] * (scores[i] + b)
+            v = weights[i] * exp(-z)
+            out[i] = -y[i] * v
+            risk[k] += v
+            offset[k] += v * (1.0 + z)
+    return risk.sum(), offset.sum()
+
+
+@jit
+def _exponential_slope(scores, direction, y, weights, t):
+    first = np.zeros(_LANES)
+    second = np.zeros(_LANES)
+    n = scores.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            v = weights[i] * exp(-y[i] * (scores[i] + t * direction[i]))
+            first[k] -= v * y[i] * direction[i]
+            second[k] += v * direction[i] * direction[i]
+    return first.sum(), second.sum()
+
+
+class _SmoothLoss(BinaryLoss):
+    """Losses with a compiled cut and slope, minimised along lines by safeguarded Newton steps."""
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        b = self._intercept(scores, y, weights, scratch[0]) if fit_intercept else 0.0
+        risk, offset = self._cut_kernel(scores, y, weights, b, out)
+        if fit_intercept:
+            offset += _balance(scores, y, b, out)
+        return Cut(risk, offset, b)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        def derivative(t):
+            first, second = self._slope_kernel(scores, direction, y, weights, t)
+            return slope + curvature * t + first, curvature + second
+
+        return search_zero(derivative)
+
+
+class LogLoss(_SmoothLoss):
+    """Logistic loss, ``l(f, y) = log(1 + exp(-y f))``, of logistic regression."""
+
+    _cut_kernel = staticmethod(_log_loss_cut)
+    _slope_kernel = staticmethod(_log_loss_slope)
+
+    def value(self, scores, y):
+        return np.logaddexp(0.0, -y * scores)
+
+    def gradient(self, scores, y):
+        return -y * self.probability(-y * scores)
+
+    def curvature(self, scores, y):
+        p = self.probability(scores)
+        return p * (1.0 - p)
+
+    def probability(self, scores):
+        """P(y = +1 | f) = 1 / (1 + exp(-f)), shape of ``scores``."""
+        return expit(scores)
+
+    def _intercept(self, scores, y, weights, ones):
+        """Newton's method in b from the scores' mean, whichever direction goes downhill."""
+        start = -float(np.sum(weights * scores))
+        centred = scores + start
+        ones[:] = 1.0
+        if _log_loss_slope(centred, ones, y, weights, 0.0)[0] > 0.0:
+            ones[:] = -1.0
+        step = search_zero(lambda t: _log_loss_slope(centred, ones, y, weights, t), precision=0.0)
+        return start + ones[0] * step
+
+
+class Exponential(_SmoothLoss):
+    """Exponential loss, ``l(f, y) = exp(-y f)``, of boosting. Infinite where -y f passes 709."""
+
+    _cut_kernel = staticmethod(_exponential_cut)
+    _slope_kernel = staticmethod(_exponential_slope)
+
+    def value(self, scores, y):
+        return np.exp(-y * scores)
+
+    def gradient(self, scores, y):
+        return -y * np.exp(-y * scores)
+
+    def curvature(self, scores, y):
+        return np.exp(-y * scores)
+
+    def _intercept(self, scores, y, weights, ones):
+        """The b at which both classes have the same weighted loss, in closed form."""
+        positive, negative = y > 0.0, y < 0.0
+        return 0.5 * float(
+            logsumexp(-scores[positive], b=weights[positive])
+            - logsumexp(scores[negative], b=weights[negative])
+        )

@@ -1,0 +1,137 @@
+"""The loop around every solver: when to stop, history, interruption, confirmation at exit."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+HISTORY_DTYPE = np.dtype(
+    [
+        ("iteration", np.int64),
+        ("seconds", np.float64),
+        ("objective", np.float64),
+        ("lower_bound", np.float64),
+        ("passes", np.int64),
+    ]
+)
+
+
+class Status(StrEnum):
+    """Why a solver ended."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    MAX_TIME = "max_time"
+    CALLBACK = "callback"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+
+
+@dataclass
+class State:
+    """Where a solver stands after an iteration: the best point so far and the best bound so far."""
+
+    primal: float
+    lower_bound: float
+    w: NDArray[np.float64]
+    intercept: float | None  # None: the best one for w, not computed yet
+    passes: int
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.lower_bound
+
+    def within(self, tol: float) -> bool:
+        """The one stopping rule: ``gap <= tol |primal|``."""
+        return self.gap <= tol * abs(self.primal)
+
+
+class Solver(Protocol):
+    """What :func:`run` asks of a solver."""
+
+    def states(self) -> Iterator[State]:
+        """One state an iteration; ends by itself only when rounding leaves nothing to gain."""
+
+    def confirm(self) -> State:
+        """The best point and bound, both computed afresh from the data and the kept dual point.
+
+        The solver goes on from the fresh values. Raises if there is no point yet.
+        """
+
+
+@dataclass
+class SolverResult:
+    """Point and certificate, recomputed at exit, and how it went."""
+
+    w: NDArray[np.float64]
+    intercept: float
+    primal: float
+    lower_bound: float
+    status: Status
+    n_iter: int
+    history: np.ndarray
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.lower_bound
+
+
+def run(
+    solver: Solver,
+    *,
+    tol: float,
+    max_iter: int,
+    max_time: float | None = None,
+    observe: Callable[[int, State], Status | None] | None = None,
+) -> SolverResult:
+    """Iterate until the gap is within ``tol``, a limit is reached, or ``observe`` says stop.
+
+    ``observe(iteration, state)`` may return the status to stop with. Ctrl-C ends the loop with
+    status "interrupted", if there is a point to return.
+    """
+    start = perf_counter()
+    rows: list[tuple] = []
+    status = Status.STALLED
+    try:
+        for n_iter, state in enumerate(solver.states(), start=1):
+            rows.append(_row(n_iter, start, state))
+            if state.within(tol):
+                state = solver.confirm()
+                rows[-1] = _row(n_iter, start, state)
+            stop = observe(n_iter, state) if observe is not None else None
+            if state.within(tol):
+                status = Status.CONVERGED
+            elif stop is not None:
+                status = stop
+            elif max_time is not None and perf_counter() - start >= max_time:
+                status = Status.MAX_TIME
+            elif n_iter >= max_iter:
+                status = Status.MAX_ITER
+            else:
+                continue
+            break
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        status = Status.INTERRUPTED
+    final = solver.confirm()
+    if status is Status.STALLED and final.within(tol):
+        status = Status.CONVERGED
+    rows[-1] = _row(len(rows), start, final)
+    return SolverResult(
+        w=final.w,
+        intercept=final.intercept,
+        primal=final.primal,
+        lower_bound=final.lower_bound,
+        status=status,
+        n_iter=len(rows),
+        history=np.array(rows, dtype=HISTORY_DTYPE),
+    )
+
+
+def _row(n_iter: int, start: float, state: State) -> tuple:
+    return n_iter, perf_counter() - start, state.primal, state.lower_bound, state.passes

@@ -1,0 +1,293 @@
+"""BMRM: bundle methods for regularized risk minimisation (Teo et al., JMLR 11, 2010)."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import design, simplex_qp
+from sklearn_bundle.problems.linear import LARGEST_RISK, Point
+from sklearn_bundle.regularizers import L2
+from sklearn_bundle.solvers._run import State
+
+Array = NDArray[np.float64]
+
+_QP_STEPS = 500
+_QP_SHARE = 0.01  # solve the inner problem to this share of the outer gap: more is wasted
+_IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
+_RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
+_STEEPEST = (
+    100.0  # times the first plane's slope: Algorithm 2 cuts at w_t unless it is steeper there
+)
+_ROUNDING = 1e-15
+
+
+class CuttingPlaneProblem(Protocol):
+    """What Algorithms 2 and 4 ask of a problem; line search asks for :class:`LinearProblem`."""
+
+    n_features: int
+    passes: int
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w) and a subgradient of R at w, R convex."""
+
+
+class Bundle:
+    """Planes ``R(w) >= <a_i, w> + c_i``, their Gram matrix, and the inner problem (Corollary 3)
+
+        maximise  -||A alpha||^2 / (2 reg_lambda) + c' alpha   over the simplex,
+
+    whose value is a lower bound D of the objective for every alpha. Planes do not depend on
+    reg_lambda. The best bound is kept with the aggregate plane (A alpha, c' alpha) that proves it.
+    """
+
+    def __init__(self, n_features: int, max_size: int | None = None):
+        self.size = 0
+        self.max_size = max_size
+        self._planes = np.empty((0, n_features))
+        self._offsets = np.empty(0)
+        self._gram = np.empty((0, 0))
+        self._alpha = np.empty(0)
+        self._reserve(8 if max_size is None else max_size)
+
+    def add(self, gradient: Array, offset: float) -> None:
+        """Append a plane; at ``max_size`` planes make room first, without losing the bound."""
+        if self.size == self.max_size:
+            self._make_room()
+        if self.size == len(self._offsets):
+            self._reserve(2 * self.size)
+        t = self.size
+        self._planes[t] = gradient
+        self._offsets[t] = offset
+        self._alpha[t] = 1.0 if t == 0 else 0.0
+        self.size = t + 1
+        self._refresh_gram(t)
+
+    def solve(self, reg_lambda: float, tolerance: float) -> tuple[Array, float]:
+        """Aggregate plane (A alpha, c' alpha) at a nearly optimal alpha."""
+        t = self.size
+        simplex_qp.solve(
+            self._gram,
+            reg_lambda * self._offsets[:t],  # all times reg_lambda: the Gram matrix is not divided
+            self._alpha,
+            t,
+            reg_lambda * tolerance,
+            _QP_STEPS,
+            self._support,
+            self._factor,
+            self._work,
+        )
+        aggregate = np.empty(self._planes.shape[1])
+        design.dense_gradient(self._planes, self._alpha, 0, t, aggregate)
+        return aggregate, float(np.sum(self._alpha[:t] * self._offsets[:t]))
+
+    def resize(self, max_size: int | None) -> None:
+        """Set the largest number of planes, merging those that are too many."""
+        self.max_size = max_size
+        while max_size is not None and self.size > max_size:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Drop the oldest plane without weight, or merge the two oldest into their average."""
+        t = self.size
+        idle = np.flatnonzero(self._alpha[:t] == 0.0)
+        if len(idle):
+            drop = idle[0]
+        else:
+            drop, share = 1, self._alpha[1] / (self._alpha[0] + self._alpha[1])
+            self._planes[0] += share * (self._planes[1] - self._planes[0])
+            self._offsets[0] += share * (self._offsets[1] - self._offsets[0])
+            self._alpha[0] += self._alpha[1]
+        for array in (self._planes, self._offsets, self._alpha, self._gram, self._gram.T):
+            array[drop : t - 1] = array[drop + 1 : t].copy()
+        self.size = t - 1
+        if not len(idle):
+            self._refresh_gram(0)
+
+    def _refresh_gram(self, row: int) -> None:
+        products = np.empty(self.size)
+        design.dense_scores(self._planes, self._planes[row], 0, self.size, products)
+        self._gram[row, : self.size] = products
+        self._gram[: self.size, row] = products
+
+    def _reserve(self, capacity: int) -> None:
+        t, d = self.size, self._planes.shape[1]
+        planes, offsets, alpha = np.empty((capacity, d)), np.empty(capacity), np.empty(capacity)
+        gram = np.empty((capacity, capacity))
+        planes[:t], offsets[:t], alpha[:t] = self._planes[:t], self._offsets[:t], self._alpha[:t]
+        gram[:t, :t] = self._gram[:t, :t]
+        self._planes, self._offsets, self._alpha, self._gram = planes, offsets, alpha, gram
+        self._support = np.empty(capacity, dtype=np.int64)
+        self._factor = np.empty((capacity, capacity))
+        self._work = np.empty((3, capacity))
+
+
+class BundleSolver:
+    """Algorithms 2 ("cutting-plane"), 3 ("line-search") and, with two planes, 4 of the paper.
+
+    Parameters
+    ----------
+    problem : LinearProblem, or for "cutting-plane" any CuttingPlaneProblem
+    reg_lambda : float
+    algorithm : {"line-search", "cutting-plane"}
+    theta : float
+        "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``.
+    bundle : Bundle
+        Planes to start from; empty by default.
+    start : ndarray of shape (d,)
+        Point to start from; the origin by default.
+
+    Attributes
+    ----------
+    plane : (ndarray of shape (d,), float)
+        The aggregate plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
+    """
+
+    def __init__(
+        self,
+        problem: CuttingPlaneProblem,
+        reg_lambda: float,
+        *,
+        algorithm: str = "line-search",
+        theta: float = 0.1,
+        bundle: Bundle | None = None,
+        start: Array | None = None,
+    ):
+        self._linear = hasattr(problem, "line_search")
+        if algorithm == "line-search" and not self._linear:
+            raise ValueError(
+                f"algorithm='line-search' needs a problem with an exact line search, which "
+                f"{type(problem).__name__} has not; use 'cutting-plane'."
+            )
+        self._problem = problem
+        self._lambda = reg_lambda
+        self._omega = L2()
+        self._algorithm = algorithm
+        self._theta = theta
+        self.bundle = Bundle(problem.n_features) if bundle is None else bundle
+        self._start = np.zeros(problem.n_features) if start is None else start
+        self.plane: tuple[Array, float] | None = None
+        self._bound = -np.inf
+        self._primal = np.inf
+        self._best: Point | None = None
+        self._steepest: float | None = None
+        self._idle = 0  # iterations since the gap last became smaller
+
+    def states(self) -> Iterator[State]:
+        """One state an iteration; ends when rounding leaves nothing to gain."""
+        steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
+        for _ in steps:
+            yield self._state()
+            if self._idle >= _IDLE_LIMIT:
+                return
+
+    def confirm(self) -> State:
+        """Objective from the data at the best point, bound from the kept aggregate plane."""
+        point, risk = self._fresh(self._best.w)
+        self._best = point
+        self._primal = self._objective(point.w, risk)
+        self._bound = min(self._bound_of(*self.plane), self._primal)  # rounding may cross them
+        return self._state()
+
+    def _cutting_plane(self) -> Iterator[None]:
+        if self.bundle.size == 0:
+            self._evaluate(self._start)
+        else:
+            self._offer(*self._fresh(self._start))
+        while True:
+            gap = self._primal - self._bound
+            self._evaluate(self._solve_inner())
+            self._count_idle(gap)
+            yield
+
+    def _line_search(self) -> Iterator[None]:
+        problem = self._problem
+        point = problem.point(self._start)
+        if self.bundle.size == 0:
+            self._cut(point)
+        else:
+            self._offer(point, problem.minimise_intercept(point))
+        while True:
+            gap = self._primal - self._bound
+            end = problem.point(self._solve_inner())
+            if problem.fit_intercept:
+                problem.minimise_intercept(end)
+            self._search_towards(end)
+            self._count_idle(gap)
+            yield
+            # The same w_t again: move the cut towards it, where the model is sure to be cut off.
+            theta = min(1.0, self._theta * 2.0**self._idle)
+            self._cut(problem.blend(self._best, end, theta))
+
+    def _solve_inner(self) -> Array:
+        """w_t, the minimiser of reg_lambda Omega + model; keeps the bound if it is the best."""
+        gap = self._primal - self._bound
+        share = _QP_SHARE if np.isfinite(gap) and self._idle == 0 else 0.0
+        aggregate, offset = self.bundle.solve(self._lambda, share * gap if share else 0.0)
+        bound = self._bound_of(aggregate, offset)
+        if bound > self._bound:
+            self._bound, self.plane = bound, (aggregate, offset)
+        return self._omega.conjugate_gradient(-aggregate / self._lambda)
+
+    def _search_towards(self, end: Point) -> None:
+        start = self._best
+        along = end.w - start.w
+        slope = self._lambda * self._omega.inner(start.w, along)
+        curvature = self._lambda * self._omega.inner(along, along)
+        step = self._problem.line_search(start, end, slope, curvature)
+        if 0.0 < step < np.inf:
+            point = self._problem.blend(start, end, step)
+            self._offer(point, self._problem.risk(point))
+
+    def _cut(self, point: Point) -> None:
+        """Add the plane at ``point``, or nearer to the best point where the risk is too large."""
+        plane = self._problem.cut(point, self._risk_limit())
+        while plane is None:
+            point = self._problem.blend(self._best, point, 0.5)
+            plane = self._problem.cut(point, self._risk_limit())
+        self._offer(point, plane.risk)
+        self.bundle.add(plane.gradient, plane.offset)
+
+    def _evaluate(self, w: Array) -> None:
+        """The same by the cutting-plane protocol alone."""
+        risk, gradient = self._problem.evaluate(w)
+        while not self._is_moderate(risk, gradient):
+            w = 0.5 * (self._best.w + w)
+            risk, gradient = self._problem.evaluate(w)
+        self._offer(Point(w, None, None), risk)
+        self.bundle.add(gradient, risk - float(np.sum(gradient * w)))
+
+    def _risk_limit(self) -> float:
+        return _RISK_LIMIT * self._primal if self._best is not None else LARGEST_RISK
+
+    def _is_moderate(self, risk: float, gradient: Array) -> bool:
+        slope = np.abs(gradient).max(initial=0.0)
+        if self._steepest is None:
+            self._steepest = _STEEPEST * slope
+        return np.isfinite(risk) and (slope <= self._steepest or self._best is None)
+
+    def _offer(self, point: Point, risk: float) -> None:
+        primal = self._objective(point.w, risk)
+        if primal < self._primal:
+            self._primal, self._best = primal, point
+
+    def _fresh(self, w: Array) -> tuple[Point, float]:
+        if self._linear:
+            point = self._problem.point(w)
+            return point, self._problem.minimise_intercept(point)
+        return Point(w, None, None), self._problem.evaluate(w)[0]
+
+    def _objective(self, w: Array, risk: float) -> float:
+        return self._lambda * self._omega.value(w) + risk
+
+    def _bound_of(self, gradient: Array, offset: float) -> float:
+        return offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
+
+    def _count_idle(self, gap_before: float) -> None:
+        gained = gap_before - (self._primal - self._bound)
+        self._idle = 0 if gained > _ROUNDING * abs(self._primal) else self._idle + 1
+
+    def _state(self) -> State:
+        best = self._best
+        return State(self._primal, self._bound, best.w, best.intercept, self._problem.passes)
