@@ -1,0 +1,24 @@
+import os
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+
+@pytest.fixture(scope="session")
+def cancer():
+    """Standardised breast cancer data, labels in {-1.0, +1.0}."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.where(y == 1, 1.0, -1.0)
+
+
+@pytest.fixture(scope="session")
+def tasks():
+    """The benchmark tasks, from the folder that SKLEARN_BUNDLE_DATA names."""
+    folder = os.environ.get("SKLEARN_BUNDLE_DATA")
+    if not folder:
+        pytest.skip("SKLEARN_BUNDLE_DATA does not name the benchmark data folder")
+    sys.path.insert(0, folder)
+    return pytest.importorskip("tasks")

@@ -1,0 +1,166 @@
+"""The bundle method on its contracts: rates, weak duality, aggregation, stopping."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.losses import BINARY_LOSSES, Hinge
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.solvers._run import Status, run
+from sklearn_bundle.solvers.bundle import Bundle, BundleSolver
+from tests.reference import objective, optimum
+
+
+class LargestCoordinate:
+    """R(w) = max_i w_i, ties broken towards a coordinate that was not used yet."""
+
+    def __init__(self, d):
+        self.n_features, self.passes, self._used = d, 0, np.zeros(d, dtype=bool)
+
+    def evaluate(self, w):
+        ties = np.flatnonzero(w >= w.max() - 1e-12)
+        fresh = ties[~self._used[ties]]
+        i = (fresh if len(fresh) else ties)[0]
+        self._used[i] = True
+        return w.max(), np.eye(self.n_features)[i]
+
+
+@pytest.fixture
+def problem(cancer):
+    X, y = cancer
+
+    def make(loss="hinge", fit_intercept=True, rows=slice(None)):
+        n = len(y[rows])
+        return LinearProblem(
+            X[rows], y[rows], np.full(n, 1 / n), BINARY_LOSSES[loss](), fit_intercept
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("reg_lambda", [1.0, 0.01])
+def test_lower_bound_of_the_rate(reg_lambda):
+    """METHODS section 1: the gap is exactly 1/(2 reg_lambda t) for t < d, and 0 at t = d."""
+    d = 12
+    solver = BundleSolver(LargestCoordinate(d), reg_lambda, algorithm="cutting-plane")
+    states = solver.states()
+    for t in range(1, d):
+        assert next(states).gap == pytest.approx(1 / (2 * reg_lambda * t), rel=1e-12)
+    assert next(states).gap == pytest.approx(0.0, abs=1e-12 / reg_lambda)
+
+
+@pytest.mark.parametrize("algorithm", ["line-search", "cutting-plane"])
+@pytest.mark.parametrize("max_size", [None, 2, 10])
+@pytest.mark.parametrize("loss", BINARY_LOSSES)
+def test_weak_duality_at_every_iteration(problem, cancer, loss, algorithm, max_size):
+    X, y = cancer
+    rows, reg_lambda = slice(0, 120), 1e-2
+    best = optimum(loss, X[rows], y[rows], np.full(120, 1 / 120), reg_lambda, True)
+    bundle = Bundle(X.shape[1], max_size)
+    solver = BundleSolver(problem(loss, rows=rows), reg_lambda, algorithm=algorithm, bundle=bundle)
+    last = np.inf
+    for _, state in zip(range(150), solver.states(), strict=False):
+        assert state.lower_bound <= best * (1 + 1e-8) and state.primal >= best * (1 - 1e-8)
+        assert state.gap <= last
+        assert bundle.size <= (max_size or 1000)
+        last = state.gap
+
+
+def test_aggregate_plane_proves_the_bound(problem, cancer):
+    X, y = cancer
+    solver = BundleSolver(problem(), 1e-3)
+    result = run(solver, tol=1e-6, max_iter=1000)
+    a, c = solver.plane
+    assert result.lower_bound == c - a @ a / (2 * 1e-3)
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 0.1, 1.0):
+        w = result.w + scale * rng.normal(size=len(result.w))
+        for b in rng.normal(size=20):
+            assert a @ w + c <= objective("hinge", X, y, np.full(len(y), 1 / len(y)), 0.0, w, b)
+
+
+def test_two_planes_are_algorithm_4(problem):
+    """Against the algorithm as printed, with METHODS' correction of its line 11."""
+    reg_lambda, steps = 1e-2, 40
+    plain = problem(fit_intercept=False)
+    w, best = np.zeros(plain.n_features), np.inf
+    value, a = plain.evaluate(w)
+    best = value
+    w, b_hat = -a / reg_lambda, value
+    expected = []
+    for _ in range(steps):
+        bound = -0.5 * reg_lambda * (w @ w) + b_hat
+        value, a = plain.evaluate(w)
+        best = min(best, value + 0.5 * reg_lambda * (w @ w))
+        expected.append((best, bound))
+        b = value - w @ a
+        numerator = b - b_hat + w @ a + reg_lambda * (w @ w)
+        denominator = np.sum((a + reg_lambda * w) ** 2) / reg_lambda
+        eta = np.clip(numerator / denominator, 0.0, 1.0)
+        w, b_hat = (1 - eta) * w - eta / reg_lambda * a, (1 - eta) * b_hat + eta * b
+    solver = BundleSolver(
+        problem(fit_intercept=False),
+        reg_lambda,
+        algorithm="cutting-plane",
+        bundle=Bundle(plain.n_features, 2),
+    )
+    found = [(s.primal, s.lower_bound) for _, s in zip(range(steps), solver.states(), strict=False)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", BINARY_LOSSES)
+def test_gap_of_1e_8(problem, loss):
+    result = run(BundleSolver(problem(loss), 1e-4), tol=1e-8, max_iter=3000)
+    assert result.status is Status.CONVERGED
+    assert result.gap <= 1e-8 * result.primal
+
+
+def test_planes_of_another_reg_lambda(problem):
+    bundle = Bundle(problem().n_features)
+    first = BundleSolver(problem(), 1e-2, bundle=bundle)
+    w = run(first, tol=1e-4, max_iter=500).w
+    cold = run(BundleSolver(problem(), 5e-3), tol=1e-4, max_iter=500)
+    warm = run(BundleSolver(problem(), 5e-3, bundle=bundle, start=w), tol=1e-4, max_iter=500)
+    assert warm.n_iter < cold.n_iter
+    assert abs(warm.primal - cold.primal) <= 1e-4 * cold.primal
+
+
+def test_two_products_an_iteration(problem):
+    p = problem()
+    run(BundleSolver(p, 1e-2), tol=1e-12, max_iter=10)
+    # ten with X, ten with X' (one at the start, none after the last step), one to confirm
+    assert p.passes == 21
+
+
+def test_rounding_ends_as_stalled(problem):
+    result = run(BundleSolver(problem("log_loss"), 1e-3), tol=1e-30, max_iter=5000)
+    assert result.status is Status.STALLED
+    assert 0.0 < result.gap <= 1e-12 * result.primal
+
+
+def test_limits(problem):
+    assert run(BundleSolver(problem(), 1e-5), tol=1e-9, max_iter=3).status is Status.MAX_ITER
+    late = run(BundleSolver(problem(), 1e-5), tol=1e-9, max_iter=10**6, max_time=1e-9)
+    assert late.status is Status.MAX_TIME and late.n_iter == 1
+
+
+def test_line_search_refuses_a_bare_problem():
+    with pytest.raises(ValueError, match=r"LargestCoordinate has not; use 'cutting-plane'"):
+        BundleSolver(LargestCoordinate(3), 1.0)
+
+
+def test_interruption_keeps_the_best_point(problem):
+    class Interrupting(Hinge):
+        calls = 0
+
+        def line_search(self, *arguments):
+            self.calls += 1
+            if self.calls == 4:
+                raise KeyboardInterrupt
+            return super().line_search(*arguments)
+
+    p = problem()
+    p._loss = Interrupting()
+    result = run(BundleSolver(p, 1e-3), tol=1e-9, max_iter=100)
+    assert result.status is Status.INTERRUPTED
+    assert result.n_iter == 3
+    assert np.isfinite(result.gap)

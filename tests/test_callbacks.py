@@ -1,0 +1,90 @@
+"""scikit-learn's callbacks (1.9 and later)."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_bundle import BMRMClassifier
+
+callback = pytest.importorskip("sklearn.callback")
+
+
+class StopAt:
+    """Stops the iterations after a number of tasks; counts what it sees."""
+
+    def __init__(self, n):
+        self.n, self.setups, self.teardowns, self.begun, self.ended = n, 0, 0, 0, 0
+
+    def setup(self, estimator, context):
+        self.setups += 1
+
+    def teardown(self, estimator, context):
+        self.teardowns += 1
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun += 1
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.ended += 1
+        return context.task_name == "iteration" and context.task_id + 1 >= self.n
+
+
+def test_scores_of_every_iteration():
+    X, y = load_breast_cancer(return_X_y=True)
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    model = BMRMClassifier().set_callbacks(monitor).fit(X, y)
+    rows = monitor.get_logs().data
+    assert sum(row["task_name"] == "iteration" for row in rows) == model.n_iter_
+    assert rows[-1]["accuracy"] > 0.5
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_one_versus_rest_scores_once_every_class_has_a_point(n_jobs):
+    X, y = load_iris(return_X_y=True)
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    model = BMRMClassifier("log_loss", reg_lambda=1e-2, n_jobs=n_jobs)
+    model.set_callbacks(monitor).fit(X, y)
+    rows = monitor.get_logs().data
+    assert rows and all(0.0 <= row["accuracy"] <= 1.0 for row in rows)
+    final = next(row for row in rows if row["task_name"] == "fit")
+    assert final["accuracy"] == model.score(X, y)
+
+
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+def test_a_callback_stops_the_fit(solver):
+    X, y = load_breast_cancer(return_X_y=True)
+    stop = StopAt(4)
+    model = BMRMClassifier(solver=solver, tol=1e-12).set_callbacks(stop).fit(X, y)
+    assert model.status_ == "callback" and model.n_iter_ == 4
+    assert stop.setups == stop.teardowns == 1
+    assert stop.begun == stop.ended == 5  # four iterations and the fit
+
+
+def test_teardown_after_an_error():
+    stop = StopAt(10)
+    with pytest.raises(ValueError):
+        BMRMClassifier().set_callbacks(stop).fit(np.ones((4, 2)), np.ones(4))
+    assert stop.setups == stop.teardowns
+
+
+def test_callbacks_reach_through_a_search():
+    pytest.importorskip("rich")
+    X, y = load_breast_cancer(return_X_y=True)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), BMRMClassifier()),
+        {"bmrmclassifier__reg_lambda": [1e-3, 1e-2]},
+        cv=2,
+    )
+    search.set_callbacks(callback.ProgressBar(max_propagation_depth=None))
+    assert search.fit(X, y).best_score_ > 0.9
+
+
+def test_no_trace_is_left():
+    X, y = load_iris(return_X_y=True)
+    with_callback = BMRMClassifier().set_callbacks(StopAt(1000)).fit(X, y)
+    without = BMRMClassifier().fit(X, y)
+    assert set(vars(with_callback)) - set(vars(without)) == {"_skl_callbacks"}
+    assert np.array_equal(with_callback.coef_, without.coef_)

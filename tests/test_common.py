@@ -1,0 +1,27 @@
+"""scikit-learn's own checks, with no expected failure."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_bundle import BMRMClassifier
+from sklearn_bundle.losses import BINARY_LOSSES
+
+# The check of weights against repeated rows compares decision values to 1e-7. A relative gap g
+# leaves sqrt(2 g J / reg_lambda) of freedom in w, so that for a smooth loss and a small reg_lambda
+# the two fits may differ by more: those instances have a reg_lambda at which 1e-10 settles them.
+TIGHT = {"tol": 1e-10, "max_iter": 20_000}
+INSTANCES = [
+    BMRMClassifier(**TIGHT),
+    BMRMClassifier(**TIGHT, solver="cutting-plane"),
+    BMRMClassifier(**TIGHT, bundle_size=10),
+    BMRMClassifier("log_loss", **TIGHT),
+    BMRMClassifier("exponential", **TIGHT),
+] + [
+    BMRMClassifier(loss, **TIGHT, reg_lambda=0.1, solver=solver)
+    for loss in BINARY_LOSSES
+    for solver in ("line-search", "cutting-plane")
+]
+
+
+@parametrize_with_checks(INSTANCES)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

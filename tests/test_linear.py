@@ -1,0 +1,94 @@
+"""The data matrix as an operator: layouts, threads, blocks, passes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sklearn_bundle import _parallel
+from sklearn_bundle._parallel import BlockRunner, row_blocks, split_threads
+from sklearn_bundle.losses import Hinge
+from sklearn_bundle.problems.linear import Design, LinearProblem
+
+RNG = np.random.default_rng(0)
+
+
+def make(kind, dtype, n=203, d=37):
+    X = RNG.normal(size=(n, d)) * (RNG.random((n, d)) < 0.3)
+    X[5] = 0.0
+    X = X.astype(dtype)
+    if kind == "dense":
+        return X
+    container = sp.csr_array if kind == "array64" else sp.csr_matrix
+    S = container(X)
+    if kind == "array64":
+        S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
+    return S
+
+
+@pytest.mark.parametrize("kind", ["dense", "matrix32", "array64"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_products(kind, dtype, n_threads, monkeypatch):
+    monkeypatch.setattr(_parallel, "_BLOCK_ENTRIES", 500)  # several blocks on small data
+    X = make(kind, dtype)
+    w, g = RNG.normal(size=X.shape[1]), RNG.normal(size=X.shape[0])
+    g[::3] = 0.0
+    with BlockRunner(n_threads) as runner:
+        operator = Design(X, runner)
+        # float32 entries are exact in float64, where all sums are taken
+        reference = X.astype(np.float64)
+        np.testing.assert_allclose(operator.scores(w), reference @ w, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(operator.gradient(g), reference.T @ g, rtol=1e-13, atol=1e-13)
+        assert operator.passes == 2
+
+
+def test_no_copy_and_no_write():
+    X = make("matrix32", np.float64)
+    operator = Design(X, BlockRunner(1))
+    assert np.shares_memory(operator._arrays[0], X.data)
+    assert np.shares_memory(operator._arrays[1], X.indices)
+    assert not any(array.flags.writeable for array in operator._arrays[:2])
+    assert X.data.flags.writeable
+
+
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_threads_do_not_change_a_bit(n_threads, monkeypatch):
+    monkeypatch.setattr(_parallel, "_BLOCK_ENTRIES", 500)
+    X, g = make("matrix32", np.float64), RNG.normal(size=203)
+    one = Design(X, BlockRunner(1))
+    with BlockRunner(n_threads) as runner:
+        assert np.array_equal(Design(X, runner).gradient(g), one.gradient(g))
+
+
+@pytest.mark.parametrize("entries, n, d", [(0, 1, 1), (10**7, 60_000, 784), (10**7, 5, 10**6)])
+def test_blocks_cover_the_rows(entries, n, d):
+    bounds = row_blocks(entries, n, d)
+    assert bounds[0] == 0 and bounds[-1] == n
+    assert (np.diff(bounds) > 0).all()
+    assert len(bounds) - 1 <= 16
+
+
+def test_one_level_of_threads():
+    assert split_threads(2, 1) == (1, 2)
+    assert split_threads(2, 3) == (2, 1)
+    assert split_threads(8, 3) == (3, 1)
+
+
+def test_protocol_and_points_agree():
+    X = make("dense", np.float64)
+    y = np.where(RNG.random(203) < 0.4, 1.0, -1.0)
+    problem = LinearProblem(X, y, np.full(203, 1 / 203), Hinge(), True)
+    w = RNG.normal(size=37)
+    value, subgradient = problem.evaluate(w)
+    point = problem.point(w)
+    plane = problem.cut(point)
+    assert value == plane.risk == problem.risk(point)
+    assert np.array_equal(subgradient, plane.gradient)
+    assert plane.offset + subgradient @ w == pytest.approx(value, rel=1e-12)
+
+
+def test_no_plane_above_the_limit():
+    X, y = np.ones((2, 1)), np.array([1.0, -1.0])
+    problem = LinearProblem(X, y, np.array([0.5, 0.5]), Hinge(), False)
+    assert problem.cut(problem.point(np.array([50.0])), risk_limit=10.0) is None
+    assert problem.passes == 1

@@ -1,0 +1,76 @@
+"""The inner problem against clarabel, and its certificate."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sklearn_bundle._compiled import simplex_qp
+
+clarabel = pytest.importorskip("clarabel")
+
+
+def solve(Q, c, alpha=None, tolerance=0.0):
+    n = len(c)
+    alpha = np.eye(n)[0] if alpha is None else alpha
+    gap, steps = simplex_qp.solve(
+        Q, c, alpha, n, tolerance, 500, np.empty(n, dtype=np.int64), np.empty((n, n)),
+        np.empty((3, n)),
+    )  # fmt: skip
+    return alpha, gap, steps
+
+
+def optimum(Q, c):
+    n = len(c)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    x = clarabel.DefaultSolver(
+        sp.triu(sp.csc_matrix(Q)).tocsc(),
+        -c,
+        sp.vstack([sp.csc_matrix(np.ones((1, n))), -sp.eye(n)]).tocsc(),
+        np.r_[1.0, np.zeros(n)],
+        [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)],
+        settings,
+    ).solve()
+    x = np.maximum(x.x, 0.0)
+    x /= x.sum()
+    return 0.5 * x @ Q @ x - c @ x
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("n, d", [(2, 5), (10, 30), (40, 8), (120, 15)])
+def test_against_clarabel(n, d, seed):
+    """Singular where there are more planes than dimensions; lengths over four powers of ten."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-4, 0, size=(n, 1))
+    Q, c = A @ A.T, rng.normal(size=n)
+    alpha, gap, _ = solve(Q, c)
+    value = 0.5 * alpha @ Q @ alpha - c @ alpha
+    assert alpha.min() >= 0.0
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-14)
+    assert gap <= 1e-12 * np.abs(c).max()
+    assert value <= optimum(Q, c) + 1e-9
+    assert value - gap <= optimum(Q, c) + 1e-12  # what the certificate claims
+
+
+def test_certificate_is_the_linear_one():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(30, 6))
+    Q, c = A @ A.T, rng.normal(size=30)
+    alpha, gap, _ = solve(Q, c, tolerance=1e-2)
+    gradient = Q @ alpha - c
+    assert gap == pytest.approx(alpha @ gradient - gradient.min(), abs=1e-12)
+
+
+def test_warm_start_needs_no_step():
+    rng = np.random.default_rng(2)
+    A = rng.normal(size=(30, 6))
+    Q, c = A @ A.T, rng.normal(size=30)
+    alpha, _, _ = solve(Q, c)
+    assert solve(Q, c, alpha.copy(), tolerance=1e-10)[2] == 0
+
+
+def test_equal_planes():
+    alpha, gap, _ = solve(np.ones((6, 6)), np.ones(6))
+    assert gap == 0.0
+    assert alpha.sum() == 1.0

@@ -1,0 +1,38 @@
+"""The main job in a few lines; CI runs it on the oldest supported versions too."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_bundle import BMRMClassifier
+from sklearn_bundle.losses import BINARY_LOSSES
+
+
+@pytest.mark.parametrize("loss", BINARY_LOSSES)
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+def test_fit_in_a_pipeline(loss, solver):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(
+        StandardScaler(), BMRMClassifier(loss, solver=solver, reg_lambda=1e-2)
+    ).fit(X, y)
+    fitted = pickle.loads(pickle.dumps(model))[-1]
+    assert fitted.status_ == "converged"
+    assert 0.0 <= fitted.dual_gap_ <= 1e-3 * fitted.objective_
+    assert fitted.dual_gap_ == fitted.objective_ - fitted.lower_bound_
+    assert model.score(X, y) > 0.95
+
+
+def test_grid_search_over_reg_lambda():
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), BMRMClassifier("log_loss"))
+    grid = {"bmrmclassifier__reg_lambda": [1e-4, 1e-2, 1.0]}
+    search = GridSearchCV(pipeline, grid, n_jobs=2).fit(X, y)
+    assert search.best_score_ > 0.8
+    best = search.best_estimator_[-1]
+    assert (best.dual_gap_ <= 1e-3 * best.objective_).all()
+    np.testing.assert_allclose(search.predict_proba(X).sum(axis=1), 1.0)
