@@ -1,0 +1,63 @@
+"""Configuration of the documentation: ``python -m sphinx -W doc doc/_build/html``."""
+
+import os
+import re
+
+# The examples are run by sphinx-gallery; a window must never open.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import sklearn_bundle
+
+project = "sklearn-bundle"
+author = "the sklearn-bundle developers"
+copyright = "2026, the sklearn-bundle developers"
+release = sklearn_bundle.__version__
+version = release
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates", "auto_examples/*.md5", "auto_examples/*.ipynb"]
+templates_path = ["_templates"]
+default_role = "literal"
+
+# API pages: one page a class, its methods on the page itself. What scikit-learn mixes in for
+# metadata routing and callbacks is left out: its text refers to pages of scikit-learn.
+autosummary_generate = True
+numpydoc_show_class_members = False
+autodoc_typehints = "none"
+autodoc_default_options = {"member-order": "bysource"}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",  # quickstart.py is shown, CI runs it on its own
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"sklearn-bundle {release}"
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"changes": [], "install": []}
+html_show_sourcelink = False
+
+
+def unlink_scikit_learn(app, what, name, obj, options, lines):
+    """Turn references inside inherited docstrings into text: their targets are not on this site."""
+    if getattr(obj, "__module__", "").startswith("sklearn."):
+        text = re.sub(r":(?:ref|term):`([^`<]+?)\s*(?:<[^>`]+>)?`", r"\1", "\n".join(lines))
+        lines[:] = text.split("\n")
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", unlink_scikit_learn, priority=100)
