@@ -292,6 +292,31 @@ def test_user_loss_equals_built_in(data):
     assert mine.objective_ == pytest.approx(ours.objective_, rel=2e-6)
 
 
+class Concave(BinaryLoss):
+    def value(self, scores, y):
+        return np.log1p(np.abs(1.0 - y * scores))
+
+    def gradient(self, scores, y):
+        return -y * np.sign(1.0 - y * scores) / (1.0 + np.abs(1.0 - y * scores))
+
+
+class NotFinite(BinaryLoss):
+    def value(self, scores, y):
+        return np.where(np.abs(scores) > 0.0, np.nan, 1.0)
+
+    def gradient(self, scores, y):
+        return -y
+
+
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+@pytest.mark.parametrize(
+    "loss, message", [(Concave(), "loss is not convex"), (NotFinite(), "loss is not finite")]
+)
+def test_a_loss_that_breaks_its_contract_is_found_out(data, solver, loss, message):
+    with pytest.raises(ValueError, match=message):
+        BMRMClassifier(loss, solver=solver, fit_intercept=False).fit(*data)
+
+
 # ---- living with scikit-learn -----------------------------------------------------------------
 
 

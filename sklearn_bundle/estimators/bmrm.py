@@ -54,7 +54,7 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     For labels y_i in {-1, +1} it minimises over w and b::
 
-        J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i l(<w, x_i> + b, y_i)
+        J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i l(y_i, <w, x_i> + b)
 
     where the s_i are the products of sample and class weight, normalised to sum to one (1/n each
     without weights). The intercept b is not penalised. Every fit returns a lower bound of the

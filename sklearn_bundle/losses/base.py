@@ -1,5 +1,6 @@
 """What a loss is: the methods that a solver asks for, and their generic fallbacks."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ class Cut(NamedTuple):
     """A cutting plane of the empirical risk, in the scores.
 
     With the derivatives g that :meth:`BinaryLoss.cut` writes,
-    ``min_b sum_i s_i l(h_i + b, y_i) >= <g, h> + offset`` for all scores h, with equality where
+    ``min_b sum_i s_i l(y_i, h_i + b) >= <g, h> + offset`` for all scores h, with equality where
     the plane was cut. With an intercept the entries of g sum to zero.
     """
 
@@ -25,10 +26,10 @@ class Cut(NamedTuple):
     intercept: float
 
 
-class BinaryLoss:
+class BinaryLoss(ABC):
     """Base class of losses for two classes, and the contract of a loss of one's own.
 
-    A loss l(f, y) is convex in the score f, has the label y in {-1, +1}, and is never negative.
+    A loss l(y, f) is convex in the score f, has the label y in {-1, +1}, and is never negative.
     Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions
     of arrays. Everything else has a fallback that uses these two alone, and may be overridden
     where a closed form or a compiled function is faster. A loss that also has a method
@@ -38,20 +39,20 @@ class BinaryLoss:
     compared and pickled.
     """
 
+    @abstractmethod
     def value(self, scores: Array, y: Array) -> Array:
-        """Losses l(f_i, y_i), shape (n,). Required."""
-        raise NotImplementedError(f"{type(self).__name__} must define value(scores, y)")
+        """Losses l(y_i, f_i), shape (n,). Required."""
 
+    @abstractmethod
     def gradient(self, scores: Array, y: Array) -> Array:
         """Derivatives of l in f, or subgradients where there is a kink, shape (n,). Required."""
-        raise NotImplementedError(f"{type(self).__name__} must define gradient(scores, y)")
 
     def curvature(self, scores: Array, y: Array) -> Array | None:
         """Second derivatives, shape (n,), or None. Optional: makes line searches use Newton."""
         return None
 
     def risk(self, scores: Array, y: Array, weights: Array, intercept: float) -> float:
-        """``sum_i s_i l(f_i + b, y_i)``."""
+        """``sum_i s_i l(y_i, f_i + b)``."""
         return float(np.sum(weights * self.value(scores + intercept, y)))
 
     def cut(
@@ -63,7 +64,7 @@ class BinaryLoss:
         out: Array,
         scratch: Array,
     ) -> Cut:
-        """Cutting plane at ``min_b sum_i s_i l(f_i + b, y_i)``; writes g = s u into ``out``.
+        """Cutting plane at ``min_b sum_i s_i l(y_i, f_i + b)``; writes g = s u into ``out``.
 
         The fallback brackets the best b between two neighbouring floats. The derivative in b is
         at most 0 at the left one and at least 0 at the right one, and the convex combination of
@@ -92,7 +93,7 @@ class BinaryLoss:
         curvature: float,
         scratch: Array,
     ) -> float:
-        """Step t >= 0 that minimises ``slope t + curvature t^2/2 + sum_i s_i l(f_i + t h_i, y_i)``.
+        """Step t >= 0 that minimises ``slope t + curvature t^2/2 + sum_i s_i l(y_i, f_i + t h_i)``.
 
         The fallback brackets the zero of the derivative, then takes Newton steps where
         :meth:`curvature` is there and they stay inside the bracket, and halves it otherwise.

@@ -86,7 +86,7 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
 
 
 class Hinge(BinaryLoss):
-    """Hinge loss, ``l(f, y) = max(0, 1 - y f)``, of the support vector machine.
+    """Hinge loss, ``l(y, f) = max(0, 1 - y f)``, of the support vector machine.
 
     Teo, Vishwanathan, Smola and Le (2010), table 5. The best intercept is a weighted quantile and
     the best step along a line the zero of a step function; both are exact, in O(n), by selection.
@@ -193,7 +193,7 @@ def _squared_hinge_kinks(scores, direction, y, weights, kinks, jumps, bends, lef
 
 
 class SquaredHinge(BinaryLoss):
-    """Squared hinge loss, ``l(f, y) = max(0, 1 - y f)^2 / 2``.
+    """Squared hinge loss, ``l(y, f) = max(0, 1 - y f)^2 / 2``.
 
     With this factor 1/2, LIBLINEAR's C is ``1 / (2 n reg_lambda)``. The derivative along a line
     and in the intercept is piecewise linear; its zero is exact, in O(n), by selection.
@@ -318,7 +318,7 @@ class _SmoothLoss(BinaryLoss):
 
 
 class LogLoss(_SmoothLoss):
-    """Logistic loss, ``l(f, y) = log(1 + exp(-y f))``, of logistic regression."""
+    """Logistic loss, ``l(y, f) = log(1 + exp(-y f))``, of logistic regression."""
 
     _cut_kernel = staticmethod(_log_loss_cut)
     _slope_kernel = staticmethod(_log_loss_slope)
@@ -349,7 +349,7 @@ class LogLoss(_SmoothLoss):
 
 
 class Exponential(_SmoothLoss):
-    """Exponential loss, ``l(f, y) = exp(-y f)``, of boosting. Infinite where -y f passes 709."""
+    """Exponential loss, ``l(y, f) = exp(-y f)``, of boosting. Infinite where -y f passes 709."""
 
     _cut_kernel = staticmethod(_exponential_cut)
     _slope_kernel = staticmethod(_exponential_slope)

@@ -82,7 +82,7 @@ class Design:
 
 
 class LinearProblem:
-    """``R(w) = min_b sum_i s_i l(<w, x_i> + b, y_i)``, or with b = 0.
+    """``R(w) = min_b sum_i s_i l(y_i, <w, x_i> + b)``, or with b = 0.
 
     Offers :meth:`evaluate`, the cutting-plane protocol, and what an exact line search needs:
     points with their scores, which are linear, so that a step costs no product with X.

@@ -21,6 +21,9 @@ _STEEPEST = (
     100.0  # times the first plane's slope: Algorithm 2 cuts at w_t unless it is steeper there
 )
 _ROUNDING = 1e-15
+_CROSSED = 1e-6  # relative; far above rounding
+_HALVINGS = 60  # of the way to the best point
+_NOT_FINITE = "The loss is not finite where it should be: at the best point so far, or next to it."
 
 
 class CuttingPlaneProblem(Protocol):
@@ -187,7 +190,13 @@ class BundleSolver:
         point, risk = self._fresh(self._best.w)
         self._best = point
         self._primal = self._objective(point.w, risk)
-        self._bound = min(self._bound_of(*self.plane), self._primal)  # rounding may cross them
+        bound = self._bound_of(*self.plane)
+        if bound > self._primal + _CROSSED * abs(self._primal):
+            raise ValueError(
+                f"The lower bound {bound:.8g} lies above the objective {self._primal:.8g}: the "
+                "loss is not convex, or its gradient is not the derivative of its value."
+            )
+        self._bound = min(bound, self._primal)  # crossed by no more than rounding
         return self._state()
 
     def _cutting_plane(self) -> Iterator[None]:
@@ -243,18 +252,26 @@ class BundleSolver:
     def _cut(self, point: Point) -> None:
         """Add the plane at ``point``, or nearer to the best point where the risk is too large."""
         plane = self._problem.cut(point, self._risk_limit())
-        while plane is None:
+        for _ in range(_HALVINGS):
+            if plane is not None or self._best is None:
+                break
             point = self._problem.blend(self._best, point, 0.5)
             plane = self._problem.cut(point, self._risk_limit())
+        if plane is None:
+            raise ValueError(_NOT_FINITE)
         self._offer(point, plane.risk)
         self.bundle.add(plane.gradient, plane.offset)
 
     def _evaluate(self, w: Array) -> None:
         """The same by the cutting-plane protocol alone."""
         risk, gradient = self._problem.evaluate(w)
-        while not self._is_moderate(risk, gradient):
+        for _ in range(_HALVINGS):
+            if self._is_moderate(risk, gradient) or self._best is None:
+                break
             w = 0.5 * (self._best.w + w)
             risk, gradient = self._problem.evaluate(w)
+        if not np.isfinite(risk):
+            raise ValueError(_NOT_FINITE)
         self._offer(Point(w, None, None), risk)
         self.bundle.add(gradient, risk - float(np.sum(gradient * w)))
 
@@ -265,7 +282,7 @@ class BundleSolver:
         slope = np.abs(gradient).max(initial=0.0)
         if self._steepest is None:
             self._steepest = _STEEPEST * slope
-        return np.isfinite(risk) and (slope <= self._steepest or self._best is None)
+        return np.isfinite(risk) and slope <= self._steepest
 
     def _offer(self, point: Point, risk: float) -> None:
         primal = self._objective(point.w, risk)
