@@ -136,6 +136,14 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
 
+    Notes
+    -----
+    With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, the intercept minimised out, the
+    lower bound is ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` over the unit simplex
+    (equation 10 and Corollary 3 of [1]_); any alpha gives a valid one. At exit the objective is
+    recomputed in float64 from the data, the bound from the aggregate plane (A alpha, c'alpha).
+    Losses: table 5 of [1]_, the squared hinge with a factor 1/2.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
