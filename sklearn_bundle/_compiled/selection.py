@@ -44,10 +44,10 @@ def _sums_up_to(kinks, jumps, bends, size, low, high):
         t = kinks[i]
         a = jumps[i]
         b = bends[i]
-        p_low += a if t <= low else 0.0
-        q_low += b if t <= low else 0.0
-        p_high += a if t <= high else 0.0
-        q_high += b if t <= high else 0.0
+        p_low += a * (t <= low)  # products: branches would be mispredicted
+        q_low += b * (t <= low)
+        p_high += a * (t <= high)
+        q_high += b * (t <= high)
     return p_low, q_low, p_high, q_high
 
 
@@ -81,7 +81,7 @@ def first_crossing(kinks, jumps, bends, size, p, q, slack):
             kinks[kept] = t
             jumps[kept] = jumps[i]
             bends[kept] = bends[i]
-            kept += 1 if lower < t and t < upper else 0
+            kept += (lower < t) & (t < upper)
         size = kept
         p_left, q_left = p, q  # F just below ``upper``
         for i in range(size):

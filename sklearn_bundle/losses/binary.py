@@ -14,24 +14,59 @@ from sklearn_bundle.losses.base import BinaryLoss, Cut, search_zero
 
 _LANES = 64  # partial sums side by side: a single running sum would keep exp from vectorising
 _SLACK = 1e-15  # rounding of a sum of weights that is one in all
+_SAMPLE = 128  # kinks to guess an intercept's neighbourhood from,
+_SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard deviation
 
 
 # ---- hinge ---------------------------------------------------------------------------------
 
 
 @jit
-def _hinge_cut(scores, y, weights, b, tied_positive, tied_negative, out):
-    """Risk and offset at intercept b; u = tied_... where the margin is exactly one."""
+def _hinge_cut(scores, y, weights, out):
+    """Risk and offset at b = 0; u = 0 where the margin is exactly one."""
     risk = 0.0
     offset = 0.0
     for i in range(scores.shape[0]):
-        slack = y[i] * ((y[i] - scores[i]) - b)
-        tied = tied_positive if y[i] > 0.0 else tied_negative
-        u = (1.0 if slack > 0.0 else 0.0) + (tied if slack == 0.0 else 0.0)
-        su = weights[i] * u
+        slack = 1.0 - y[i] * scores[i]
+        su = weights[i] * (slack > 0.0)  # a product: a branch would be mispredicted
         out[i] = -y[i] * su
         risk += su * slack
         offset += su
+    return risk, offset
+
+
+@jit
+def _hinge_balanced_cut(scores, y, weights, b, out):
+    """Risk and offset at the best intercept b; samples at b share what makes out sum to zero.
+
+    With r the share of the weight at b that is still missing below it, u = 1 - r for the
+    positives there and u = r for the negatives (METHODS of the free intercept; one pass, and a
+    second one over the rows only where several samples are tied).
+    """
+    risk = offset = excess = at = 0.0
+    tied = 0
+    last = -1
+    for i in range(scores.shape[0]):
+        distance = (y[i] - scores[i]) - b
+        slack = y[i] * distance
+        su = weights[i] * (slack > 0.0)
+        out[i] = -y[i] * su
+        risk += su * slack
+        offset += su
+        excess += y[i] * su
+        if distance == 0.0:
+            tied += 1
+            last = i
+            at += weights[i]
+            excess += weights[i] if y[i] > 0.0 else 0.0
+    if tied == 0:
+        return risk, offset
+    r = min(max(excess / at, 0.0), 1.0)
+    for i in range(0 if tied > 1 else last, last + 1):
+        if (y[i] - scores[i]) - b == 0.0:
+            su = weights[i] * (1.0 - r if y[i] > 0.0 else r)
+            out[i] = -y[i] * su
+            offset += su
     return risk, offset
 
 
@@ -44,27 +79,51 @@ def _hinge_risk(scores, y, weights, b):
 
 
 @jit
-def _hinge_intercept_kinks(scores, y, weights, kinks, jumps, bends):
-    """Kinks t_i = y_i - f_i of the risk as a function of b; returns the positives' weight."""
-    positive = 0.0
-    for i in range(scores.shape[0]):
-        kinks[i] = y[i] - scores[i]
-        jumps[i] = weights[i]
-        bends[i] = 0.0
-        positive += weights[i] if y[i] > 0.0 else 0.0
-    return positive
+def _hinge_intercept_bracket(scores, y, weights):
+    """Two values that probably enclose the best b, from a sorted sample of the kinks."""
+    n = scores.shape[0]
+    m = min(n, _SAMPLE)
+    stride = n // m
+    order = np.empty(m, dtype=np.int64)
+    missing = 0.0
+    for k in range(m):
+        i = k * stride
+        t = y[i] - scores[i]
+        at = k
+        while at > 0 and y[order[at - 1]] - scores[order[at - 1]] > t:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+        missing += weights[i] if y[i] > 0.0 else 0.0
+    crossing = 0
+    while crossing < m - 1 and missing > weights[order[crossing]]:
+        missing -= weights[order[crossing]]
+        crossing += 1
+    low, high = crossing - _SAMPLE_MARGIN, crossing + _SAMPLE_MARGIN
+    return (
+        y[order[low]] - scores[order[low]] if low >= 0 else -np.inf,
+        y[order[high]] - scores[order[high]] if high < m else np.inf,
+    )
 
 
 @jit
-def _hinge_tied_share(scores, y, weights, b, positive):
-    """Share r of the weight exactly at b that balances the classes (u = 1 - r and r)."""
-    below = 0.0
-    at = 0.0
+def _hinge_intercept_kinks(scores, y, weights, low, high, kinks, jumps, bends):
+    """Kinks t_i = y_i - f_i in (low, high) of the risk as a function of b.
+
+    Returns their number, the risk's slope at ``low`` and just below ``high``.
+    """
+    size = 0
+    at_low = at_high = 0.0
     for i in range(scores.shape[0]):
         t = y[i] - scores[i]
-        below += weights[i] if t < b else 0.0
-        at += weights[i] if t == b else 0.0
-    return min(max((positive - below) / at, 0.0), 1.0) if at > 0.0 else 0.0
+        weight = weights[i]
+        kinks[size] = t
+        jumps[size] = weight
+        size += (low < t) & (t < high)
+        at_low += weight * (1.0 * (t <= low) - (y[i] > 0.0))
+        at_high += weight * (1.0 * (t < high) - (y[i] > 0.0))
+    bends[:size] = 0.0
+    return size, at_low, at_high
 
 
 @jit
@@ -77,11 +136,11 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
         k = y[i] * direction[i]
         weight = weights[i] * abs(k)
         active = (m > 0.0) | ((m == 0.0) & (k < 0.0))  # no short circuit, no branch
-        slope -= weights[i] * k if active else 0.0
+        slope -= weights[i] * k * active
         kinks[size] = m / k
         jumps[size] = weight
         bends[size] = 0.0
-        size += 1 if m * k > 0.0 else 0
+        size += m * k > 0.0
     return size, slope
 
 
@@ -102,18 +161,22 @@ class Hinge(BinaryLoss):
         return _hinge_risk(scores, y, weights, intercept)
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
-        b, tied_positive, tied_negative = 0.0, 0.0, 0.0
-        if fit_intercept:
-            positive = _hinge_intercept_kinks(scores, y, weights, *scratch[:3])
-            b = first_crossing(*scratch[:3], len(y), -positive, 0.0, _SLACK)
-            tied_negative = _hinge_tied_share(scores, y, weights, b, positive)
-            tied_positive = 1.0 - tied_negative
-        risk, offset = _hinge_cut(scores, y, weights, b, tied_positive, tied_negative, out)
-        return Cut(risk, offset, b)
+        if not fit_intercept:
+            return Cut(*_hinge_cut(scores, y, weights, out), 0.0)
+        b = self._intercept(scores, y, weights, scratch[:3])
+        return Cut(*_hinge_balanced_cut(scores, y, weights, b, out), b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         size, risk_slope = _hinge_line_kinks(scores, direction, y, weights, *scratch[:3])
         return max(0.0, first_crossing(*scratch[:3], size, slope + risk_slope, curvature, 0.0))
+
+    def _intercept(self, scores, y, weights, scratch):
+        """The smallest t_i at which the weight up to it reaches that of the positives."""
+        low, high = _hinge_intercept_bracket(scores, y, weights)
+        size, at_low, at_high = _hinge_intercept_kinks(scores, y, weights, low, high, *scratch)
+        if at_low >= -_SLACK or at_high < -_SLACK:  # not enclosed: all kinks
+            size, at_low, _ = _hinge_intercept_kinks(scores, y, weights, -np.inf, np.inf, *scratch)
+        return first_crossing(*scratch, size, at_low, 0.0, _SLACK)
 
 
 # ---- differentiable losses --------------------------------------------------------------------
@@ -129,15 +192,15 @@ def _balance(scores, y, b, derivatives):
     positive = 0.0
     negative = 0.0
     for i in range(scores.shape[0]):
-        positive -= derivatives[i] if y[i] > 0.0 else 0.0
-        negative += derivatives[i] if y[i] < 0.0 else 0.0
+        positive -= derivatives[i] * (y[i] > 0.0)
+        negative += derivatives[i] * (y[i] < 0.0)
     if min(positive, negative) <= 0.0 or positive == negative:
         return 0.0
     larger = 1.0 if positive > negative else -1.0
     excess = 1.0 - min(positive, negative) / max(positive, negative)
     change = 0.0
     for i in range(scores.shape[0]):
-        surplus = excess * derivatives[i] if y[i] == larger else 0.0
+        surplus = excess * derivatives[i] * (y[i] == larger)
         derivatives[i] -= surplus
         change += surplus * (scores[i] + b)
     return change
@@ -166,7 +229,7 @@ def _squared_hinge_slope(scores, y, weights, b):
     for i in range(scores.shape[0]):
         m = y[i] * ((y[i] - scores[i]) - b)
         first -= weights[i] * y[i] * max(m, 0.0)
-        second += weights[i] if m > 0.0 else 0.0
+        second += weights[i] * (m > 0.0)
     return first, second
 
 
@@ -182,13 +245,13 @@ def _squared_hinge_kinks(scores, direction, y, weights, kinks, jumps, bends, lef
         t = m / k
         leaves = k > 0.0
         active = (leaves & (t > left)) | ((k < 0.0) & (t <= left)) | ((k == 0.0) & (m > 0.0))
-        p -= weights[i] * k * m if active else 0.0
-        q += weights[i] * k * k if active else 0.0
+        p -= weights[i] * k * m * active
+        q += weights[i] * k * k * active
         sign = 1.0 if leaves else -1.0
         kinks[size] = t
         jumps[size] = sign * weights[i] * k * m
         bends[size] = -sign * weights[i] * k * k
-        size += 1 if (k != 0.0) & (t > left) else 0
+        size += (k != 0.0) & (t > left)
     return size, p, q
 
 

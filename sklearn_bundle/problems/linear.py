@@ -13,15 +13,20 @@ from sklearn_bundle.losses.base import BinaryLoss
 Array = NDArray[np.float64]
 
 LARGEST_RISK = 1e100  # squares of what is larger overflow
+_LARGEST_DRIFT = 1e3  # times the rounding of a product: an error of about 1e-13
 
 
 @dataclass
 class Point:
-    """A weight vector with its scores X w (without b) and the intercept that goes with it."""
+    """A weight vector with its scores X w (without b) and the intercept that goes with it.
+
+    ``drift`` bounds the rounding in the scores, in units of that of a fresh product.
+    """
 
     w: Array
     scores: Array | None
     intercept: float | None
+    drift: float = 1.0
 
 
 @dataclass
@@ -173,12 +178,20 @@ class LinearProblem:
         )
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
-        """The point start + step (end - start), scores by linearity."""
+        """The point start + step (end - start), scores by linearity.
+
+        A step outside of [0, 1] magnifies the rounding in both, and many in a row do so
+        exponentially: beyond a limit the scores are computed afresh.
+        """
         w = np.empty_like(start.w)
-        scores = np.empty_like(start.scores)
         design.blend(step, start.w, end.w, w)
+        intercept = (1.0 - step) * start.intercept + step * end.intercept
+        drift = abs(1.0 - step) * start.drift + abs(step) * end.drift
+        if drift > _LARGEST_DRIFT:
+            return Point(w, self._design.scores(w), intercept)
+        scores = np.empty_like(start.scores)
         design.blend(step, start.scores, end.scores, scores)
-        return Point(w, scores, (1.0 - step) * start.intercept + step * end.intercept)
+        return Point(w, scores, intercept, drift)
 
     def _cut(self, point: Point):
         cut = self._loss.cut(

@@ -14,7 +14,7 @@ from sklearn_bundle.solvers._run import State
 Array = NDArray[np.float64]
 
 _QP_STEPS = 500
-_QP_SHARE = 0.01  # solve the inner problem to this share of the outer gap: more is wasted
+_QP_SHARE = 0.1  # solve the inner problem to this share of the outer gap: more is wasted
 _IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
 _RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
 _STEEPEST = (
@@ -244,10 +244,14 @@ class BundleSolver:
         along = end.w - start.w
         slope = self._lambda * self._omega.inner(start.w, along)
         curvature = self._lambda * self._omega.inner(along, along)
-        step = self._problem.line_search(start, end, slope, curvature)
+        problem = self._problem
+        step = problem.line_search(start, end, slope, curvature)
         if 0.0 < step < np.inf:
-            point = self._problem.blend(start, end, step)
-            self._offer(point, self._problem.risk(point))
+            point = problem.blend(start, end, step)
+            self._offer(
+                point,
+                problem.minimise_intercept(point) if problem.fit_intercept else problem.risk(point),
+            )
 
     def _cut(self, point: Point) -> None:
         """Add the plane at ``point``, or nearer to the best point where the risk is too large."""
