@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris, make_classification
@@ -317,6 +318,58 @@ def test_a_loss_that_breaks_its_contract_is_found_out(data, solver, loss, messag
         BMRMClassifier(loss, solver=solver, fit_intercept=False).fit(*data)
 
 
+class Negative(Hinge):
+    def value(self, scores, y):
+        return super().value(scores, y) - 1.0
+
+    cut, risk = BinaryLoss.cut, BinaryLoss.risk
+
+
+def test_a_negative_loss_is_refused(data):
+    with pytest.raises(ValueError, match=r"Negative.value must never be negative.*add a constant"):
+        BMRMClassifier(Negative()).fit(*data)
+
+
+def test_user_loss_reaches_the_optimum(data):
+    """Against scipy's BFGS on the same objective, which is differentiable."""
+    X, y = data
+    loss, signs = USERS["smooth_hinge"], np.where(y == 1, 1.0, -1.0)
+
+    def objective(p):
+        scores = X @ p[:-1] + p[-1]
+        gradient = loss.gradient(scores, signs) / len(y)
+        value = 0.005 * p[:-1] @ p[:-1] + loss.value(scores, signs).mean()
+        return value, np.r_[0.01 * p[:-1] + gradient @ X, gradient.sum()]
+
+    best = minimize(objective, np.zeros(11), jac=True, tol=1e-12).fun
+    model = BMRMClassifier(loss, reg_lambda=1e-2, tol=1e-8, max_iter=5000).fit(X, y)
+    assert model.lower_bound_ <= best * (1 + 1e-10)
+    assert model.objective_ == pytest.approx(best, rel=1e-7)
+
+
+# ---- weights at the edges ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", BINARY_LOSSES)
+def test_class_of_weight_zero_is_a_missing_class(loss):
+    X, y = load_iris(return_X_y=True)
+    model = BMRMClassifier(loss, class_weight={0: 0.0, 1: 1.0, 2: 2.0}, reg_lambda=1e-2).fit(X, y)
+    other = BMRMClassifier(loss, class_weight={1: 1.0, 2: 2.0}, reg_lambda=1e-2)
+    other.fit(X[y > 0], y[y > 0])
+    assert model.classes_.tolist() == [1, 2]
+    assert np.array_equal(model.coef_, other.coef_)
+    with pytest.raises(ValueError, match="only one class"):
+        model.set_params(class_weight={0: 0.0, 1: 0.0, 2: 1.0}).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e308, 1e-300])
+def test_scale_of_the_weights_does_not_matter(data, scale):
+    X, y = data
+    a = BMRMClassifier("log_loss").fit(X, y)
+    b = BMRMClassifier("log_loss").fit(X, y, np.full(len(y), scale))
+    assert b.objective_ == pytest.approx(a.objective_, rel=1e-12)
+
+
 # ---- living with scikit-learn -----------------------------------------------------------------
 
 
@@ -330,10 +383,32 @@ def test_warm_start_over_reg_lambda(data):
     assert warm.n_iter_ < cold.n_iter_
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-5)
     warm.set_params(bundle_size=5, max_iter=3000).fit(X, y)
-    assert warm._warm["planes"][0][0].size <= 5
+    assert warm._warm.planes[0][0].size <= 5
 
 
-@pytest.mark.parametrize("change", ["X", "y", "weights", "loss", "fit_intercept"])
+class Scaled(BinaryLoss):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def value(self, scores, y):
+        return self.factor * np.maximum(0.0, 1.0 - y * scores)
+
+    def gradient(self, scores, y):
+        return np.where(y * scores < 1.0, -self.factor * y, 0.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "X",
+        "y",
+        "weights",
+        "loss",
+        "loss parameter",
+        "loss class",
+        "fit_intercept",
+    ],
+)
 def test_warm_start_only_on_the_same_problem(data, change):
     X, y = data
     model = BMRMClassifier(tol=1e-6, warm_start=True).fit(X, y)
@@ -348,11 +423,32 @@ def test_warm_start_only_on_the_same_problem(data, change):
         weight = np.arange(1.0, 201.0)
     elif change == "loss":
         model.set_params(loss="squared_hinge")
+    elif change == "loss parameter":
+        model.set_params(loss=Scaled(1.0)).fit(X, y)
+        model.set_params(loss=Scaled(1.5))
+    elif change == "loss class":
+        model.set_params(loss=Scaled(1.0)).fit(X, y)
+        model.set_params(loss=type("Scaled", (Hinge,), dict(vars(Hinge)))())
     else:
         model.set_params(fit_intercept=False)
     cold = clone(model).fit(X, y, weight)
     model.fit(X, y, weight)
     assert model.n_iter_ == cold.n_iter_ and model.objective_ == cold.objective_
+
+
+def test_no_warm_start_after_ctrl_c(data):
+    """The interruption may have hit in the middle of a plane."""
+    model = BMRMClassifier(Interrupting(), tol=1e-12, warm_start=True)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data)
+    assert model.status_ == "interrupted" and not hasattr(model, "_warm")
+
+
+def test_warm_start_does_not_see_the_flags_of_a_sparse_matrix(data):
+    S = sp.csr_matrix(data[0])
+    model = BMRMClassifier(warm_start=True).fit(S, data[1])
+    assert S.has_canonical_format and S.has_sorted_indices
+    assert model.fit(S, data[1]).n_iter_ <= 2
 
 
 def test_pickle_leaves_the_planes_out(data):

@@ -65,6 +65,54 @@ def test_weak_duality_at_every_iteration(problem, cancer, loss, algorithm, max_s
         last = state.gap
 
 
+def test_line_search_steps_beyond_w_t(problem, monkeypatch):
+    """METHODS: the step is not clamped to 1; the state follows it exactly."""
+    p, steps = problem("log_loss"), []
+    search = p.line_search
+
+    def spy(start, end, *parabola):
+        steps.append((start.w, end.w, search(start, end, *parabola)))
+        return steps[-1][-1]
+
+    monkeypatch.setattr(p, "line_search", spy)
+    solver = BundleSolver(p, 1e-2, bundle=Bundle(p.n_features, 2))
+    beyond = 0
+    for _, state in zip(range(60), solver.states(), strict=False):
+        start, end, step = steps[-1]
+        if step > 1.0 and np.allclose(state.w, start + step * (end - start), rtol=1e-12):
+            beyond += 1
+    assert beyond > 3
+
+
+@pytest.mark.parametrize("reg_lambda", [1e-6, 1e-10])
+@pytest.mark.parametrize("algorithm", ["line-search", "cutting-plane"])
+def test_separable_data(algorithm, reg_lambda):
+    """The optimum goes to zero with reg_lambda; it scales, so that a larger one tells it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 5))
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    X[:, 0] += y
+    p = LinearProblem(X, y, np.full(100, 0.01), Hinge(), True)
+    result = run(BundleSolver(p, reg_lambda, algorithm=algorithm), tol=1e-3, max_iter=200)
+    assert result.status is Status.CONVERGED
+    margin = optimum("hinge", X, y, np.full(100, 0.01), 1e-3, True) / 1e-3
+    assert result.primal == pytest.approx(margin * reg_lambda, rel=2e-3)
+
+
+@pytest.mark.parametrize("loss", BINARY_LOSSES)
+@pytest.mark.parametrize("algorithm", ["line-search", "cutting-plane"])
+@pytest.mark.parametrize("reg_lambda", [1e-4, 1e-7])
+def test_small_reg_lambda_keeps_the_certificate_true(problem, cancer, loss, algorithm, reg_lambda):
+    """w_t is 1e4 and more away at first, where exponentials overflow and slopes underflow."""
+    X, y = cancer
+    rows = slice(0, 80)
+    best = optimum(loss, X[rows], y[rows], np.full(80, 1 / 80), reg_lambda, True)
+    p = problem(loss, rows=rows)
+    result = run(BundleSolver(p, reg_lambda, algorithm=algorithm), tol=1e-3, max_iter=300)
+    assert result.lower_bound <= best * (1 + 1e-6) + 1e-12
+    assert result.primal >= best * (1 - 1e-6) - 1e-12
+
+
 def test_aggregate_plane_proves_the_bound(problem, cancer):
     X, y = cancer
     solver = BundleSolver(problem(), 1e-3)
@@ -72,10 +120,13 @@ def test_aggregate_plane_proves_the_bound(problem, cancer):
     a, c = solver.plane
     assert result.lower_bound == c - a @ a / (2 * 1e-3)
     rng = np.random.default_rng(0)
-    for scale in (0.0, 0.1, 1.0):
+    weights = np.full(len(y), 1 / len(y))
+    for scale in 20 * [0.0, 0.01, 0.1, 1.0]:
         w = result.w + scale * rng.normal(size=len(result.w))
-        for b in rng.normal(size=20):
-            assert a @ w + c <= objective("hinge", X, y, np.full(len(y), 1 / len(y)), 0.0, w, b)
+        # the risk is piecewise linear in b: its minimum lies at one of the kinks
+        kinks = y - X @ w
+        risk = min(objective("hinge", X, y, weights, 0.0, w, b) for b in kinks)
+        assert a @ w + c <= risk + 1e-14
 
 
 def test_two_planes_are_algorithm_4(problem):

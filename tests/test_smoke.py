@@ -36,3 +36,9 @@ def test_grid_search_over_reg_lambda():
     best = search.best_estimator_[-1]
     assert (best.dual_gap_ <= 1e-3 * best.objective_).all()
     np.testing.assert_allclose(search.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_callbacks_are_accepted():
+    """Called from scikit-learn 1.9 on; accepted, and not called, before."""
+    X, y = load_iris(return_X_y=True)
+    assert BMRMClassifier(reg_lambda=1.0).set_callbacks().fit(X, y).status_ == ["converged"] * 3

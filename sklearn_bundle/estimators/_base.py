@@ -67,11 +67,11 @@ def warn_if_missed(
     missed = [r for r in results if r.status in _MISSES]
     if not missed:
         return
-    worst = max(missed, key=lambda r: r.gap / abs(r.primal))
+    worst = max(missed, key=lambda r: r.relative_gap)
     of = f" in {len(missed)} of {len(results)} subproblems" if len(results) > 1 else ""
     warnings.warn(
         f"{name} stopped{of} with status {str(worst.status)!r} after {worst.n_iter} iterations at "
-        f"a relative duality gap of {worst.gap / abs(worst.primal):.2e}; tol asks for {tol:.2e}. "
+        f"a relative duality gap of {worst.relative_gap:.2e}; tol asks for {tol:.2e}. "
         f"{advice[worst.status]}",
         ConvergenceWarning,
         stacklevel=3,
@@ -108,13 +108,9 @@ class Monitor:
         self._lock = Lock()
         self._last_line = -np.inf
         self._root = None
+        self._called = bool(getattr(estimator, "_skl_callbacks", None))
         if hasattr(estimator, "_init_callback_context"):
             self._open_contexts(n_subproblems, max_iter)
-
-    @property
-    def needs_points(self) -> bool:
-        """Whether callbacks are set, so that every state's model may be asked for."""
-        return self._root is not None and bool(getattr(self._estimator, "_skl_callbacks", None))
 
     def __call__(self, k: int, iteration: int, state: State) -> Status | None:
         """Observe a state of subproblem k; the status to stop with, or None."""
@@ -122,7 +118,7 @@ class Monitor:
             return Status.INTERRUPTED
         with self._lock:
             self._print(k, iteration, state)
-            if self.needs_points:
+            if self._called:
                 self._points[k] = (state.w, state.intercept)
                 context = self._parents[k].subcontext(task_name="iteration")
                 self._call(context.call_on_fit_task_begin)
@@ -132,7 +128,7 @@ class Monitor:
 
     def close(self, k: int, result: SolverResult) -> None:
         """Subproblem k has ended."""
-        if self.needs_points and len(self._points) > 1:
+        if self._called and len(self._points) > 1:
             with self._lock:
                 self._points[k] = (result.w, result.intercept)
                 self._call(self._parents[k].call_on_fit_task_end)
@@ -179,6 +175,6 @@ class Monitor:
         print(
             f"[{type(self._estimator).__name__}]{of} iteration {iteration}: objective "
             f"{state.primal:.8g}, lower bound {state.lower_bound:.8g}, relative gap "
-            f"{state.gap / abs(state.primal):.2e}",
+            f"{state.relative_gap:.2e}",
             flush=True,
         )

@@ -19,12 +19,15 @@ def binary_targets(labels: NDArray[np.intp], n_classes: int) -> list[NDArray[np.
 
 def solve_each(
     solve: Callable[[int, float | None], SolverResult],
+    finish: Callable[[int, SolverResult], None],
     n_subproblems: int,
     n_threads: int,
     max_time: float | None,
     stop: Event,
 ) -> tuple[list[SolverResult], bool]:
-    """``solve(k, seconds)`` for each subproblem; results and whether Ctrl-C ended them.
+    """``solve(k, seconds)``, then ``finish(k, result)``, for each subproblem.
+
+    Returns the results and whether Ctrl-C ended them.
 
     What is left of ``max_time`` is shared equally by the subproblems that are still to come. After
     an interruption ``stop`` is set and each subproblem returns at its next iteration.
@@ -40,6 +43,7 @@ def solve_each(
         results[k] = solve(k, seconds)
         if results[k].status is Status.INTERRUPTED:
             stop.set()
+        finish(k, results[k])
 
     try:
         if n_threads == 1:
@@ -57,10 +61,21 @@ def solve_each(
 
 def _in_threads(task: Callable[[int], None], n_tasks: int, n_threads: int, stop: Event) -> None:
     """Call ``task`` in threads; after an error or Ctrl-C the others end at their next iteration."""
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for future in [pool.submit(task, k) for k in range(n_tasks)]:
-                future.result()
-        except BaseException:
-            stop.set()
-            raise
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        for future in [pool.submit(task, k) for k in range(n_tasks)]:
+            future.result()
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        _join(pool)
+
+
+def _join(pool: ThreadPoolExecutor) -> None:
+    """Wait for the threads, whatever comes: they still work on what the caller is to read."""
+    try:
+        pool.shutdown()
+    except KeyboardInterrupt:
+        _join(pool)
+        raise

@@ -48,20 +48,23 @@ def check_classification_data(
     X, y = validate_data(estimator, X, y, **_X_CHECKS)
     check_classification_targets(y)
     weights = _check_sample_weight(sample_weight, len(y))
-    if not weights.all():
-        kept = np.flatnonzero(weights)
-        X, y, weights = X[kept], y[kept], weights[kept]
+    present = np.flatnonzero(weights)
+    classes, labels = np.unique(y[present], return_inverse=True)
+    merged = np.zeros(len(y))
+    merged[present] = (
+        weights[present] * _class_weights(class_weight, classes, labels, weights[present])[labels]
+    )
+    merged = _normalised(merged)
+    kept = np.flatnonzero(merged)
+    if len(kept) < len(y):
+        X, y, merged = X[kept], y[kept], _normalised(merged[kept])
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
             f"weight), but got only one class: {classes[0]!r}."
         )
-    weights = weights * _class_weights(class_weight, classes, labels, weights)[labels]
-    kept = np.flatnonzero(weights)
-    if len(kept) < len(y):  # a class of weight zero still is a class
-        X, labels, weights = X[kept], labels[kept], weights[kept]
-    return ClassificationData(X, labels, classes, weights / weights.sum())
+    return ClassificationData(X, labels, classes, merged)
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
@@ -92,9 +95,16 @@ def _check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
     return weights
 
 
+def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of sum one; by the largest first, since the sum of large weights may overflow."""
+    scaled = weights / weights.max()
+    return scaled / scaled.sum()
+
+
 def _class_weights(class_weight, classes, labels, weights) -> NDArray[np.float64]:
     """A factor a class; "balanced" gives all classes the same total of sample weights."""
     if class_weight == "balanced":
+        weights = weights / weights.max()
         return weights.sum() / (len(classes) * np.bincount(labels, weights))
     factors = compute_class_weight(class_weight, classes=classes, y=classes[labels])
     if not (np.isfinite(factors) & (factors >= 0.0)).all():

@@ -1,9 +1,9 @@
 """Linear classification by bundle methods."""
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -27,9 +27,10 @@ from sklearn_bundle.estimators._validation import (
     check_classification_data,
     check_prediction_data,
 )
+from sklearn_bundle.estimators._warm import WarmStart, problem_fingerprint
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers._run import SolverResult, State, Status, run
+from sklearn_bundle.solvers._run import SolverResult, Status, run
 from sklearn_bundle.solvers.bundle import Bundle, BundleSolver
 
 _ADVICE = {
@@ -227,8 +228,9 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : BMRMClassifier
             The fitted estimator.
         """
+        warm = vars(self).pop("_warm", None)  # an error may leave these planes half-changed
         with unchanged_on_error(self):
-            fitted, results, interrupted = self._fit(X, y, sample_weight)
+            fitted, results, interrupted = self._fit(X, y, sample_weight, warm)
             if not interrupted:
                 warn_if_missed(type(self).__name__, results, self.tol, _ADVICE)
         vars(self).update(fitted)
@@ -237,12 +239,12 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self
 
     @with_callbacks
-    def _fit(self, X, y, sample_weight) -> tuple[dict[str, Any], list[SolverResult], bool]:
+    def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:
         self._validate_params()
         loss = self._loss()
         data = check_classification_data(self, X, y, sample_weight, self.class_weight)
         targets = binary_targets(data.labels, len(data.classes))
-        warm = self._warm_planes(data, loss, len(targets))
+        warm = self._warm_planes(warm, data, loss, len(targets))
         outer, inner = split_threads(self.n_jobs, len(targets))
 
         def model(points):
@@ -257,36 +259,38 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
 
         def solve(k: int, seconds: float | None) -> SolverResult:
-            problem = LinearProblem(
+            bundle, start = warm.planes[k]
+            with LinearProblem(
                 data.X, targets[k], data.weights, loss, self.fit_intercept, inner
-            )
-
-            def observe(iteration: int, state: State) -> Status | None:
-                if state.intercept is None and monitor.needs_points:
-                    state.intercept = problem.best_intercept(state.w)
-                return monitor(k, iteration, state)
-
-            bundle, start = warm["planes"][k]
-            solver = BundleSolver(
-                problem,
-                self.reg_lambda,
-                algorithm=self.solver,
-                theta=self.theta,
-                bundle=bundle,
-                start=start,
-            )
-            with problem:
-                result = run(
-                    solver, tol=self.tol, max_iter=self.max_iter, max_time=seconds, observe=observe
+            ) as problem:
+                solver = BundleSolver(
+                    problem,
+                    self.reg_lambda,
+                    algorithm=self.solver,
+                    theta=self.theta,
+                    bundle=bundle,
+                    start=start,
                 )
-            warm["planes"][k] = (bundle, result.w)
-            monitor.close(k, result)
+                result = run(
+                    solver,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    max_time=seconds,
+                    observe=partial(monitor, k),
+                )
+            warm.planes[k] = (bundle, result.w)
             return result
 
-        results, interrupted = solve_each(solve, len(targets), outer, self.max_time, monitor.stop)
-        monitor.close_all(results)
+        results, interrupted = solve_each(
+            solve, monitor.close, len(targets), outer, self.max_time, monitor.stop
+        )
+        try:
+            monitor.close_all(results)
+        except KeyboardInterrupt:
+            interrupted = True
         fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
-        fitted["_warm"] = warm if self.warm_start else None
+        if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a plane
+            fitted["_warm"] = warm
         return fitted, results, interrupted
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -351,28 +355,19 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _loss(self) -> BinaryLoss:
         return BINARY_LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
 
-    def _warm_planes(self, data: ClassificationData, loss: BinaryLoss, n_subproblems: int) -> dict:
+    def _warm_planes(
+        self, kept: WarmStart | None, data: ClassificationData, loss: BinaryLoss, n_subproblems: int
+    ) -> WarmStart:
         """The last fit's planes if they belong to this problem, else empty bundles."""
         fingerprint = None
         if self.warm_start:
-            fingerprint = joblib.hash(
-                (
-                    data.X,
-                    data.labels,
-                    data.classes,
-                    data.weights,
-                    type(loss).__qualname__,
-                    vars(loss),
-                    self.fit_intercept,
-                )
-            )
-            kept = getattr(self, "_warm", None)
-            if kept is not None and kept["fingerprint"] == fingerprint:
-                for bundle, _ in kept["planes"]:
+            fingerprint = problem_fingerprint(data, loss, self.fit_intercept)
+            if kept is not None and fingerprint is not None and kept.fingerprint == fingerprint:
+                for bundle, _ in kept.planes:
                     bundle.resize(self.bundle_size)
                 return kept
         empty = [(Bundle(data.X.shape[1], self.bundle_size), None) for _ in range(n_subproblems)]
-        return {"fingerprint": fingerprint, "planes": empty}
+        return WarmStart(fingerprint, empty)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_warm"}

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _BISECTIONS = 200  # from a bracket of any size down to two neighbouring floats
+_GROWTH = 10.0  # of a step that is not enclosed yet
+_NEGATIVE = 1e-9  # what rounding may leave of a loss of zero
 _SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
 
 
@@ -31,12 +33,13 @@ class BinaryLoss(ABC):
 
     A loss l(y, f) is convex in the score f, has the label y in {-1, +1}, and is never negative.
     Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions
-    of arrays. Everything else has a fallback that uses these two alone, and may be overridden
-    where a closed form or a compiled function is faster. A loss that also has a method
-    ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
+    of arrays that they must not write to. Everything else has a fallback that uses these two alone,
+    and may be overridden where a closed form or a compiled function is faster. A loss that also has
+    a method ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
 
-    Instances hold parameters only, in attributes of the same names, so that they can be cloned,
-    compared and pickled.
+    Instances hold parameters only, in attributes of the same names, so that they can be cloned and
+    pickled. In the methods below ``weights`` are the s_i, positive and of sum one; ``out`` of shape
+    (n,) is filled, and ``scratch`` of shape (4, n) is space that a method may write to.
     """
 
     @abstractmethod
@@ -105,6 +108,11 @@ class BinaryLoss(ABC):
     def _cut_at(self, scores: Array, y: Array, weights: Array, b: float, out: Array) -> Cut:
         shifted = scores + b
         values = self._checked(self.value(shifted, y), "value", len(y))
+        if values.min() < -_NEGATIVE:
+            raise ValueError(
+                f"{type(self).__name__}.value must never be negative, but returned {values.min()}; "
+                "add a constant, so that the least loss is 0."
+            )
         np.multiply(weights, self._checked(self.gradient(shifted, y), "gradient", len(y)), out=out)
         risk = float(np.sum(weights * values))
         return Cut(risk, risk - float(np.sum(out * shifted)), b)
@@ -161,6 +169,9 @@ def search_zero(
     ``derivative(t)`` returns the value and its slope (NaN if unknown). Stops when the value has
     fallen to ``precision`` times its size at 0, or t is settled to rounding. Returns 0 if the
     value at 0 is not negative.
+
+    Until the zero is enclosed, t grows by a bounded factor: on a plateau the slope underflows and
+    Newton's step is astronomic.
     """
     value, bend = derivative(0.0)
     if not value < 0.0:
@@ -171,10 +182,11 @@ def search_zero(
         newton = t - value / bend if bend > 0.0 else np.nan
         if abs(newton - t) <= _SETTLED * (1.0 + abs(t)):
             break
-        if left < newton < right:
+        farthest = min(right, max(1.0, _GROWTH * left))
+        if left < newton < farthest:
             t = newton
         elif np.isinf(right):
-            t = 1.0 if left == 0.0 else 4.0 * left
+            t = farthest
         else:
             t = 0.5 * (left + right)
         if not left < t < right or t > 1e100:

@@ -40,8 +40,8 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
     """Risk and offset at the best intercept b; samples at b share what makes out sum to zero.
 
     With r the share of the weight at b that is still missing below it, u = 1 - r for the
-    positives there and u = r for the negatives (METHODS of the free intercept; one pass, and a
-    second one over the rows only where several samples are tied).
+    positives there and u = r for the negatives. One pass, and a second one over the rows only where
+    several samples are tied.
     """
     risk = offset = excess = at = 0.0
     tied = 0
@@ -183,27 +183,25 @@ class Hinge(BinaryLoss):
 
 
 @jit
-def _balance(scores, y, b, derivatives):
-    """Scale one class's derivatives so that all sum to zero; returns the change of the offset.
+def _balance(y, derivatives, offset, signed_offset):
+    """Scale one class so that all derivatives sum to zero; returns the new offset.
 
-    The derivative in b that is left when b has settled is rounding, so that the conjugate's
-    first-order term (whose slope at a derivative is the score) is all that counts.
+    A plane scaled down is a mean of it and the plane 0, which lies below a loss >= 0: it stays
+    valid, sample by sample, however large the derivative in b is that rounding has left.
+    ``signed_offset`` is the sum of y_i times sample i's part of the offset.
     """
     positive = 0.0
     negative = 0.0
-    for i in range(scores.shape[0]):
+    for i in range(derivatives.shape[0]):
         positive -= derivatives[i] * (y[i] > 0.0)
         negative += derivatives[i] * (y[i] < 0.0)
-    if min(positive, negative) <= 0.0 or positive == negative:
-        return 0.0
+    if positive == negative:
+        return offset
     larger = 1.0 if positive > negative else -1.0
-    excess = 1.0 - min(positive, negative) / max(positive, negative)
-    change = 0.0
-    for i in range(scores.shape[0]):
-        surplus = excess * derivatives[i] * (y[i] == larger)
-        derivatives[i] -= surplus
-        change += surplus * (scores[i] + b)
-    return change
+    scale = min(positive, negative) / max(positive, negative)
+    for i in range(derivatives.shape[0]):
+        derivatives[i] *= scale if y[i] == larger else 1.0
+    return offset - (1.0 - scale) * 0.5 * (offset + larger * signed_offset)
 
 
 # ---- squared hinge -------------------------------------------------------------------------
@@ -211,14 +209,16 @@ def _balance(scores, y, b, derivatives):
 
 @jit
 def _squared_hinge_cut(scores, y, weights, b, out):
-    risk = 0.0
-    offset = 0.0
+    """Risk, offset, and the offset's parts summed with the signs of y."""
+    risk = offset = signed = 0.0
     for i in range(scores.shape[0]):
         m = max(y[i] * ((y[i] - scores[i]) - b), 0.0)
         out[i] = -weights[i] * y[i] * m
         risk += 0.5 * weights[i] * m * m
-        offset += weights[i] * (m - 0.5 * m * m)
-    return risk, offset
+        part = weights[i] * (m - 0.5 * m * m)
+        offset += part
+        signed += y[i] * part
+    return risk, offset, signed
 
 
 @jit
@@ -273,9 +273,9 @@ class SquaredHinge(BinaryLoss):
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
         b = self._intercept(scores, y, weights, scratch) if fit_intercept else 0.0
-        risk, offset = _squared_hinge_cut(scores, y, weights, b, out)
+        risk, offset, signed = _squared_hinge_cut(scores, y, weights, b, out)
         if fit_intercept:
-            offset += _balance(scores, y, b, out)
+            offset = _balance(y, out, offset, signed)
         return Cut(risk, offset, b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
@@ -298,8 +298,7 @@ class SquaredHinge(BinaryLoss):
 
 @jit
 def _log_loss_cut(scores, y, weights, b, out):
-    risk = np.zeros(_LANES)
-    offset = np.zeros(_LANES)
+    risk, offset, signed = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
     n = scores.shape[0]
     for start in range(0, n, _LANES):
         for k in range(min(_LANES, n - start)):
@@ -310,8 +309,10 @@ def _log_loss_cut(scores, y, weights, b, out):
             q = e / (1.0 + e)
             out[i] = -weights[i] * y[i] * (q if z > 0.0 else 1.0 - q)
             risk[k] += weights[i] * (log + max(-z, 0.0))
-            offset[k] += weights[i] * (log + abs(z) * q)
-    return risk.sum(), offset.sum()
+            part = weights[i] * (log + abs(z) * q)
+            offset[k] += part
+            signed[k] += y[i] * part
+    return risk.sum(), offset.sum(), signed.sum()
 
 
 @jit
@@ -334,8 +335,7 @@ def _log_loss_slope(scores, direction, y, weights, t):
 
 @jit
 def _exponential_cut(scores, y, weights, b, out):
-    risk = np.zeros(_LANES)
-    offset = np.zeros(_LANES)
+    risk, offset, signed = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
     n = scores.shape[0]
     for start in range(0, n, _LANES):
         for k in range(min(_LANES, n - start)):
@@ -345,7 +345,8 @@ def _exponential_cut(scores, y, weights, b, out):
             out[i] = -y[i] * v
             risk[k] += v
             offset[k] += v * (1.0 + z)
-    return risk.sum(), offset.sum()
+            signed[k] += y[i] * v * (1.0 + z)
+    return risk.sum(), offset.sum(), signed.sum()
 
 
 @jit
@@ -367,9 +368,9 @@ class _SmoothLoss(BinaryLoss):
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
         b = self._intercept(scores, y, weights, scratch[0]) if fit_intercept else 0.0
-        risk, offset = self._cut_kernel(scores, y, weights, b, out)
+        risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
         if fit_intercept:
-            offset += _balance(scores, y, b, out)
+            offset = _balance(y, out, offset, signed)
         return Cut(risk, offset, b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):

@@ -152,12 +152,6 @@ class LinearProblem:
         """R(w); the point's intercept becomes the best one."""
         return self._cut(point).risk
 
-    def best_intercept(self, w: Array) -> float:
-        """argmin_b of the risk at w: one product with X."""
-        point = self.point(w)
-        self.minimise_intercept(point)
-        return point.intercept
-
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
         return self._loss.risk(point.scores, self._y, self._weights, point.intercept)

@@ -45,9 +45,17 @@ class State:
     def gap(self) -> float:
         return self.primal - self.lower_bound
 
-    def within(self, tol: float) -> bool:
-        """The one stopping rule: ``gap <= tol |primal|``."""
-        return self.gap <= tol * abs(self.primal)
+    @property
+    def relative_gap(self) -> float:
+        return relative_gap(self.primal, self.lower_bound)
+
+
+def relative_gap(primal: float, lower_bound: float) -> float:
+    """``(primal - bound) / |primal|``, what ``tol`` is compared with; 0 for an exact zero."""
+    gap = primal - lower_bound
+    if primal == 0.0:
+        return 0.0 if gap <= 0.0 else np.inf
+    return gap / abs(primal)
 
 
 class Solver(Protocol):
@@ -79,6 +87,10 @@ class SolverResult:
     def gap(self) -> float:
         return self.primal - self.lower_bound
 
+    @property
+    def relative_gap(self) -> float:
+        return relative_gap(self.primal, self.lower_bound)
+
 
 def run(
     solver: Solver,
@@ -96,14 +108,16 @@ def run(
     start = perf_counter()
     rows: list[tuple] = []
     status = Status.STALLED
+    final = None
     try:
         for n_iter, state in enumerate(solver.states(), start=1):
             rows.append(_row(n_iter, start, state))
-            if state.within(tol):
+            if state.relative_gap <= tol:
                 state = solver.confirm()
                 rows[-1] = _row(n_iter, start, state)
+                final = state if state.relative_gap <= tol else None
             stop = observe(n_iter, state) if observe is not None else None
-            if state.within(tol):
+            if final is not None:
                 status = Status.CONVERGED
             elif stop is not None:
                 status = stop
@@ -118,10 +132,11 @@ def run(
         if not rows:
             raise
         status = Status.INTERRUPTED
-    final = solver.confirm()
-    if status is Status.STALLED and final.within(tol):
-        status = Status.CONVERGED
-    rows[-1] = _row(len(rows), start, final)
+    if final is None:
+        final = solver.confirm()
+        if status is Status.STALLED and final.relative_gap <= tol:
+            status = Status.CONVERGED
+        rows[-1] = _row(len(rows), start, final)
     return SolverResult(
         w=final.w,
         intercept=final.intercept,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design, simplex_qp
-from sklearn_bundle.problems.linear import LARGEST_RISK, Point
+from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers._run import State
 
@@ -22,8 +22,8 @@ _STEEPEST = (
 )
 _ROUNDING = 1e-15
 _CROSSED = 1e-6  # relative; far above rounding
-_HALVINGS = 60  # of the way to the best point
-_NOT_FINITE = "The loss is not finite where it should be: at the best point so far, or next to it."
+_RETREAT = 10 * [0.5] + 20 * [0.1]  # towards the best point; after that, the plane there
+_LIFT = 100.0  # of both limits with every iteration that brings no progress
 
 
 class CuttingPlaneProblem(Protocol):
@@ -52,7 +52,7 @@ class Bundle:
         self._offsets = np.empty(0)
         self._gram = np.empty((0, 0))
         self._alpha = np.empty(0)
-        self._reserve(8 if max_size is None else max_size)
+        self._reserve(8)
 
     def add(self, gradient: Array, offset: float) -> None:
         """Append a plane; at ``max_size`` planes make room first, without losing the bound."""
@@ -65,7 +65,7 @@ class Bundle:
         self._offsets[t] = offset
         self._alpha[t] = 1.0 if t == 0 else 0.0
         self.size = t + 1
-        self._refresh_gram(t)
+        self._fill_gram(t)
 
     def solve(self, reg_lambda: float, tolerance: float) -> tuple[Array, float]:
         """Aggregate plane (A alpha, c' alpha) at a nearly optimal alpha."""
@@ -106,9 +106,9 @@ class Bundle:
             array[drop : t - 1] = array[drop + 1 : t].copy()
         self.size = t - 1
         if not len(idle):
-            self._refresh_gram(0)
+            self._fill_gram(0)
 
-    def _refresh_gram(self, row: int) -> None:
+    def _fill_gram(self, row: int) -> None:
         products = np.empty(self.size)
         design.dense_scores(self._planes, self._planes[row], 0, self.size, products)
         self._gram[row, : self.size] = products
@@ -187,11 +187,11 @@ class BundleSolver:
 
     def confirm(self) -> State:
         """Objective from the data at the best point, bound from the kept aggregate plane."""
-        point, risk = self._fresh(self._best.w)
-        self._best = point
-        self._primal = self._objective(point.w, risk)
+        self._best = self._point(self._best.w)
+        self._primal = self._objective(self._best.w, self._fresh_risk(self._best))
         bound = self._bound_of(*self.plane)
-        if bound > self._primal + _CROSSED * abs(self._primal):
+        # The bound is a difference of two terms and carries their rounding.
+        if bound - self._primal > _CROSSED * abs(self._primal) + 1e-12 * abs(self.plane[1]):
             raise ValueError(
                 f"The lower bound {bound:.8g} lies above the objective {self._primal:.8g}: the "
                 "loss is not convex, or its gradient is not the derivative of its value."
@@ -200,23 +200,16 @@ class BundleSolver:
         return self._state()
 
     def _cutting_plane(self) -> Iterator[None]:
-        if self.bundle.size == 0:
-            self._evaluate(self._start)
-        else:
-            self._offer(*self._fresh(self._start))
+        self._begin(self._point(self._start))
         while True:
             gap = self._primal - self._bound
-            self._evaluate(self._solve_inner())
+            self._cut(self._point(self._solve_inner()))
             self._count_idle(gap)
             yield
 
     def _line_search(self) -> Iterator[None]:
         problem = self._problem
-        point = problem.point(self._start)
-        if self.bundle.size == 0:
-            self._cut(point)
-        else:
-            self._offer(point, problem.minimise_intercept(point))
+        self._begin(problem.point(self._start))
         while True:
             gap = self._primal - self._bound
             end = problem.point(self._solve_inner())
@@ -228,6 +221,12 @@ class BundleSolver:
             # The same w_t again: move the cut towards it, where the model is sure to be cut off.
             theta = min(1.0, self._theta * 2.0**self._idle)
             self._cut(problem.blend(self._best, end, theta))
+
+    def _begin(self, point: Point) -> None:
+        if self.bundle.size == 0:
+            self._cut(point)
+        else:
+            self._offer(point, self._fresh_risk(point))
 
     def _solve_inner(self) -> Array:
         """w_t, the minimiser of reg_lambda Omega + model; keeps the bound if it is the best."""
@@ -254,50 +253,66 @@ class BundleSolver:
             )
 
     def _cut(self, point: Point) -> None:
-        """Add the plane at ``point``, or nearer to the best point where the risk is too large."""
-        plane = self._problem.cut(point, self._risk_limit())
-        for _ in range(_HALVINGS):
-            if plane is not None or self._best is None:
+        """Add the plane at ``point``, or nearer to the best point where it would be of no use."""
+        plane = self._plane(point)
+        for step in _RETREAT:
+            if self._is_moderate(plane) or self._best is None:
                 break
-            point = self._problem.blend(self._best, point, 0.5)
-            plane = self._problem.cut(point, self._risk_limit())
+            point = self._blend(self._best, point, step)
+            plane = self._plane(point)
         if plane is None:
-            raise ValueError(_NOT_FINITE)
-        self._offer(point, plane.risk)
+            if self._best is None or not np.isfinite(self._fresh_risk(point)):
+                raise ValueError(
+                    "The loss is not finite at the best point so far, or next to it: check the "
+                    "loss, and the scale of the features."
+                )
+            plane = self._plane(self._best)
+        else:
+            self._offer(point, plane.risk)
         self.bundle.add(plane.gradient, plane.offset)
 
-    def _evaluate(self, w: Array) -> None:
-        """The same by the cutting-plane protocol alone."""
-        risk, gradient = self._problem.evaluate(w)
-        for _ in range(_HALVINGS):
-            if self._is_moderate(risk, gradient) or self._best is None:
-                break
-            w = 0.5 * (self._best.w + w)
-            risk, gradient = self._problem.evaluate(w)
-        if not np.isfinite(risk):
-            raise ValueError(_NOT_FINITE)
-        self._offer(Point(w, None, None), risk)
-        self.bundle.add(gradient, risk - float(np.sum(gradient * w)))
-
-    def _risk_limit(self) -> float:
-        return _RISK_LIMIT * self._primal if self._best is not None else LARGEST_RISK
-
-    def _is_moderate(self, risk: float, gradient: Array) -> bool:
-        slope = np.abs(gradient).max(initial=0.0)
+    def _is_moderate(self, plane: Plane | None) -> bool:
+        """Algorithm 3 judges by the risk, before a product is spent; Algorithm 2 by the slope."""
+        if plane is None or self._algorithm == "line-search":
+            return plane is not None
+        slope = np.abs(plane.gradient).max(initial=0.0)
         if self._steepest is None:
             self._steepest = _STEEPEST * slope
-        return np.isfinite(risk) and slope <= self._steepest
+        return slope <= self._steepest * _LIFT**self._idle
+
+    def _risk_limit(self) -> float:
+        """The more iterations bring nothing, the farther out a plane may be cut."""
+        if self._best is None or self._algorithm == "cutting-plane":
+            return LARGEST_RISK
+        return min(LARGEST_RISK, _RISK_LIMIT * _LIFT**self._idle * self._primal)
+
+    # What follows asks a LinearProblem, or another problem by its protocol alone.
+
+    def _point(self, w: Array) -> Point:
+        return self._problem.point(w) if self._linear else Point(w, None, None)
+
+    def _plane(self, point: Point) -> Plane | None:
+        if self._linear:
+            return self._problem.cut(point, self._risk_limit())
+        risk, gradient = self._problem.evaluate(point.w)
+        if not risk <= LARGEST_RISK:
+            return None
+        return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
+
+    def _blend(self, start: Point, end: Point, step: float) -> Point:
+        if self._linear:
+            return self._problem.blend(start, end, step)
+        return Point(start.w + step * (end.w - start.w), None, None)
+
+    def _fresh_risk(self, point: Point) -> float:
+        if self._linear:
+            return self._problem.minimise_intercept(point)
+        return self._problem.evaluate(point.w)[0]
 
     def _offer(self, point: Point, risk: float) -> None:
         primal = self._objective(point.w, risk)
         if primal < self._primal:
             self._primal, self._best = primal, point
-
-    def _fresh(self, w: Array) -> tuple[Point, float]:
-        if self._linear:
-            point = self._problem.point(w)
-            return point, self._problem.minimise_intercept(point)
-        return Point(w, None, None), self._problem.evaluate(w)[0]
 
     def _objective(self, w: Array, risk: float) -> float:
         return self._lambda * self._omega.value(w) + risk

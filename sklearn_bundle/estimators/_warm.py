@@ -1,0 +1,40 @@
+"""What a fit leaves for the next one, and how it is known to belong to the same problem."""
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+
+from sklearn_bundle.estimators._validation import ClassificationData
+from sklearn_bundle.losses import BinaryLoss
+from sklearn_bundle.solvers.bundle import Bundle
+
+
+@dataclass
+class WarmStart:
+    """Planes and best point of every subproblem, and the problem that they are planes of."""
+
+    fingerprint: tuple | None
+    planes: list[tuple[Bundle, np.ndarray | None]]
+
+
+def problem_fingerprint(
+    data: ClassificationData, loss: BinaryLoss, fit_intercept: bool
+) -> tuple | None:
+    """Equal for equal data, loss and intercept; None if the loss has parameters without a hash.
+
+    The loss's class is compared as an object: a class that was edited in a notebook and defined
+    again has the same name, and another risk.
+    """
+    X: Any = data.X
+    if sp.issparse(X):  # not the object, which has cached flags as well
+        X = X.shape, X.data, X.indices, X.indptr
+    try:
+        parameters = joblib.hash(vars(loss))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+    content = joblib.hash((X, data.labels, data.classes, data.weights))
+    return content, type(loss), parameters, fit_intercept

@@ -1,0 +1,69 @@
+"""The loop around a solver, on solvers that only pretend."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.solvers._run import State, Status, relative_gap, run
+
+
+class Scripted:
+    """Yields given (primal, bound) pairs; confirms the pairs that it is told to."""
+
+    def __init__(self, states, confirmed):
+        self._states, self._confirmed, self.confirms = states, list(confirmed), 0
+
+    def states(self):
+        for k, pair in enumerate(self._states):
+            self.last = self._state(pair, k)
+            yield self.last
+
+    def confirm(self):
+        self.confirms += 1
+        return self._state(self._confirmed.pop(0), 0) if self._confirmed else self.last
+
+    def _state(self, pair, passes):
+        return State(*pair, np.zeros(1), 0.0, passes)
+
+
+def test_a_gap_that_is_not_confirmed_does_not_count():
+    solver = Scripted([(1.0, 0.9999), (1.0, 0.5), (1.0, 0.9999)], [(1.0, 0.2), (1.0, 0.9995)])
+    result = run(solver, tol=1e-3, max_iter=10)
+    assert result.status is Status.CONVERGED and result.n_iter == 3
+    assert result.lower_bound == 0.9995 == result.history["lower_bound"][-1]
+    assert result.history["lower_bound"][0] == 0.2
+
+
+def test_a_confirmed_state_is_not_confirmed_again():
+    solver = Scripted([(1.0, 1.0)], [])
+    run(solver, tol=1e-3, max_iter=10)
+    assert solver.confirms == 1
+
+
+def test_other_ends_are_confirmed_too():
+    result = run(Scripted([(1.0, 0.5)], [(1.5, 0.25)]), tol=1e-3, max_iter=1)
+    assert result.status is Status.MAX_ITER
+    assert (result.primal, result.lower_bound, result.gap) == (1.5, 0.25, 1.25)
+
+
+def test_a_solver_that_ends_is_stalled():
+    result = run(Scripted([(1.0, 0.5), (1.0, 0.6)], []), tol=1e-3, max_iter=9)
+    assert result.status is Status.STALLED and result.n_iter == 2
+
+
+def test_observer_ends_the_run():
+    seen = []
+
+    def observe(iteration, state):
+        seen.append(iteration)
+        return Status.CALLBACK if iteration == 2 else None
+
+    result = run(Scripted(5 * [(1.0, 0.5)], []), tol=1e-3, max_iter=9, observe=observe)
+    assert result.status is Status.CALLBACK and seen == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "primal, bound, expected",
+    [(2.0, 1.0, 0.5), (0.0, 0.0, 0.0), (0.0, -1.0, np.inf), (-2.0, -3.0, 0.5)],
+)
+def test_relative_gap(primal, bound, expected):
+    assert relative_gap(primal, bound) == expected
