@@ -42,6 +42,16 @@ def test_products(kind, dtype, n_threads, monkeypatch):
         assert operator.passes == 2
 
 
+@pytest.mark.parametrize("share", [0.05, 0.5])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_long_rows_with_few_weights(share, sparse):
+    """Rows are left out or read with weight zero, whichever is faster: the sum is the same."""
+    X = RNG.normal(size=(60, 150))
+    g = RNG.normal(size=60) * (RNG.random(60) < share)
+    operator = Design(sp.csr_matrix(X) if sparse else X, BlockRunner(1))
+    np.testing.assert_allclose(operator.gradient(g), X.T @ g, rtol=1e-13, atol=1e-13)
+
+
 def test_no_copy_and_no_write():
     X = make("matrix32", np.float64)
     operator = Design(X, BlockRunner(1))

@@ -43,12 +43,12 @@ def dense_scores(X, w, start, stop, out):
 
 
 @jit
-def dense_gradient(X, g, start, stop, out):
-    """out = sum of g[i] X[i] over start <= i < stop; rows with g[i] = 0 are not read."""
+def dense_gradient(X, g, skip, start, stop, out):
+    """out = sum of g[i] X[i] over start <= i < stop; with ``skip``, g[i] = 0 is not read."""
     out[:] = 0.0
     for i in range(start, stop):
         gi = g[i]
-        if gi != 0.0:
+        if gi != 0.0 or not skip:
             for j in range(X.shape[1]):
                 out[j] += gi * X[i, j]
 
@@ -76,12 +76,12 @@ def csr_scores(data, indices, indptr, w, start, stop, out):
 
 
 @jit
-def csr_gradient(data, indices, indptr, g, start, stop, out):
-    """out = sum of g[i] X[i] over start <= i < stop; rows with g[i] = 0 are not read."""
+def csr_gradient(data, indices, indptr, g, skip, start, stop, out):
+    """out = sum of g[i] X[i] over start <= i < stop; with ``skip``, g[i] = 0 is not read."""
     out[:] = 0.0
     for i in range(start, stop):
         gi = g[i]
-        if gi != 0.0:
+        if gi != 0.0 or not skip:
             for k in range(indptr[i], indptr[i + 1]):
                 out[indices[k]] += gi * data[k]
 

@@ -82,7 +82,7 @@ class Bundle:
             self._work,
         )
         aggregate = np.empty(self._planes.shape[1])
-        design.dense_gradient(self._planes, self._alpha, 0, t, aggregate)
+        design.dense_gradient(self._planes, self._alpha, True, 0, t, aggregate)
         return aggregate, float(np.sum(self._alpha[:t] * self._offsets[:t]))
 
     def resize(self, max_size: int | None) -> None:
