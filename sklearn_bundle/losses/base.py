@@ -58,6 +58,11 @@ class BinaryLoss(ABC):
         """``sum_i s_i l(y_i, f_i + b)``."""
         return float(np.sum(weights * self.value(scores + intercept, y)))
 
+    def intercept(self, scores: Array, y: Array, weights: Array, scratch: Array) -> float:
+        """A b that minimises ``sum_i s_i l(y_i, f_i + b)``."""
+        bracket = self._bracket_intercept(scores, y, weights, scratch)
+        return min(bracket, key=lambda b: self.risk(scores, y, weights, b))
+
     def cut(
         self,
         scores: Array,
@@ -75,7 +80,7 @@ class BinaryLoss(ABC):
         """
         if not fit_intercept:
             return self._cut_at(scores, y, weights, 0.0, out)
-        left, right = self._bracket_intercept(scores, y, weights, scratch[0])
+        left, right = self._bracket_intercept(scores, y, weights, scratch)
         gradient_left = np.empty_like(out)
         cut_left = self._cut_at(scores, y, weights, left, gradient_left)
         cut_right = self._cut_at(scores, y, weights, right, out)
@@ -125,7 +130,9 @@ class BinaryLoss(ABC):
             return float(first), np.nan
         return float(first), float(curvature + np.sum(weights * direction**2 * bend))
 
-    def _bracket_intercept(self, scores, y, weights, shifted):
+    def _bracket_intercept(self, scores, y, weights, scratch):
+        shifted = scratch[0]
+
         def slope(b):
             np.add(scores, b, out=shifted)
             return float(np.sum(weights * self.gradient(shifted, y)))

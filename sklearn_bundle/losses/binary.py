@@ -163,20 +163,21 @@ class Hinge(BinaryLoss):
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
         if not fit_intercept:
             return Cut(*_hinge_cut(scores, y, weights, out), 0.0)
-        b = self._intercept(scores, y, weights, scratch[:3])
+        b = self.intercept(scores, y, weights, scratch)
         return Cut(*_hinge_balanced_cut(scores, y, weights, b, out), b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         size, risk_slope = _hinge_line_kinks(scores, direction, y, weights, *scratch[:3])
         return max(0.0, first_crossing(*scratch[:3], size, slope + risk_slope, curvature, 0.0))
 
-    def _intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch):
         """The smallest t_i at which the weight up to it reaches that of the positives."""
         low, high = _hinge_intercept_bracket(scores, y, weights)
-        size, at_low, at_high = _hinge_intercept_kinks(scores, y, weights, low, high, *scratch)
+        kinks = scratch[:3]
+        size, at_low, at_high = _hinge_intercept_kinks(scores, y, weights, low, high, *kinks)
         if at_low >= -_SLACK or at_high < -_SLACK:  # not enclosed: all kinks
-            size, at_low, _ = _hinge_intercept_kinks(scores, y, weights, -np.inf, np.inf, *scratch)
-        return first_crossing(*scratch, size, at_low, 0.0, _SLACK)
+            size, at_low, _ = _hinge_intercept_kinks(scores, y, weights, -np.inf, np.inf, *kinks)
+        return first_crossing(*kinks, size, at_low, 0.0, _SLACK)
 
 
 # ---- differentiable losses --------------------------------------------------------------------
@@ -272,7 +273,7 @@ class SquaredHinge(BinaryLoss):
         return np.where(y * scores < 1.0, 1.0, 0.0)
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
-        b = self._intercept(scores, y, weights, scratch) if fit_intercept else 0.0
+        b = self.intercept(scores, y, weights, scratch) if fit_intercept else 0.0
         risk, offset, signed = _squared_hinge_cut(scores, y, weights, b, out)
         if fit_intercept:
             offset = _balance(y, out, offset, signed)
@@ -282,7 +283,7 @@ class SquaredHinge(BinaryLoss):
         size, p, q = _squared_hinge_kinks(scores, direction, y, weights, *scratch[:3], 0.0)
         return max(0.0, first_crossing(*scratch[:3], size, slope + p, curvature + q, 0.0))
 
-    def _intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch):
         """The smallest best b; one Newton step takes away what the long sums rounded."""
         kinks, jumps, bends, ones = scratch
         ones[:] = 1.0
@@ -366,8 +367,11 @@ def _exponential_slope(scores, direction, y, weights, t):
 class _SmoothLoss(BinaryLoss):
     """Losses with a compiled cut and slope, minimised along lines by safeguarded Newton steps."""
 
+    def risk(self, scores, y, weights, intercept):
+        return self._cut_kernel(scores, y, weights, intercept, np.empty_like(scores))[0]
+
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
-        b = self._intercept(scores, y, weights, scratch[0]) if fit_intercept else 0.0
+        b = self.intercept(scores, y, weights, scratch) if fit_intercept else 0.0
         risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
         if fit_intercept:
             offset = _balance(y, out, offset, signed)
@@ -401,10 +405,10 @@ class LogLoss(_SmoothLoss):
         """P(y = +1 | f) = 1 / (1 + exp(-f)), shape of ``scores``."""
         return expit(scores)
 
-    def _intercept(self, scores, y, weights, ones):
+    def intercept(self, scores, y, weights, scratch):
         """Newton's method in b from the scores' mean, whichever direction goes downhill."""
         start = -float(np.sum(weights * scores))
-        centred = scores + start
+        centred, ones = scores + start, scratch[0]
         ones[:] = 1.0
         if _log_loss_slope(centred, ones, y, weights, 0.0)[0] > 0.0:
             ones[:] = -1.0
@@ -427,7 +431,7 @@ class Exponential(_SmoothLoss):
     def curvature(self, scores, y):
         return np.exp(-y * scores)
 
-    def _intercept(self, scores, y, weights, ones):
+    def intercept(self, scores, y, weights, scratch):
         """The b at which both classes have the same weighted loss, in closed form."""
         positive, negative = y > 0.0, y < 0.0
         return 0.5 * float(

@@ -150,14 +150,30 @@ class LinearProblem:
 
         None, and no product, where the risk is above ``risk_limit`` or not a number.
         """
-        cut = self._cut(point)
+        cut = self._loss.cut(
+            point.scores,
+            self._y,
+            self._weights,
+            self.fit_intercept,
+            self._derivatives,
+            self._scratch,
+        )
+        point.intercept = cut.intercept
         if not cut.risk <= risk_limit:
             return None
         return Plane(self._design.gradient(self._derivatives), cut.offset, cut.risk)
 
+    def set_intercept(self, point: Point) -> None:
+        """Make the point's intercept the best one."""
+        if self.fit_intercept:
+            point.intercept = self._loss.intercept(
+                point.scores, self._y, self._weights, self._scratch
+            )
+
     def minimise_intercept(self, point: Point) -> float:
         """R(w); the point's intercept becomes the best one."""
-        return self._cut(point).risk
+        self.set_intercept(point)
+        return self.risk(point)
 
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
@@ -193,15 +209,3 @@ class LinearProblem:
         scores = np.empty_like(start.scores)
         design.blend(step, start.scores, end.scores, scores)
         return Point(w, scores, intercept, drift)
-
-    def _cut(self, point: Point):
-        cut = self._loss.cut(
-            point.scores,
-            self._y,
-            self._weights,
-            self.fit_intercept,
-            self._derivatives,
-            self._scratch,
-        )
-        point.intercept = cut.intercept
-        return cut

@@ -213,8 +213,7 @@ class BundleSolver:
         while True:
             gap = self._primal - self._bound
             end = problem.point(self._solve_inner())
-            if problem.fit_intercept:
-                problem.minimise_intercept(end)
+            problem.set_intercept(end)
             self._search_towards(end)
             self._count_idle(gap)
             yield
@@ -247,10 +246,7 @@ class BundleSolver:
         step = problem.line_search(start, end, slope, curvature)
         if 0.0 < step < np.inf:
             point = problem.blend(start, end, step)
-            self._offer(
-                point,
-                problem.minimise_intercept(point) if problem.fit_intercept else problem.risk(point),
-            )
+            self._offer(point, problem.minimise_intercept(point))
 
     def _cut(self, point: Point) -> None:
         """Add the plane at ``point``, or nearer to the best point where it would be of no use."""
