@@ -6,7 +6,8 @@ import pytest
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.solvers._run import Status, run
-from sklearn_bundle.solvers.bundle import Bundle, BundleSolver
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.planes import Bundle
 from tests.reference import objective, optimum
 
 

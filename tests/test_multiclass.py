@@ -10,7 +10,7 @@ from sklearn_bundle.solvers._run import HISTORY_DTYPE, SolverResult, Status
 
 
 def result(status=Status.CONVERGED):
-    return SolverResult(np.zeros(1), 0.0, 1.0, 1.0, status, 1, np.empty(1, HISTORY_DTYPE))
+    return SolverResult(1.0, 1.0, np.zeros(1), 0.0, status, 1, np.empty(1, HISTORY_DTYPE))
 
 
 def test_targets():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.solvers._run import State, Status, relative_gap, run
+from sklearn_bundle.solvers._run import Certificate, State, Status, run
 
 
 class Scripted:
@@ -66,4 +66,4 @@ def test_observer_ends_the_run():
     [(2.0, 1.0, 0.5), (0.0, 0.0, 0.0), (0.0, -1.0, np.inf), (-2.0, -3.0, 0.5)],
 )
 def test_relative_gap(primal, bound, expected):
-    assert relative_gap(primal, bound) == expected
+    assert Certificate(primal, bound).relative_gap == expected

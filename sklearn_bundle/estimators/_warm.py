@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.losses import BinaryLoss
-from sklearn_bundle.solvers.bundle import Bundle
+from sklearn_bundle.solvers.planes import Bundle
 
 
 @dataclass

@@ -31,7 +31,8 @@ from sklearn_bundle.estimators._warm import WarmStart, problem_fingerprint
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.solvers._run import SolverResult, Status, run
-from sklearn_bundle.solvers.bundle import Bundle, BundleSolver
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.planes import Bundle
 
 _ADVICE = {
     Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",

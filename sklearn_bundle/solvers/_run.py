@@ -32,14 +32,11 @@ class Status(StrEnum):
 
 
 @dataclass
-class State:
-    """Where a solver stands after an iteration: the best point so far and the best bound so far."""
+class Certificate:
+    """An objective that was reached, and a lower bound of all."""
 
     primal: float
     lower_bound: float
-    w: NDArray[np.float64]
-    intercept: float | None  # None: the best one for w, not computed yet
-    passes: int
 
     @property
     def gap(self) -> float:
@@ -47,15 +44,19 @@ class State:
 
     @property
     def relative_gap(self) -> float:
-        return relative_gap(self.primal, self.lower_bound)
+        """``gap / |primal|``, what ``tol`` is compared with; 0 for an exact zero."""
+        if self.primal == 0.0:
+            return 0.0 if self.gap <= 0.0 else np.inf
+        return self.gap / abs(self.primal)
 
 
-def relative_gap(primal: float, lower_bound: float) -> float:
-    """``(primal - bound) / |primal|``, what ``tol`` is compared with; 0 for an exact zero."""
-    gap = primal - lower_bound
-    if primal == 0.0:
-        return 0.0 if gap <= 0.0 else np.inf
-    return gap / abs(primal)
+@dataclass
+class State(Certificate):
+    """Where a solver stands after an iteration: the best point so far and the best bound so far."""
+
+    w: NDArray[np.float64]
+    intercept: float | None
+    passes: int
 
 
 class Solver(Protocol):
@@ -72,24 +73,14 @@ class Solver(Protocol):
 
 
 @dataclass
-class SolverResult:
+class SolverResult(Certificate):
     """Point and certificate, recomputed at exit, and how it went."""
 
     w: NDArray[np.float64]
     intercept: float
-    primal: float
-    lower_bound: float
     status: Status
     n_iter: int
     history: np.ndarray
-
-    @property
-    def gap(self) -> float:
-        return self.primal - self.lower_bound
-
-    @property
-    def relative_gap(self) -> float:
-        return relative_gap(self.primal, self.lower_bound)
 
 
 def run(
@@ -138,10 +129,10 @@ def run(
             status = Status.CONVERGED
         rows[-1] = _row(len(rows), start, final)
     return SolverResult(
-        w=final.w,
-        intercept=final.intercept,
         primal=final.primal,
         lower_bound=final.lower_bound,
+        w=final.w,
+        intercept=final.intercept,
         status=status,
         n_iter=len(rows),
         history=np.array(rows, dtype=HISTORY_DTYPE),
