@@ -1,0 +1,116 @@
+"""What a user waits for before the first result: the import, and the first fit in a new process.
+
+Every figure comes from child processes, which time themselves: the start of the interpreter is
+not in it, and for a fit neither are the imports and the making of the data. Byte code and numba's
+cache go to a temporary folder, so that neither the checkout nor a user's cache has a part in it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from benchmarks.common import Benchmark
+
+LOSSES = ("hinge", "squared_hinge", "log_loss", "exponential")
+LAYOUTS = ("dense", "csr")
+
+_IMPORT = """
+from time import perf_counter
+start = perf_counter()
+import sklearn
+middle = perf_counter()
+import sklearn_bundle
+print([middle - start, perf_counter() - middle])
+"""
+
+_FIT = """
+import sys
+from time import perf_counter
+import scipy.sparse
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+from sklearn_bundle import BMRMClassifier
+loss, layout = sys.argv[1:]
+X, y = load_breast_cancer(return_X_y=True)
+X = StandardScaler().fit_transform(X)
+X = scipy.sparse.csr_matrix(X) if layout == "csr" else X
+model = BMRMClassifier(loss, reg_lambda=1e-2)
+start = perf_counter()
+model.fit(X, y)
+print([perf_counter() - start])
+"""
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A temporary folder in which the byte code of everything imported lies ready."""
+    with tempfile.TemporaryDirectory(prefix="first_fit_") as name:
+        _child(_IMPORT, Path(name), "numba")
+        yield Path(name)
+
+
+def _child(code: str, scratch: Path, numba_cache: str, *arguments: str) -> list[float]:
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(scratch / "bytecode")
+    environment["NUMBA_CACHE_DIR"] = str(scratch / numba_cache)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"the child process failed:\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def import_seconds(repeat: int = 5) -> tuple[float, float]:
+    """Seconds of ``import sklearn``, and of ``import sklearn_bundle`` after it; medians."""
+    with _scratch() as scratch:
+        runs = [_child(_IMPORT, scratch, "numba") for _ in range(repeat)]
+    return median(r[0] for r in runs), median(r[1] for r in runs)
+
+
+def first_fit_seconds(loss: str, layout: str, repeat: int = 3) -> tuple[float, float]:
+    """Seconds of the first fit in a new process, cold and with a warm numba cache; medians."""
+    cold, warm = [], []
+    with _scratch() as scratch:
+        _child(_FIT, scratch, "discarded", loss, layout)  # byte code of what only a fit imports
+        for k in range(repeat):
+            cold += _child(_FIT, scratch, f"cache{k}", loss, layout)
+            warm += _child(_FIT, scratch, f"cache{k}", loss, layout)
+    return median(cold), median(warm)
+
+
+class ImportTime(Benchmark):
+    """Seconds that ``import sklearn_bundle`` takes over ``import sklearn``."""
+
+    def track_import(self) -> float:
+        return import_seconds()[1]
+
+    track_import.unit = "seconds"
+
+
+class FirstFit(Benchmark):
+    """Seconds of the first fit in a new process, after the imports; breast cancer data."""
+
+    param_names = ("loss", "layout")
+    params = (LOSSES, LAYOUTS)
+
+    def setup_cache(self) -> dict[str, tuple[float, float]]:
+        return {f"{a} {b}": first_fit_seconds(a, b) for a in LOSSES for b in LAYOUTS}
+
+    setup_cache.timeout = 900
+
+    def track_cold_cache(self, seconds: dict, loss: str, layout: str) -> float:
+        return seconds[f"{loss} {layout}"][0]
+
+    def track_warm_cache(self, seconds: dict, loss: str, layout: str) -> float:
+        return seconds[f"{loss} {layout}"][1]
+
+    track_cold_cache.unit = "seconds"
+    track_warm_cache.unit = "seconds"

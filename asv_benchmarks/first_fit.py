@@ -1,0 +1,30 @@
+"""Print the import time and the first fit, cold and with a warm numba cache.
+
+python asv_benchmarks/first_fit.py [--repeat 3]
+"""
+
+import argparse
+
+from _measure import Table, header
+from benchmarks.first_fit import LAYOUTS, LOSSES, first_fit_seconds, import_seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=3, help="child processes a figure")
+    repeat = parser.parse_args().repeat
+    print(header("seconds on the wall clock of child processes, medians"))
+    sklearn_seconds, own_seconds = import_seconds(repeat)
+    print(f"\nimport sklearn                  {sklearn_seconds:.3f} s")
+    print(f"import sklearn_bundle after it  {own_seconds:.3f} s (asked: at most 0.3)")
+    print("\nFirst fit in a new process, after the imports; breast cancer, 569 x 30, tol=1e-3")
+    table = Table([("loss", 14), ("X", 6), ("cold cache", 11), ("warm cache", 11)])
+    for loss in LOSSES:
+        for layout in LAYOUTS:
+            cold, warm = first_fit_seconds(loss, layout, repeat)
+            table.row(loss, layout, f"{cold:.2f}", f"{warm:.3f}")
+    print("asked: at most 5 s cold, 0.5 s warm")
+
+
+if __name__ == "__main__":
+    main()

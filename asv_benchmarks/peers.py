@@ -1,0 +1,36 @@
+"""Compare sklearn_bundle with its peers: time, memory and ratios at equal suboptimality.
+
+python asv_benchmarks/peers.py linear --data FOLDER
+"""
+
+import argparse
+from pathlib import Path
+
+import _linear
+
+# A study is a module with HELP, add_arguments(parser) and run(arguments).
+STUDIES = {"linear": _linear}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    subparsers = parser.add_subparsers(required=True, metavar="study")
+    for name, study in STUDIES.items():
+        subparser = subparsers.add_parser(name, help=study.HELP, description=study.__doc__)
+        subparser.formatter_class = argparse.RawDescriptionHelpFormatter
+        subparser.add_argument(
+            "--data",
+            type=Path,
+            metavar="FOLDER",
+            help="folder with tasks.py; without it, data that ships with scikit-learn",
+        )
+        subparser.add_argument("--repeat", type=int, default=5, help="timed runs (default 5)")
+        subparser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers")
+        study.add_arguments(subparser)
+        subparser.set_defaults(run=study.run)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
