@@ -191,6 +191,17 @@ def test_rounding_ends_the_run(problem, loss):
     assert 0.0 <= result.gap <= 1e-12 * result.primal
 
 
+def test_without_progress_the_cut_moves_to_w_t(problem, monkeypatch):
+    p, steps = problem("log_loss"), []
+    blend = p.blend
+    monkeypatch.setattr(p, "blend", lambda a, b, step: steps.append(step) or blend(a, b, step))
+    for _ in BundleSolver(p, 1e-2, theta=0.25).states():
+        pass
+    # the last iterations before rounding ends the run bring nothing
+    assert [step for step in steps if step in (0.25, 0.5, 1.0)][-3:] == [1.0, 1.0, 1.0]
+    assert 0.5 in steps
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_scores_do_not_drift(problem, cancer, fit_intercept):
     """Near the optimum w_t is the best point but for rounding, and a step along that is 1e14."""
