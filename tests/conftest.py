@@ -3,7 +3,7 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import StandardScaler
 
 
@@ -12,6 +12,12 @@ def cancer():
     """Standardised breast cancer data, labels in {-1.0, +1.0}."""
     X, y = load_breast_cancer(return_X_y=True)
     return StandardScaler().fit_transform(X), np.where(y == 1, 1.0, -1.0)
+
+
+@pytest.fixture(scope="session")
+def data():
+    """A small noisy problem with labels 0 and 1."""
+    return make_classification(200, 10, n_informative=5, flip_y=0.1, random_state=0)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """BMRMClassifier as its users meet it."""
 
 import os
-import pickle
 import signal
 import warnings
 
@@ -15,16 +14,11 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris, make_classification
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss, Hinge, SquaredHinge
 from tests.test_losses import USERS
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_classification(200, 10, n_informative=5, flip_y=0.1, random_state=0)
 
 
 class Interrupting(Hinge):
@@ -35,113 +29,6 @@ class Interrupting(Hinge):
         if self.calls == 5:
             os.kill(os.getpid(), signal.SIGINT)
         return super().line_search(*arguments)
-
-
-class Failing(Hinge):
-    def line_search(self, *arguments):
-        raise RuntimeError("a user's loss failed")
-
-
-# ---- bad input -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"reg_lambda": 0.0},
-        {"reg_lambda": -1e-3},
-        {"reg_lambda": np.inf},
-        {"reg_lambda": np.nan},
-        {"reg_lambda": "1"},
-        {"tol": 0.0},
-        {"tol": -1.0},
-        {"max_iter": 0},
-        {"max_iter": 2.5},
-        {"max_time": 0.0},
-        {"max_time": -1.0},
-        {"theta": 0.0},
-        {"theta": 1.1},
-        {"bundle_size": 1},
-        {"loss": "hinges"},
-        {"loss": Hinge},
-        {"solver": "newton"},
-        {"fit_intercept": "yes"},
-        {"class_weight": "even"},
-        {"n_jobs": 1.5},
-        {"warm_start": None},
-        {"verbose": -1},
-    ],
-    ids=str,
-)
-def test_bad_parameter_is_named(data, parameters):
-    model = BMRMClassifier(**parameters)
-    ((name, value),) = parameters.items()
-    with pytest.raises(ValueError) as error:
-        model.fit(*data)
-    message = str(error.value)
-    assert f"The '{name}' parameter of BMRMClassifier must be" in message
-    assert f"Got {value!r} instead" in message
-    assert not hasattr(model, "coef_") and not hasattr(model, "n_features_in_")
-
-
-def bad(X, y, **changes):
-    return {"X": X, "y": y} | changes
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (lambda X, y: {"y": np.ones(len(y))}, "2 classes in y .* only one class: .*1.0"),
-        (lambda X, y: {"X": np.where(X[3, 3] == X, np.nan, X)}, "Input X contains NaN"),
-        (lambda X, y: {"X": np.where(X[3, 3] == X, np.inf, X)}, "Input X contains infinity"),
-        (lambda X, y: {"y": np.where(y == 1, np.nan, 0.0)}, "Input y contains NaN"),
-        (lambda X, y: {"y": y + 0.5}, "Unknown label type"),
-        (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label a sample.*multilabel"),
-        (lambda X, y: {"y": y[:-1]}, "inconsistent numbers of samples"),
-        (lambda X, y: {"sample_weight": -np.ones(len(y))}, "Negative values.*sample_weight"),
-        (lambda X, y: {"sample_weight": np.zeros(len(y))}, "at least one non-zero"),
-        (lambda X, y: {"sample_weight": np.full(len(y), np.nan)}, "sample_weight contains NaN"),
-        (lambda X, y: {"sample_weight": np.ones(3)}, r"sample_weight.shape == \(3,\), expected"),
-        (lambda X, y: {"sample_weight": (y == 1).astype(float)}, "2 classes in y"),
-    ],
-)
-def test_bad_data(data, change, message):
-    model = BMRMClassifier()
-    with pytest.raises(ValueError, match=message):
-        model.fit(**(bad(*data) | change(*data)))
-    with pytest.raises(NotFittedError):
-        model.predict(data[0])
-
-
-def test_other_number_of_features_at_predict(data):
-    model = BMRMClassifier().fit(*data)
-    with pytest.raises(ValueError, match="X has 9 features, but BMRMClassifier is expecting 10"):
-        model.predict(data[0][:, :9])
-
-
-def test_no_probabilities_without_a_probabilistic_loss(data):
-    with pytest.raises(AttributeError, match="predict_proba"):
-        _ = BMRMClassifier().predict_proba
-    assert hasattr(BMRMClassifier("log_loss"), "predict_proba")
-
-
-@pytest.mark.parametrize("fail", ["data", "loss", "warning"])
-def test_error_leaves_a_fitted_model_as_it_was(data, fail):
-    X, y = data
-    model = BMRMClassifier().fit(X, y)
-    before = model.decision_function(X), model.objective_
-    if fail == "data":
-        with pytest.raises(ValueError):
-            model.fit(np.c_[X, X], np.ones(len(y)))
-    elif fail == "loss":
-        with pytest.raises(RuntimeError, match="user's loss"):
-            model.set_params(loss=Failing()).fit(X[:, :5], y)
-    else:
-        with warnings.catch_warnings(), pytest.raises(ConvergenceWarning):
-            warnings.simplefilter("error")
-            model.set_params(tol=1e-14, max_iter=1).fit(X[:, :5], y)
-    assert np.array_equal(model.decision_function(X), before[0])
-    assert model.objective_ == before[1]
 
 
 # ---- certificate, limits, interruption --------------------------------------------------------
@@ -293,43 +180,6 @@ def test_user_loss_equals_built_in(data):
     assert mine.objective_ == pytest.approx(ours.objective_, rel=2e-6)
 
 
-class Concave(BinaryLoss):
-    def value(self, scores, y):
-        return np.log1p(np.abs(1.0 - y * scores))
-
-    def gradient(self, scores, y):
-        return -y * np.sign(1.0 - y * scores) / (1.0 + np.abs(1.0 - y * scores))
-
-
-class NotFinite(BinaryLoss):
-    def value(self, scores, y):
-        return np.where(np.abs(scores) > 0.0, np.nan, 1.0)
-
-    def gradient(self, scores, y):
-        return -y
-
-
-@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
-@pytest.mark.parametrize(
-    "loss, message", [(Concave(), "loss is not convex"), (NotFinite(), "loss is not finite")]
-)
-def test_a_loss_that_breaks_its_contract_is_found_out(data, solver, loss, message):
-    with pytest.raises(ValueError, match=message):
-        BMRMClassifier(loss, solver=solver, fit_intercept=False).fit(*data)
-
-
-class Negative(Hinge):
-    def value(self, scores, y):
-        return super().value(scores, y) - 1.0
-
-    cut, risk = BinaryLoss.cut, BinaryLoss.risk
-
-
-def test_a_negative_loss_is_refused(data):
-    with pytest.raises(ValueError, match=r"Negative.value must never be negative.*add a constant"):
-        BMRMClassifier(Negative()).fit(*data)
-
-
 def test_user_loss_reaches_the_optimum(data):
     """Against scipy's BFGS on the same objective, which is differentiable."""
     X, y = data
@@ -371,93 +221,6 @@ def test_scale_of_the_weights_does_not_matter(data, scale):
 
 
 # ---- living with scikit-learn -----------------------------------------------------------------
-
-
-def test_warm_start_over_reg_lambda(data):
-    X, y = data
-    warm = BMRMClassifier(tol=1e-5, warm_start=True, max_iter=5000).fit(X, y)
-    again = warm.fit(X, y).n_iter_
-    assert again <= 2
-    warm.set_params(reg_lambda=5e-5).fit(X, y)
-    cold = BMRMClassifier(tol=1e-5, reg_lambda=5e-5, max_iter=5000).fit(X, y)
-    assert warm.n_iter_ < cold.n_iter_
-    assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-5)
-    warm.set_params(bundle_size=5, max_iter=3000).fit(X, y)
-    assert warm._warm.planes[0][0].size <= 5
-
-
-class Scaled(BinaryLoss):
-    def __init__(self, factor):
-        self.factor = factor
-
-    def value(self, scores, y):
-        return self.factor * np.maximum(0.0, 1.0 - y * scores)
-
-    def gradient(self, scores, y):
-        return np.where(y * scores < 1.0, -self.factor * y, 0.0)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "X",
-        "y",
-        "weights",
-        "loss",
-        "loss parameter",
-        "loss class",
-        "fit_intercept",
-    ],
-)
-def test_warm_start_only_on_the_same_problem(data, change):
-    X, y = data
-    model = BMRMClassifier(tol=1e-6, warm_start=True).fit(X, y)
-    weight = None
-    if change == "X":
-        X = X.copy()
-        X[0, 0] += 1e-9
-    elif change == "y":
-        y = y.copy()
-        y[0] = 1 - y[0]
-    elif change == "weights":
-        weight = np.arange(1.0, 201.0)
-    elif change == "loss":
-        model.set_params(loss="squared_hinge")
-    elif change == "loss parameter":
-        model.set_params(loss=Scaled(1.0)).fit(X, y)
-        model.set_params(loss=Scaled(1.5))
-    elif change == "loss class":
-        model.set_params(loss=Scaled(1.0)).fit(X, y)
-        model.set_params(loss=type("Scaled", (Hinge,), dict(vars(Hinge)))())
-    else:
-        model.set_params(fit_intercept=False)
-    cold = clone(model).fit(X, y, weight)
-    model.fit(X, y, weight)
-    assert model.n_iter_ == cold.n_iter_ and model.objective_ == cold.objective_
-
-
-def test_no_warm_start_after_ctrl_c(data):
-    """The interruption may have hit in the middle of a plane."""
-    model = BMRMClassifier(Interrupting(), tol=1e-12, warm_start=True)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(*data)
-    assert model.status_ == "interrupted" and not hasattr(model, "_warm")
-
-
-def test_warm_start_does_not_see_the_flags_of_a_sparse_matrix(data):
-    S = sp.csr_matrix(data[0])
-    model = BMRMClassifier(warm_start=True).fit(S, data[1])
-    assert S.has_canonical_format and S.has_sorted_indices
-    assert model.fit(S, data[1]).n_iter_ <= 2
-
-
-def test_pickle_leaves_the_planes_out(data):
-    cold = BMRMClassifier().fit(*data)
-    warm = BMRMClassifier(warm_start=True).fit(*data)
-    copy = pickle.loads(pickle.dumps(warm))
-    assert not hasattr(copy, "_warm") and hasattr(warm, "_warm")
-    assert np.array_equal(copy.predict(data[0]), warm.predict(data[0]))
-    assert len(pickle.dumps(warm)) < len(pickle.dumps(cold)) + 100
 
 
 @pytest.mark.parametrize("sparse", [False, True])

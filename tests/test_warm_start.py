@@ -1,0 +1,99 @@
+"""Planes that the next fit can use, and when they must not be."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from sklearn_bundle import BMRMClassifier
+from sklearn_bundle.losses import BinaryLoss, Hinge
+from tests.test_bmrm import Interrupting
+
+
+def test_warm_start_over_reg_lambda(data):
+    X, y = data
+    warm = BMRMClassifier(tol=1e-5, warm_start=True, max_iter=5000).fit(X, y)
+    again = warm.fit(X, y).n_iter_
+    assert again <= 2
+    warm.set_params(reg_lambda=5e-5).fit(X, y)
+    cold = BMRMClassifier(tol=1e-5, reg_lambda=5e-5, max_iter=5000).fit(X, y)
+    assert warm.n_iter_ < cold.n_iter_
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-5)
+    warm.set_params(bundle_size=5, max_iter=3000).fit(X, y)
+    assert warm._warm.planes[0][0].size <= 5
+
+
+class Scaled(BinaryLoss):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def value(self, scores, y):
+        return self.factor * np.maximum(0.0, 1.0 - y * scores)
+
+    def gradient(self, scores, y):
+        return np.where(y * scores < 1.0, -self.factor * y, 0.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "X",
+        "y",
+        "weights",
+        "loss",
+        "loss parameter",
+        "loss class",
+        "fit_intercept",
+    ],
+)
+def test_warm_start_only_on_the_same_problem(data, change):
+    X, y = data
+    model = BMRMClassifier(tol=1e-6, warm_start=True).fit(X, y)
+    weight = None
+    if change == "X":
+        X = X.copy()
+        X[0, 0] += 1e-9
+    elif change == "y":
+        y = y.copy()
+        y[0] = 1 - y[0]
+    elif change == "weights":
+        weight = np.arange(1.0, 201.0)
+    elif change == "loss":
+        model.set_params(loss="squared_hinge")
+    elif change == "loss parameter":
+        model.set_params(loss=Scaled(1.0)).fit(X, y)
+        model.set_params(loss=Scaled(1.5))
+    elif change == "loss class":
+        model.set_params(loss=Scaled(1.0)).fit(X, y)
+        model.set_params(loss=type("Scaled", (Hinge,), dict(vars(Hinge)))())
+    else:
+        model.set_params(fit_intercept=False)
+    cold = clone(model).fit(X, y, weight)
+    model.fit(X, y, weight)
+    assert model.n_iter_ == cold.n_iter_ and model.objective_ == cold.objective_
+
+
+def test_no_warm_start_after_ctrl_c(data):
+    """The interruption may have hit in the middle of a plane."""
+    model = BMRMClassifier(Interrupting(), tol=1e-12, warm_start=True)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data)
+    assert model.status_ == "interrupted" and not hasattr(model, "_warm")
+
+
+def test_warm_start_does_not_see_the_flags_of_a_sparse_matrix(data):
+    S = sp.csr_matrix(data[0])
+    model = BMRMClassifier(warm_start=True).fit(S, data[1])
+    assert S.has_canonical_format and S.has_sorted_indices
+    assert model.fit(S, data[1]).n_iter_ <= 2
+
+
+def test_pickle_leaves_the_planes_out(data):
+    cold = BMRMClassifier().fit(*data)
+    warm = BMRMClassifier(warm_start=True).fit(*data)
+    copy = pickle.loads(pickle.dumps(warm))
+    assert not hasattr(copy, "_warm") and hasattr(warm, "_warm")
+    assert np.array_equal(copy.predict(data[0]), warm.predict(data[0]))
+    assert len(pickle.dumps(warm)) < len(pickle.dumps(cold)) + 100
