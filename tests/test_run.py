@@ -45,6 +45,13 @@ def test_other_ends_are_confirmed_too():
     assert (result.primal, result.lower_bound, result.gap) == (1.5, 0.25, 1.25)
 
 
+@pytest.mark.parametrize("max_iter, states", [(1, 2), (9, 1)])
+def test_a_gap_that_confirmation_closes_is_converged(max_iter, states):
+    """Neither max_iter nor rounding is blamed for a gap that turns out to be within tol."""
+    solver = Scripted(states * [(1.0, 0.9)], [(1.0, 0.9995)])
+    assert run(solver, tol=1e-3, max_iter=max_iter).status is Status.CONVERGED
+
+
 def test_a_solver_that_ends_is_stalled():
     result = run(Scripted([(1.0, 0.5), (1.0, 0.6)], []), tol=1e-3, max_iter=9)
     assert result.status is Status.STALLED and result.n_iter == 2

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_bundle.solvers._run import SolverResult, State, Status
+from sklearn_bundle.solvers._run import MISSES, SolverResult, State, Status
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -25,7 +25,14 @@ except ImportError:  # scikit-learn before 1.9: callbacks are accepted and not c
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Monitor", "certificate", "unchanged_on_error", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "Monitor",
+    "certificate",
+    "unchanged_on_error",
+    "warn_if_missed",
+    "with_callbacks",
+]
 
 _SECONDS_BETWEEN_LINES = 0.25
 
@@ -64,7 +71,7 @@ def warn_if_missed(
     name: str, results: list[SolverResult], tol: float, advice: dict[Status, str]
 ) -> None:
     """One ConvergenceWarning with the reached and the asked gap in the same unit."""
-    missed = [r for r in results if r.status in _MISSES]
+    missed = [r for r in results if r.status in MISSES]
     if not missed:
         return
     worst = max(missed, key=lambda r: r.relative_gap)
@@ -76,9 +83,6 @@ def warn_if_missed(
         ConvergenceWarning,
         stacklevel=3,
     )
-
-
-_MISSES = {Status.MAX_ITER, Status.MAX_TIME, Status.STALLED}
 
 
 class Monitor:

@@ -31,6 +31,9 @@ class Status(StrEnum):
     STALLED = "stalled"
 
 
+MISSES = frozenset({Status.MAX_ITER, Status.MAX_TIME, Status.STALLED})  # nobody asked for these
+
+
 @dataclass
 class Certificate:
     """An objective that was reached, and a lower bound of all."""
@@ -125,7 +128,7 @@ def run(
         status = Status.INTERRUPTED
     if final is None:
         final = solver.confirm()
-        if status is Status.STALLED and final.relative_gap <= tol:
+        if status in MISSES and final.relative_gap <= tol:
             status = Status.CONVERGED
         rows[-1] = _row(len(rows), start, final)
     return SolverResult(
