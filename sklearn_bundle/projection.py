@@ -1,0 +1,164 @@
+"""Euclidean projection onto a box cut by a hyperplane."""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_bundle._compiled import projection
+
+Array = NDArray[np.float64]
+
+_FEASIBILITY = 1e-12  # relative
+
+
+def project(
+    m: ArrayLike,
+    *,
+    d: ArrayLike | float = 1.0,
+    sigma: ArrayLike | float = 1.0,
+    lower: ArrayLike | float = 0.0,
+    upper: ArrayLike | float = np.inf,
+    z: float | None = 1.0,
+) -> Array:
+    """Project ``m`` onto a box cut by a hyperplane, in a diagonal metric and in O(n).
+
+    Returns the only solution of::
+
+        minimise    1/2 sum_i d_i^2 (a_i - m_i)^2
+        subject to  lower_i <= a_i <= upper_i,   sum_i sigma_i a_i = z
+
+    The defaults are the unit simplex. With ``z=None`` there is no hyperplane, and the projection is
+    ``clip(m, lower, upper)`` whatever ``d`` is.
+
+    Parameters
+    ----------
+    m : array-like of shape (n,)
+        Point to project, finite.
+    d : float or array-like of shape (n,), default=1.0
+        Scales of the metric, finite and not zero; their signs do not matter.
+    sigma : float or array-like of shape (n,), default=1.0
+        Normal vector of the hyperplane, finite, no entry zero. (An item with a zero there is not
+        part of the equation: clip it on its own.)
+    lower, upper : float or array-like of shape (n,), default=0.0 and inf
+        Bounds of the box, ``lower <= upper``; ``-inf`` and ``inf`` are no bound.
+    z : float, default=1.0
+        Right-hand side of the hyperplane, or None.
+
+    Returns
+    -------
+    a : ndarray of shape (n,), float64
+        The projection. Within the bounds exactly, ``sum sigma a`` equal to ``z`` up to the rounding
+        of this sum, and stationary up to the rounding of ``m``.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, a value that is not finite, a zero in `d` or `sigma`, crossed
+        bounds, or a `z` that no point of the box attains (relative tolerance 1e-12).
+
+    Notes
+    -----
+    The solution is ``a_i(t) = clip(m_i + t sigma_i/d_i^2, lower_i, upper_i)`` with a t at which the
+    piecewise linear, nondecreasing ``sum sigma_i a_i(t)`` meets z: appendix B of [1]_. Instead of
+    the median of the 2n kinks, two kinks of a random sample enclose t [2]_; as a rule, one
+    pass settles all but a few items. Nothing is sorted: O(n) expected. Last, t is corrected by
+    Newton steps on the sum itself. The sample's seed is fixed: equal input, equal bits.
+
+    References
+    ----------
+    .. [1] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
+       training SVMs, 2010.
+    .. [2] R. W. Floyd, R. L. Rivest: Expected time bounds for selection. Communications of the
+       ACM 18 (1975), 165-172.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.projection import project
+    >>> project([0.5, 1.0, -2.0])  # the unit simplex
+    array([0.25, 0.75, 0.  ])
+    >>> project([3.0, -1.0, 0.5], lower=0.0, upper=1.0, z=None)  # a box
+    array([1. , 0. , 0.5])
+    >>> project([0.9, 0.8, 0.1], sigma=[1.0, -1.0, -1.0], upper=1.0, z=0.0)
+    array([0.9, 0.8, 0.1])
+    """
+    m = _checked_array("m", m)
+    n = len(m)
+    d, sigma = _items("d", d, n), _items("sigma", sigma, n)
+    lower, upper = _items("lower", lower, n), _items("upper", upper, n)
+    fault = projection.first_fault(m, d, sigma, lower, upper)
+    if fault >= 0:
+        raise ValueError(_describe(fault, m, d=d, sigma=sigma, lower=lower, upper=upper))
+    if z is None:
+        return np.clip(m, *(b if len(b) == n else b[0] for b in (lower, upper)))
+    _check_attainable(z, sigma, lower, upper, n)
+    d, _ = _tamed(d)
+    sigma, factor = _tamed(sigma)
+    z = float(z) * factor
+    size = n if n in (len(d), len(sigma)) else projection.CHUNK
+    ratio, inverse, weight, out = np.empty(size), np.empty(size), np.empty(size), np.empty(n)
+    projection.prepare(d, sigma, ratio, inverse, weight)
+    t = projection.multiplier(m, inverse, weight, lower, upper, z)
+    projection.write_solution(m, ratio, sigma, lower, upper, z, t, out)
+    return out
+
+
+@lru_cache(maxsize=64)
+def constant(value: float) -> Array:
+    """The same value for all items, as the compiled functions take it."""
+    return np.full(projection.CHUNK, value)
+
+
+def _checked_array(name: str, values: ArrayLike) -> Array:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be an array of shape (n,), got shape {np.shape(values)}.")
+    return array
+
+
+def _items(name: str, values: ArrayLike | float, n: int) -> Array:
+    if isinstance(values, (float, int)) or np.ndim(values) == 0:
+        return constant(float(values))
+    array = _checked_array(name, values)
+    if len(array) != n:
+        raise ValueError(
+            f"{name} must be a number or an array of the shape of m, {(n,)}; got {array.shape}."
+        )
+    return array
+
+
+def _tamed(values: Array) -> tuple[Array, float]:
+    """Values times a power of two, and that factor, so that squares neither over- nor underflow."""
+    _, exponent = np.frexp(np.abs(values).max(initial=0.0))
+    if abs(exponent) < 300:
+        return values, 1.0
+    return np.ldexp(values, -exponent), float(np.ldexp(1.0, -exponent))
+
+
+def _describe(i: int, m: Array, **items: Array) -> str:
+    """What is wrong with item i."""
+    if not np.isfinite(m[i]):
+        return f"m must be finite, but m[{i}] is {m[i]}."
+    d, sigma, lower, upper = (x[i] if len(x) == len(m) else x[0] for x in items.values())
+    for name, value in (("d", d), ("sigma", sigma)):
+        if not np.isfinite(value) or value == 0.0:
+            return f"{name} must be finite and not zero, but is {value} for item {i}."
+    for name, value in (("lower", lower), ("upper", upper)):
+        if np.isnan(value):
+            return f"{name} must be a number, but is {value} for item {i}."
+    if lower > upper:
+        return f"lower must not be above upper, but for item {i} they are {lower} and {upper}."
+    return f"The bounds of item {i}, lower={lower} and upper={upper}, leave no finite number."
+
+
+def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array, n: int) -> None:
+    if not np.isfinite(z):
+        raise ValueError(f"z must be a finite number, or None for no hyperplane; got {z!r}.")
+    least, largest, least_size, largest_size = projection.attainable(sigma, lower, upper, n)
+    slack = _FEASIBILITY * abs(z)
+    below = z < least - slack - _FEASIBILITY * least_size
+    if below or z > largest + slack + _FEASIBILITY * largest_size:
+        raise ValueError(
+            f"No point of the box has sum sigma a = z: z is {z!r}, but must be between {least!r} "
+            f"and {largest!r}."
+        )

@@ -1,0 +1,201 @@
+"""The projection onto a box cut by a hyperplane, against a cone solver and by its laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_bundle.projection import project
+
+SIZES = (1, 2, 3, 7, 23, 24, 25, 100, 1023, 1024, 1025, 3000)
+
+
+def problem(n, seed, kind="general"):
+    """m and the keyword arguments; every kind has a solution."""
+    rng = np.random.default_rng(seed)
+    m = rng.normal(size=n)
+    d, sigma = rng.uniform(0.2, 3.0, n), rng.choice([-1.0, 1.0], n) * rng.uniform(0.2, 3.0, n)
+    lower = -rng.uniform(0.0, 1.0, n)
+    upper = lower + rng.uniform(0.0, 2.0, n)
+    if kind == "ties":
+        m, d, sigma = np.round(m), np.ones(n), np.sign(sigma)
+        lower, upper = np.zeros(n), np.ones(n)
+    elif kind == "all equal":
+        m, d, sigma = np.full(n, 0.3), np.ones(n), np.ones(n)
+        lower, upper = np.zeros(n), np.ones(n)
+    elif kind == "fixed items":
+        upper = np.where(rng.uniform(size=n) < 0.5, lower, upper)
+    elif kind == "infinite bounds":
+        lower = np.where(rng.uniform(size=n) < 0.5, -np.inf, lower)
+        upper = np.where(rng.uniform(size=n) < 0.5, np.inf, upper)
+    elif kind == "no bounds":
+        lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+    elif kind == "far away":
+        m *= 1e6
+    inside = np.clip(rng.normal(size=n), lower, upper)
+    return m, {"d": d, "sigma": sigma, "lower": lower, "upper": upper, "z": float(sigma @ inside)}
+
+
+KINDS = (
+    *("general", "ties", "all equal", "fixed items", "infinite bounds", "no bounds", "far away"),
+)
+
+
+def check_optimality(m, a, d, sigma, lower, upper, z):
+    """In the box, on the hyperplane, and with one multiplier for all items."""
+    assert (lower <= a).all() and (a <= upper).all()
+    assert sigma @ a == pytest.approx(z, rel=1e-13, abs=1e-14 * (1.0 + np.abs(sigma) @ np.abs(a)))
+    t = d**2 * (a - m) / sigma  # the same for all free items
+    scale = 1e-12 * (1.0 + np.abs(d**2 * m / sigma).max())
+    pushes_up = np.where(sigma > 0.0, a > lower, a < upper)  # t may not be smaller than this one
+    pushes_down = np.where(sigma > 0.0, a < upper, a > lower)
+    if pushes_up.any() and pushes_down.any():
+        assert t[pushes_up].max() <= t[pushes_down].min() + scale
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", SIZES)
+def test_kkt_conditions(kind, n):
+    for seed in range(5):
+        m, items = problem(n, seed, kind)
+        check_optimality(m, project(m, **items), **items)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 5, 60])
+def test_against_a_cone_solver(kind, n):
+    """Errors of an interior-point method with tolerances of 1e-12 are about 1e-6 in the point."""
+    clarabel = pytest.importorskip("clarabel")
+    import scipy.sparse as sp
+
+    m, items = problem(n, 0, kind)
+    d, sigma, lower, upper, z = (items[k] for k in ("d", "sigma", "lower", "upper", "z"))
+    below, above = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
+    eye = sp.identity(n, format="csr")
+    A = sp.vstack([sigma[None, :], -eye[below], eye[above]]).tocsc()
+    b = np.r_[z, -lower[below], upper[above]]
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(len(below) + len(above))]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    solver = clarabel.DefaultSolver(sp.diags(d**2).tocsc(), -(d**2) * m, A, b, cones, settings)
+    expected = np.array(solver.solve().x)
+    np.testing.assert_allclose(project(m, **items), expected, atol=2e-5 * (1 + abs(m).max()))
+
+
+@given(
+    n=st.integers(1, 3000),
+    seed=st.integers(0, 10_000),
+    kind=st.sampled_from([k for k in KINDS if k != "far away"]),
+)
+@settings(deadline=None, max_examples=100)
+def test_laws_of_a_projection(n, seed, kind):
+    m, items = problem(n, seed, kind)
+    other = np.random.default_rng(seed + 1).normal(size=n)
+    a, b = project(m, **items), project(other, **items)
+    check_optimality(m, a, **items)
+    np.testing.assert_allclose(project(a, **items), a, atol=1e-12 * (1 + abs(a).max()))
+    d = items["d"]
+    assert np.linalg.norm(d * (a - b)) <= np.linalg.norm(d * (m - other)) * (1 + 1e-12) + 1e-12
+    order = np.random.default_rng(seed).permutation(n)
+    moved = {k: v[order] if k != "z" else v for k, v in items.items()}
+    np.testing.assert_allclose(project(m[order], **moved), a[order], atol=1e-11)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_simplex_by_a_sort(n):
+    m = np.random.default_rng(n).normal(size=n)
+    ordered = np.sort(m)[::-1]
+    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, n + 1)
+    expected = np.maximum(m - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
+    np.testing.assert_allclose(project(m), expected, atol=1e-14)
+
+
+def test_box_alone(data):
+    m = data[0].ravel()
+    assert np.array_equal(project(m, lower=-1.0, upper=0.5, z=None), np.clip(m, -1.0, 0.5))
+    upper = np.abs(m) / 2
+    assert np.array_equal(project(m, upper=upper, z=None), np.clip(m, 0.0, upper))
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-100, 1e-8, 1e8, 1e100, 1e250])
+@pytest.mark.parametrize("what", ["d", "sigma", "a"])
+def test_scales(scale, what):
+    """Scaling d, or sigma with z, changes nothing; scaling m and the bounds with z scales a."""
+    m, items = problem(300, 0)
+    expected = project(m, **items)
+    if what == "a":
+        scaled = items | {k: items[k] * scale for k in ("lower", "upper", "z")}
+        a = project(m * scale, **scaled) / scale
+    else:
+        scaled = items | {what: items[what] * scale}
+        scaled["z"] *= scale if what == "sigma" else 1.0
+        a = project(m, **scaled)
+    np.testing.assert_allclose(a, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_point_far_from_a_small_simplex():
+    """The sum is exact although m has no digits left at the scale of a."""
+    m = 1e8 + np.random.default_rng(0).normal(size=2000)
+    a = project(m)
+    assert (a >= 0.0).all() and a.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("end", ["lower", "upper"])
+def test_z_at_the_end_of_what_is_attainable(end):
+    m, items = problem(200, 0)
+    sigma, lower, upper = items["sigma"], items["lower"], items["upper"]
+    at_end = np.where((sigma > 0) == (end == "upper"), upper, lower)
+    items["z"] = float(sigma @ at_end)
+    np.testing.assert_allclose(project(m, **items), at_end, atol=1e-12)
+
+
+def test_many_periodic_ties_take_no_quadratic_time():
+    m = np.tile([0.0, 1.0, 2.0, 3.0], 250_000)
+    np.testing.assert_allclose(project(m), np.where(m == 3.0, 1.0 / 250_000, 0.0), atol=1e-15)
+
+
+def test_arguments_are_not_written_to_and_may_be_lists_and_read_only():
+    m, items = problem(50, 0)
+    expected = project(m, **items)
+    for array in (m, *(v for k, v in items.items() if k != "z")):
+        array.flags.writeable = False
+    assert np.array_equal(project(m, **items), expected)
+    lists = {k: v.tolist() if k != "z" else v for k, v in items.items()}
+    assert np.array_equal(project(m.tolist(), **lists), expected)
+    assert np.array_equal(project(m.astype(np.float32)), project(m.astype(np.float32).tolist()))
+
+
+def test_no_items():
+    assert project([], z=0.0).shape == (0,)
+    assert project([], z=None).shape == (0,)
+
+
+@pytest.mark.parametrize("n", [3, 2000])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"z": -1.0}, "No point of the box has sum sigma a = z: z is -1.0, but must be between"),
+        ({"z": 1e4}, "No point of the box"),
+        ({"z": np.nan}, "z must be a finite number, or None for no hyperplane; got nan"),
+        ({"lower": 2.0}, r"lower must not be above upper, but for item 0 they are 2.0 and 1.0"),
+        ({"lower": np.inf, "upper": np.inf}, "lower=inf and upper=inf, leave no finite number"),
+        ({"upper": np.nan}, "upper must be a number, but is nan for item 0"),
+        ({"d": 0.0}, "d must be finite and not zero, but is 0.0 for item 0"),
+        ({"d": np.inf}, "d must be finite and not zero, but is inf"),
+        ({"sigma": 0.0}, "sigma must be finite and not zero, but is 0.0 for item 0"),
+        ({"sigma": np.nan}, "sigma must be finite and not zero, but is nan"),
+        ({"sigma": [1.0]}, r"sigma must be a number or an array of the shape of m"),
+        ({"d": "last"}, "d must be finite and not zero, but is 0.0 for item"),
+        ({"m": "last"}, r"m must be finite, but m\[\d+\] is nan"),
+        ({"m": [[1.0]]}, r"m must be an array of shape \(n,\), got shape \(1, 1\)"),
+    ],
+)
+def test_what_is_wrong_is_named(n, change, message):
+    arguments = {"m": np.zeros(n), "upper": 1.0, "d": np.ones(n)}
+    if change.get("d") == "last":
+        change = {"d": np.r_[np.ones(n - 1), 0.0]}
+    elif isinstance(change.get("m"), str):
+        change = {"m": np.r_[np.ones(n - 1), np.nan]}
+    with pytest.raises(ValueError, match=message):
+        project(**(arguments | change))
