@@ -1,8 +1,9 @@
 """Regularized risk minimisation for scikit-learn, with a certificate of every fit."""
 
-from sklearn_bundle import losses
+from sklearn_bundle import losses, projection
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.estimators.pragam import PragamSVC
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["BMRMClassifier", "__version__", "losses"]
+__all__ = ["BMRMClassifier", "PragamSVC", "__version__", "losses", "projection"]

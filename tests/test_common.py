@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_bundle import BMRMClassifier
+from sklearn_bundle import BMRMClassifier, PragamSVC
 from sklearn_bundle.losses import BINARY_LOSSES
 
 # The check of weights against repeated rows compares decision values to 1e-7. A relative gap g
@@ -15,6 +15,9 @@ INSTANCES = [
     BMRMClassifier(**TIGHT, bundle_size=10),
     BMRMClassifier("log_loss", **TIGHT),
     BMRMClassifier("exponential", **TIGHT),
+    PragamSVC(tol=1e-10),
+    PragamSVC(tol=1e-10, reg_lambda=0.1),
+    PragamSVC(tol=1e-10, reg_lambda=1.0, lipschitz="power"),
 ] + [
     BMRMClassifier(loss, **TIGHT, reg_lambda=0.1, solver=solver)
     for loss in BINARY_LOSSES

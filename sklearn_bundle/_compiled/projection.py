@@ -22,7 +22,7 @@ from sklearn_bundle._jit import jit
 
 CHUNK = 1024  # three arrays of this size fit into the first-level cache
 _LEAST_SAMPLE = 24
-_MARGIN = 1.2  # standard deviations, about, that a sampled rank may be off
+_MARGIN = 2.0  # standard errors of the sample's sum between a pivot and the crossing
 _POLISHES = 10
 _ROUNDING = 4e-16
 
@@ -110,8 +110,8 @@ def _anchor(left, right):
 
 @jit
 def _sample_size(n):
-    """So many that sorting their kinks by insertion costs O(n)."""
-    return min(n, max(_LEAST_SAMPLE, int(np.sqrt(n) / 3.0)))
+    """As in Floyd and Rivest, n^(2/3) up to a constant: sorting it costs less than a pass."""
+    return min(n, max(_LEAST_SAMPLE, int(n ** (2.0 / 3.0) / 3.0)))
 
 
 @jit
@@ -123,6 +123,59 @@ def _draw(j, n, state):
 
 
 @jit
+def _sorted_kinks(sample, left, right):
+    """The sample's kinks strictly inside (left, right) in order, by Shell's sort."""
+    k = sample.shape[1]
+    kinks = np.empty(2 * k)
+    count = 0
+    for row in range(2):
+        for j in range(k):
+            kinks[count] = sample[row, j]
+            count += (left < sample[row, j]) & (sample[row, j] < right)
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for j in range(gap, count):
+            kink = kinks[j]
+            at = j
+            while at >= gap and kinks[at - gap] > kink:
+                kinks[at] = kinks[at - gap]
+                at -= gap
+            kinks[at] = kink
+        gap //= 3
+    return kinks[:count]
+
+
+@jit
+def _sample_moments(sample, share, anchor, t):
+    """The sample's estimate of ``sum w (clip(t, low, high) - anchor) + offset``, and its error."""
+    k = sample.shape[1]
+    total = squares = 0.0
+    for j in range(k):
+        term = sample[2, j] * (min(max(t, sample[0, j]), sample[1, j]) - anchor) + sample[3, j]
+        total += term
+        squares += term * term
+    spread = max(0.0, squares - total * total / k)
+    return share * total, (share - 1.0) * np.sqrt(spread)
+
+
+@jit
+def _first_kink_at(kinks, sample, share, anchor, value, slope, target):
+    """Index of the first kink at which the estimated sum reaches the target."""
+    first, last = 0, kinks.shape[0]
+    while first < last:
+        middle = (first + last) // 2
+        t = kinks[middle]
+        estimate = _sample_moments(sample, share, anchor, t)[0]
+        if value + slope * (t - anchor) + estimate >= target:
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+@jit
 def _pivots(sample, share, mass, anchor, value, slope, left, right, z):
     """Two kinks in [left, right] that probably enclose the crossing, by the sample's own sum.
 
@@ -130,31 +183,18 @@ def _pivots(sample, share, mass, anchor, value, slope, left, right, z):
     settled ones add up to ``value + slope (t - anchor)``. A pivot is ``left`` or ``right`` itself
     where the sample has no kink to offer.
     """
-    k = sample.shape[1]
-    kinks = np.empty(2 * k)
-    count = 0
-    for j in range(2 * k):
-        kink = sample[j // k, j % k]
-        if left < kink < right:
-            at = count
-            while at > 0 and kinks[at - 1] > kink:
-                kinks[at] = kinks[at - 1]
-                at -= 1
-            kinks[at] = kink
-            count += 1
-    first, last = 0, count  # the first kink at which the sum has reached z
-    while first < last:
-        middle = (first + last) // 2
-        t = kinks[middle]
-        total = 0.0
-        for j in range(k):
-            total += sample[2, j] * (min(max(t, sample[0, j]), sample[1, j]) - anchor)
-        if value + slope * (t - anchor) + mass * anchor + share * total >= z:
-            last = middle
-        else:
-            first = middle + 1
-    margin = 0 if share == 1.0 else int(_MARGIN * np.sqrt(count))
-    low, high = first - 1 - margin, first + margin
+    kinks = _sorted_kinks(sample, left, right)
+    count = kinks.shape[0]
+    if count == 0:
+        return left, right
+    value += mass * anchor
+    crossing = _first_kink_at(kinks, sample, share, anchor, value, slope, z)
+    at = min(crossing, count - 1)
+    margin = _MARGIN * _sample_moments(sample, share, anchor, kinks[at])[1]
+    low = _first_kink_at(kinks, sample, share, anchor, value, slope, z - margin) - 1
+    high = _first_kink_at(kinks, sample, share, anchor, value, slope, z + margin)
+    if low < 0 and high == count:  # one of them must make progress
+        return (left, kinks[at]) if 2 * at < count else (kinks[at], right)
     return kinks[low] if low >= 0 else left, kinks[high] if high < count else right
 
 
@@ -176,9 +216,8 @@ def _entry(x, i):
 
 @jit
 def _draw_items(m, inverse, weight, lower, upper, sample):
-    """First sample; returns the sum of its w m/r."""
+    """First sample: rows of kinks, weights and w m/r."""
     state = np.uint64(m.shape[0])
-    offset = 0.0
     for j in range(sample.shape[1]):
         state, i = _draw(j, m.shape[0], state)
         r, w = _entry(inverse, i), _entry(weight, i)
@@ -186,8 +225,7 @@ def _draw_items(m, inverse, weight, lower, upper, sample):
         sample[0, j] = min(at_lower, at_upper)
         sample[1, j] = max(at_lower, at_upper)
         sample[2, j] = w
-        offset += w * (m[i] * r)
-    return offset
+        sample[3, j] = w * (m[i] * r)
 
 
 @jit
@@ -198,6 +236,7 @@ def _draw_again(items, sample):
         state, i = _draw(j, size, state)
         for row in range(3):
             sample[row, j] = items[row][i]
+        sample[3, j] = 0.0
 
 
 @jit
@@ -215,17 +254,14 @@ def multiplier(m, inverse, weight, lower, upper, z):
     chunk, products = _empty_items(min(size, CHUNK)), np.empty(min(size, CHUNK))
     inside = np.empty(min(size, CHUNK), dtype=np.bool_)
     while size > 0:
-        sample = np.empty((3, _sample_size(size)))
+        sample = np.empty((4, _sample_size(size)))
         share = size / sample.shape[1]
-        offset = 0.0
         if first:
-            offset = _draw_items(m, inverse, weight, lower, upper, sample)
-            mass = share * sample[2].sum()
+            _draw_items(m, inverse, weight, lower, upper, sample)
+            mass = share * _sum(sample[2])
         else:
             _draw_again(items, sample)
-        low, high = _pivots(
-            sample, share, mass, anchor, value + share * offset, slope, left, right, z
-        )
+        low, high = _pivots(sample, share, mass, anchor, value, slope, left, right, z)
         here = _anchor(low, high)
         kept = 0
         offset = total = at_here = at_high = new_mass = new_slope = 0.0

@@ -23,13 +23,15 @@ class ClassificationData:
     """Training data in the solver's language; rows of weight zero are gone.
 
     X is C-ordered dense or CSR, float32 or float64; ``labels[i]`` is an index into ``classes``;
-    ``weights`` are positive float64, sample and class weights merged, and sum to one.
+    ``weights`` are positive float64, sample and class weights merged, and sum to one; ``rows`` are
+    the rows of the caller's X that are left.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
     labels: NDArray[np.intp]
     classes: np.ndarray
     weights: NDArray[np.float64]
+    rows: NDArray[np.intp]
 
 
 def check_classification_data(
@@ -64,7 +66,7 @@ def check_classification_data(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
             f"weight), but got only one class: {classes[0]!r}."
         )
-    return ClassificationData(X, labels, classes, merged)
+    return ClassificationData(X, labels, classes, merged, kept)
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:

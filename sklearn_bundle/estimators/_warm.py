@@ -5,20 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import joblib
-import numpy as np
 import scipy.sparse as sp
 
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.losses import BinaryLoss
-from sklearn_bundle.solvers.planes import Bundle
 
 
 @dataclass
 class WarmStart:
-    """Planes and best point of every subproblem, and the problem that they are planes of."""
+    """What each subproblem's solver has kept, and the problem that it belongs to."""
 
     fingerprint: tuple | None
-    planes: list[tuple[Bundle, np.ndarray | None]]
+    kept: list[Any]
 
 
 def problem_fingerprint(

@@ -1,44 +1,19 @@
 """Linear classification by bundle methods."""
 
-from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._parallel import split_threads
-from sklearn_bundle.estimators._base import (
-    CallbackSupportMixin,
-    Monitor,
-    certificate,
-    unchanged_on_error,
-    warn_if_missed,
-    with_callbacks,
-)
-from sklearn_bundle.estimators._multiclass import binary_targets, solve_each
-from sklearn_bundle.estimators._validation import (
-    ClassificationData,
-    check_classification_data,
-    check_prediction_data,
-)
-from sklearn_bundle.estimators._warm import WarmStart, problem_fingerprint
+from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
+from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers._run import SolverResult, Status, run
+from sklearn_bundle.solvers._run import SolverResult
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.planes import Bundle
-
-_ADVICE = {
-    Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
-    Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-    Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
-}
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
@@ -51,7 +26,7 @@ def _has_probability(estimator: "BMRMClassifier") -> bool:
     return True
 
 
-class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BMRMClassifier(CertifiedLinearClassifier):
     """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
 
     For labels y_i in {-1, +1} it minimises over w and b::
@@ -166,19 +141,11 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **CertifiedLinearClassifier._common_constraints,
         "loss": [StrOptions(set(BINARY_LOSSES)), BinaryLoss],
-        "reg_lambda": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions({"line-search", "cutting-plane"})],
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
         "theta": [Interval(Real, 0, 1, closed="right")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -212,123 +179,6 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
-        y : array-like of shape (n_samples,)
-            Labels of any kind.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
-
-        Returns
-        -------
-        self : BMRMClassifier
-            The fitted estimator.
-        """
-        warm = vars(self).pop("_warm", None)  # an error may leave these planes half-changed
-        with unchanged_on_error(self):
-            fitted, results, interrupted = self._fit(X, y, sample_weight, warm)
-            if not interrupted:
-                warn_if_missed(type(self).__name__, results, self.tol, _ADVICE)
-        vars(self).update(fitted)
-        if interrupted:
-            raise KeyboardInterrupt
-        return self
-
-    @with_callbacks
-    def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        self._validate_params()
-        loss = self._loss()
-        data = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        targets = binary_targets(data.labels, len(data.classes))
-        warm = self._warm_planes(warm, data, loss, len(targets))
-        outer, inner = split_threads(self.n_jobs, len(targets))
-
-        def model(points):
-            return {
-                "classes_": data.classes,
-                "coef_": np.array([w for w, _ in points]),
-                "intercept_": np.array([b for _, b in points], dtype=np.float64),
-            }
-
-        monitor = Monitor(
-            self, X, y, sample_weight, len(targets), self.max_iter, self.verbose, model
-        )
-
-        def solve(k: int, seconds: float | None) -> SolverResult:
-            bundle, start = warm.planes[k]
-            with LinearProblem(
-                data.X, targets[k], data.weights, loss, self.fit_intercept, inner
-            ) as problem:
-                solver = BundleSolver(
-                    problem,
-                    self.reg_lambda,
-                    algorithm=self.solver,
-                    theta=self.theta,
-                    bundle=bundle,
-                    start=start,
-                )
-                result = run(
-                    solver,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    max_time=seconds,
-                    observe=partial(monitor, k),
-                )
-            warm.planes[k] = (bundle, result.w)
-            return result
-
-        results, interrupted = solve_each(
-            solve, monitor.close, len(targets), outer, self.max_time, monitor.stop
-        )
-        try:
-            monitor.close_all(results)
-        except KeyboardInterrupt:
-            interrupted = True
-        fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
-        if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a plane
-            fitted["_warm"] = warm
-        return fitted, results, interrupted
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores ``<w, x> + b``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes, positive where the second one is predicted.
-        """
-        check_is_fitted(self)
-        X = check_prediction_data(self, X)
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels with the largest score.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels out of ``classes_``.
-        """
-        scores = self.decision_function(X)
-        indices = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[indices]
-
     @available_if(_has_probability)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, with a loss that has them ("log_loss").
@@ -356,24 +206,26 @@ class BMRMClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _loss(self) -> BinaryLoss:
         return BINARY_LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
 
-    def _warm_planes(
-        self, kept: WarmStart | None, data: ClassificationData, loss: BinaryLoss, n_subproblems: int
-    ) -> WarmStart:
-        """The last fit's planes if they belong to this problem, else empty bundles."""
-        fingerprint = None
-        if self.warm_start:
-            fingerprint = problem_fingerprint(data, loss, self.fit_intercept)
-            if kept is not None and fingerprint is not None and kept.fingerprint == fingerprint:
-                for bundle, _ in kept.planes:
-                    bundle.resize(self.bundle_size)
-                return kept
-        empty = [(Bundle(data.X.shape[1], self.bundle_size), None) for _ in range(n_subproblems)]
-        return WarmStart(fingerprint, empty)
+    def _problem(
+        self, data: ClassificationData, target: np.ndarray, n_threads: int
+    ) -> LinearProblem:
+        return LinearProblem(
+            data.X, target, data.weights, self._loss(), self.fit_intercept, n_threads
+        )
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+    def _solver(
+        self, problem: LinearProblem, kept: tuple[Bundle, np.ndarray] | None, seed: None
+    ) -> BundleSolver:
+        bundle, start = kept or (Bundle(problem.n_features), None)
+        bundle.resize(self.bundle_size)
+        return BundleSolver(
+            problem,
+            self.reg_lambda,
+            algorithm=self.solver,
+            theta=self.theta,
+            bundle=bundle,
+            start=start,
+        )
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _keep(self, solver: BundleSolver, result: SolverResult) -> tuple[Bundle, np.ndarray]:
+        return solver.bundle, result.w

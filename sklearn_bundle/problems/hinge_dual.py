@@ -1,0 +1,106 @@
+"""The linear support vector machine with the hinge loss, and its dual."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import dual, projection
+from sklearn_bundle.losses.binary import Hinge
+from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.projection import constant
+
+Array = NDArray[np.float64]
+
+_POWER_STEPS = 1000
+_POWER_PRECISION = 1e-4  # relative change of the estimate in a step
+_POWER_MARGIN = 1.05  # the estimates come from below
+
+
+class HingeDual(LinearProblem):
+    """``D(u) = sum_i s_i u_i - ||X'(s y u)||^2 / (2 reg_lambda)`` over ``0 <= u <= 1``,
+
+    with an intercept also ``sum_i s_i y_i u_i = 0``. The papers' dual variables are
+    ``alpha_i = s_i u_i``. Distances are those of the prox-function ``1/2 sum_i s_i u_i^2``, which is
+    ``1/2 sum_i alpha_i^2/s_i``: a weight 2 is a repeated row, and the prox-function is at most 1/2.
+
+    Parameters
+    ----------
+    X, y, weights, fit_intercept, n_threads
+        As for LinearProblem.
+    reg_lambda : float
+    """
+
+    def __init__(self, X, y, weights, reg_lambda: float, fit_intercept: bool, n_threads: int = 1):
+        super().__init__(X, y, weights, Hinge(), fit_intercept, n_threads)
+        self.reg_lambda = reg_lambda
+        self._signed_weights = weights * y
+
+    @property
+    def n_samples(self) -> int:
+        return len(self._y)
+
+    def combine(self, u: Array) -> Array:
+        """``X'(s y u)``, one product with X'."""
+        return self._design.gradient(np.multiply(self._signed_weights, u, out=self._derivatives))
+
+    def primal_point(self, combined: Array) -> Point:
+        """``w(u) = X'(s y u) / reg_lambda`` with its scores: one product with X."""
+        return self.point(combined / self.reg_lambda)
+
+    def primal_value(self, point: Point) -> float:
+        """J at the point, whose intercept becomes the best one."""
+        penalty = 0.5 * self.reg_lambda * float(np.sum(point.w * point.w))
+        return penalty + self.minimise_intercept(point)
+
+    def dual_value(self, u: Array, combined: Array) -> float:
+        """D(u)."""
+        norm = float(np.sum(combined * combined))
+        return float(np.sum(self._weights * u)) - norm / (2.0 * self.reg_lambda)
+
+    def project(self, centre: Array, scores: Array, step: float) -> Array:
+        """Projection of ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
+
+        It maximises ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
+        """
+        moved, u = np.empty_like(centre), np.empty_like(centre)
+        dual.ascend(centre, self._y, scores, step, moved)
+        if not self.fit_intercept:
+            return np.clip(moved, 0.0, 1.0, out=u)
+        zero, one = constant(0.0), constant(1.0)
+        t = projection.multiplier(moved, self._y, self._weights, zero, one, 0.0)
+        projection.write_solution(moved, self._y, self._signed_weights, zero, one, 0.0, t, u)
+        return u
+
+    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """Curvature of -D from u to v, by the squared distance: no more than L. 0 at u = v."""
+        change = u_combined - v_combined
+        squared = float(np.sum(change * change)) / self.reg_lambda
+        distance = float(dual.squared_distance(self._weights, u, v))
+        return squared / distance if distance > 0.0 else 0.0
+
+    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
+        change = v_combined - u_combined
+        slope = float(np.sum(self._weights * (v - u)))
+        slope -= float(np.sum(u_combined * change)) / self.reg_lambda
+        curvature = float(np.sum(change * change)) / self.reg_lambda
+        if slope <= 0.0:
+            return 0.0
+        return min(1.0, slope / curvature) if curvature > 0.0 else 1.0
+
+    def lipschitz_constant(self, seed: int) -> float:
+        """L of the gradient of D: the largest eigenvalue of ``X'SX/reg_lambda``, plus 5 %.
+
+        With an intercept X is centred by its weighted mean: only differences of feasible u count.
+        Power iteration, two products a step.
+        """
+        w = np.random.default_rng(seed).standard_normal(self.n_features)
+        value = 0.0
+        for _ in range(_POWER_STEPS):
+            scores = self.point(w / np.linalg.norm(w)).scores
+            if self.fit_intercept:
+                scores = scores - np.sum(self._weights * scores)
+            w = self._design.gradient(self._weights * scores)
+            before, value = value, float(np.linalg.norm(w))
+            if value - before <= _POWER_PRECISION * value:
+                break
+        return _POWER_MARGIN * value / self.reg_lambda

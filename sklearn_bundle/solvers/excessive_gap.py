@@ -1,0 +1,187 @@
+"""Pragam: Nesterov's excessive gap technique for the hinge loss (Saha, Zhang, Vishwanathan, 2010)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import design
+from sklearn_bundle.problems.hinge_dual import HingeDual
+from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.solvers._run import State
+
+Array = NDArray[np.float64]
+
+_GROWTH = 1.5  # of L where its test fails,
+_DECAY = 0.9  # and after every step
+_RESTART = 0.1  # the share of the gap after the last start that is small enough for the next one
+_SLACK = 1.0 + 1e-12
+_NOISE = 1e-14  # a change of X'(s y u) below this share of it is rounding
+
+
+@dataclass
+class DualPoint:
+    """u with ``X'(s y u)`` and D(u)."""
+
+    u: Array
+    combined: Array
+    value: float
+
+
+class ExcessiveGapSolver:
+    """Keeps ``J_mu(w) <= D(u)`` for a mu that falls with every step, so that the gap is at most mu/2.
+
+    ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
+    - mu/2 sum_i s_i (u_i - c_i)^2`` is J smoothed, c the prox-centre; at most mu/2 below J.
+
+    Parameters
+    ----------
+    problem : HingeDual
+    lipschitz : float or None
+        Constant L of the gradient of D for the paper's Algorithm 1, where ``mu = 4 L /
+        ((k + 1)(k + 2))`` after k steps. None adapts L, and starts again from the best u whenever
+        the gap has fallen to a tenth of what it was after the last start.
+    start : ndarray of shape (n,)
+        Feasible u to start from; the origin, which Algorithm 1 always takes, by default.
+
+    Attributes
+    ----------
+    mu : float
+        Of the newest step.
+    centre, point, u : ndarray, Point, DualPoint
+        Prox-centre, w and u of the newest step, for which the invariant holds.
+    best : DualPoint
+        Proves the lower bound.
+    """
+
+    def __init__(self, problem: HingeDual, lipschitz: float | None, start: Array | None = None):
+        self._problem = problem
+        self._adaptive = lipschitz is None
+        self._lipschitz = lipschitz
+        origin = DualPoint(np.zeros(problem.n_samples), np.zeros(problem.n_features), 0.0)
+        warm = start is not None and self._adaptive
+        self.best = self._dual_point(start) if warm else origin
+        self._primal = np.inf
+        self._best_point: Point | None = None
+
+    def states(self) -> Iterator[State]:
+        """One state a step."""
+        while True:
+            self._begin()
+            after_start = None
+            while True:
+                before = self.mu
+                self._step()
+                yield self._state()
+                gap = self._primal - self.best.value
+                after_start = gap if after_start is None else after_start
+                if self._adaptive and gap < _RESTART * after_start:
+                    break
+                if not self.mu < before:  # so small that it has no digits left to lose
+                    return
+
+    def confirm(self) -> State:
+        """Objective from the data at the best point, bound from the data at the best u."""
+        problem = self._problem
+        self._best_point = problem.point(self._best_point.w)
+        self._primal = problem.primal_value(self._best_point)
+        best = self._dual_point(self.best.u)
+        best.value = min(best.value, self._primal)  # crossed by no more than rounding
+        self.best = best
+        return self._state()
+
+    def _begin(self) -> None:
+        """Points for which the invariant holds with mu = L; with ``mu = 2 L`` for Algorithm 1."""
+        start = self.best
+        self.centre = start.u
+        self.point = self._problem.primal_point(start.combined)
+        self._offer(self.point)
+        if self._lipschitz is None:
+            self._lipschitz = self._guess(start)
+        self.u = self._climb(start, self.point)
+        while not self._accepts(start, self.u):
+            self.u = self._climb(start, self.point)
+        self.mu = self._lipschitz if self._adaptive else 2.0 * self._lipschitz
+        self._count = 0
+
+    def _step(self) -> None:
+        smooth = self._maximiser(self.centre, self.point, self.mu)
+        while True:
+            share = self._share()
+            middle = self._blend(self.u, smooth, share)
+            point = self._problem.primal_point(middle.combined)
+            u = self._climb(middle, point)
+            if self._accepts(middle, u):
+                break
+        self.point = self._problem.blend(self.point, point, share)
+        self.u = u
+        self.mu *= 1.0 - share
+        self._count += 1
+        if self._adaptive:
+            self._lipschitz *= _DECAY
+        self._offer(self.point)
+        self._offer(point)
+        self._search_towards(u)
+        self._search_towards(smooth)
+
+    def _share(self) -> float:
+        """tau: how far the step goes. ``tau^2 = (1 - tau) mu/L`` keeps the invariant for any L."""
+        if not self._adaptive:
+            return 2.0 / (self._count + 3.0)
+        q = self.mu / self._lipschitz
+        return 2.0 * q / (q + np.sqrt(q * q + 4.0 * q))
+
+    def _climb(self, start: DualPoint, point: Point) -> DualPoint:
+        """A projected gradient step of length 1/L from ``start``, whose w(u) is ``point``."""
+        return self._maximiser(start.u, point, self._lipschitz)
+
+    def _maximiser(self, centre: Array, point: Point, mu: float) -> DualPoint:
+        return self._dual_point(self._problem.project(centre, point.scores, 1.0 / mu))
+
+    def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
+        """Whether L bounds the curvature of D from start to end; makes it larger if not."""
+        if not self._adaptive:
+            return True
+        curvature = self._problem.curvature(start.u, start.combined, end.u, end.combined)
+        change = np.abs(end.combined - start.combined).max(initial=0.0)
+        if curvature <= self._lipschitz * _SLACK:
+            return True
+        if change <= _NOISE * np.abs(end.combined).max(initial=0.0):
+            return True
+        self._lipschitz = max(_GROWTH * self._lipschitz, curvature)
+        return False
+
+    def _guess(self, start: DualPoint) -> float:
+        """A first L, too small if anything: the curvature of D towards some other u."""
+        end = self._maximiser(start.u, self.point, 1.0)
+        return self._problem.curvature(start.u, start.combined, end.u, end.combined) or 1.0
+
+    def _search_towards(self, u: DualPoint) -> None:
+        """Move the best u to the best point on the way to ``u``: no product, a better bound."""
+        best = self.best
+        share = self._problem.best_between(best.u, best.combined, u.u, u.combined)
+        if share > 0.0:
+            found = self._blend(best, u, share)
+            if found.value > best.value:
+                self.best = found
+
+    def _offer(self, point: Point) -> None:
+        value = self._problem.primal_value(point)
+        if value < self._primal:
+            self._primal, self._best_point = value, point
+
+    def _dual_point(self, u: Array) -> DualPoint:
+        combined = self._problem.combine(u)
+        return DualPoint(u, combined, self._problem.dual_value(u, combined))
+
+    def _blend(self, start: DualPoint, end: DualPoint, share: float) -> DualPoint:
+        u, combined = np.empty_like(start.u), np.empty_like(start.combined)
+        design.blend(share, start.u, end.u, u)
+        design.blend(share, start.combined, end.combined, combined)
+        return DualPoint(u, combined, self._problem.dual_value(u, combined))
+
+    def _state(self) -> State:
+        best = self._best_point
+        bound = min(self.best.value, self._primal)
+        return State(self._primal, bound, best.w, best.intercept, self._problem.passes)
