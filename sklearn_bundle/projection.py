@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle._compiled import projection
+from sklearn_bundle._compiled import box, projection
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def project(
     n = len(m)
     d, sigma = _items("d", d, n), _items("sigma", sigma, n)
     lower, upper = _items("lower", lower, n), _items("upper", upper, n)
-    fault = projection.first_fault(m, d, sigma, lower, upper)
+    fault = box.first_fault(m, d, sigma, lower, upper)
     if fault >= 0:
         raise ValueError(_describe(fault, m, d=d, sigma=sigma, lower=lower, upper=upper))
     if z is None:
@@ -97,7 +97,7 @@ def project(
     z = float(z) * factor
     size = n if n in (len(d), len(sigma)) else projection.CHUNK
     ratio, inverse, weight, out = np.empty(size), np.empty(size), np.empty(size), np.empty(n)
-    projection.prepare(d, sigma, ratio, inverse, weight)
+    box.prepare(d, sigma, ratio, inverse, weight)
     t = projection.multiplier(m, inverse, weight, lower, upper, z)
     projection.write_solution(m, ratio, sigma, lower, upper, z, t, out)
     return out
@@ -154,7 +154,7 @@ def _describe(i: int, m: Array, **items: Array) -> str:
 def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array, n: int) -> None:
     if not np.isfinite(z):
         raise ValueError(f"z must be a finite number, or None for no hyperplane; got {z!r}.")
-    least, largest, least_size, largest_size = projection.attainable(sigma, lower, upper, n)
+    least, largest, least_size, largest_size = box.attainable(sigma, lower, upper, n)
     slack = _FEASIBILITY * abs(z)
     below = z < least - slack - _FEASIBILITY * least_size
     if below or z > largest + slack + _FEASIBILITY * largest_size:

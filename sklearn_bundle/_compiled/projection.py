@@ -18,23 +18,23 @@ by chunks of as many items, and every loop over a chunk is one over contiguous m
 
 import numpy as np
 
+from sklearn_bundle._compiled.pivots import draw, pivots
 from sklearn_bundle._jit import jit
 
 CHUNK = 1024  # three arrays of this size fit into the first-level cache
-_LEAST_SAMPLE = 24
-_MARGIN = 2.0  # standard errors of the sample's sum between a pivot and the crossing
+_MARGIN = 2.0  # standard errors between a pivot and the crossing: one pass in twenty misses
 _POLISHES = 10
 _ROUNDING = 4e-16
 
 
 @jit
-def _part(x, start, stop):
+def part(x, start, stop):
     """Items from start to stop; no more than CHUNK."""
     return x[start:stop] if x.shape[0] > CHUNK else x[: stop - start]
 
 
 @jit
-def _sum(x):
+def blocked_sum(x):
     """Sum of eight partial sums side by side: vector code, in a fixed order."""
     h = x.shape[0] // 8
     a, b, c, d = x[:h], x[h : 2 * h], x[2 * h : 3 * h], x[3 * h : 4 * h]
@@ -67,14 +67,14 @@ def _write_kinks(m, inverse, weight, lower, upper, items, products):
         weights[j] = weight[j]
     for j in range(n):
         products[j] = weight[j] * (m[j] * inverse[j])
-    return _sum(products)
+    return blocked_sum(products)
 
 
 @jit
 def _fold(items, left, right, anchor, kept_items, kept, products, inside):
     """Append those of a chunk with a kink in (left, right) to the kept ones, settle the others.
 
-    Returns the new number of kept items and the sums of ``w clip(t, low, high)`` over all at anchor,
+    Returns the new number of kept items and sums of ``w clip(t, low, high)``: over all at anchor,
     over those kept now at anchor and at right, and of their w; then the slope in the bracket of the
     settled ones. One short loop a task: they vectorise, a single one with a branch does not.
     """
@@ -83,10 +83,10 @@ def _fold(items, left, right, anchor, kept_items, kept, products, inside):
     n = low.shape[0]
     for j in range(n):
         products[j] = weights[j] * ((low[j] <= left) & (right <= high[j]))
-    slope = _sum(products)
+    slope = blocked_sum(products)
     for j in range(n):
         products[j] = weights[j] * min(max(anchor, low[j]), high[j])
-    total = _sum(products)
+    total = blocked_sum(products)
     for j in range(n):
         inside[j] = ((left < low[j]) & (low[j] < right)) | ((left < high[j]) & (high[j] < right))
     at_anchor = at_right = mass = 0.0
@@ -109,96 +109,6 @@ def _anchor(left, right):
 
 
 @jit
-def _sample_size(n):
-    """As in Floyd and Rivest, n^(2/3) up to a constant: sorting it costs less than a pass."""
-    return min(n, max(_LEAST_SAMPLE, int(n ** (2.0 / 3.0) / 3.0)))
-
-
-@jit
-def _draw(j, n, state):
-    """The generator's next state, and the j-th index of a sample with an item from each stride."""
-    stride = n // _sample_size(n)
-    state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-    return state, j * stride + np.int64(state >> np.uint64(33)) % stride
-
-
-@jit
-def _sorted_kinks(sample, left, right):
-    """The sample's kinks strictly inside (left, right) in order, by Shell's sort."""
-    k = sample.shape[1]
-    kinks = np.empty(2 * k)
-    count = 0
-    for row in range(2):
-        for j in range(k):
-            kinks[count] = sample[row, j]
-            count += (left < sample[row, j]) & (sample[row, j] < right)
-    gap = 1
-    while gap < count // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for j in range(gap, count):
-            kink = kinks[j]
-            at = j
-            while at >= gap and kinks[at - gap] > kink:
-                kinks[at] = kinks[at - gap]
-                at -= gap
-            kinks[at] = kink
-        gap //= 3
-    return kinks[:count]
-
-
-@jit
-def _sample_moments(sample, share, anchor, t):
-    """The sample's estimate of ``sum w (clip(t, low, high) - anchor) + offset``, and its error."""
-    k = sample.shape[1]
-    total = squares = 0.0
-    for j in range(k):
-        term = sample[2, j] * (min(max(t, sample[0, j]), sample[1, j]) - anchor) + sample[3, j]
-        total += term
-        squares += term * term
-    spread = max(0.0, squares - total * total / k)
-    return share * total, (share - 1.0) * np.sqrt(spread)
-
-
-@jit
-def _first_kink_at(kinks, sample, share, anchor, value, slope, target):
-    """Index of the first kink at which the estimated sum reaches the target."""
-    first, last = 0, kinks.shape[0]
-    while first < last:
-        middle = (first + last) // 2
-        t = kinks[middle]
-        estimate = _sample_moments(sample, share, anchor, t)[0]
-        if value + slope * (t - anchor) + estimate >= target:
-            last = middle
-        else:
-            first = middle + 1
-    return first
-
-
-@jit
-def _pivots(sample, share, mass, anchor, value, slope, left, right, z):
-    """Two kinks in [left, right] that probably enclose the crossing, by the sample's own sum.
-
-    Each item of the sample stands for ``share`` items; these have together the weight ``mass``. The
-    settled ones add up to ``value + slope (t - anchor)``. A pivot is ``left`` or ``right`` itself
-    where the sample has no kink to offer.
-    """
-    kinks = _sorted_kinks(sample, left, right)
-    count = kinks.shape[0]
-    if count == 0:
-        return left, right
-    value += mass * anchor
-    crossing = _first_kink_at(kinks, sample, share, anchor, value, slope, z)
-    at = min(crossing, count - 1)
-    margin = _MARGIN * _sample_moments(sample, share, anchor, kinks[at])[1]
-    low = _first_kink_at(kinks, sample, share, anchor, value, slope, z - margin) - 1
-    high = _first_kink_at(kinks, sample, share, anchor, value, slope, z + margin)
-    if low < 0 and high == count:  # one of them must make progress
-        return (left, kinks[at]) if 2 * at < count else (kinks[at], right)
-    return kinks[low] if low >= 0 else left, kinks[high] if high < count else right
-
-
-@jit
 def _empty_items(n):
     """Low kinks, high kinks, weights: three arrays, since slices of one would not be contiguous."""
     return np.empty(n), np.empty(n), np.empty(n)
@@ -215,28 +125,56 @@ def _entry(x, i):
 
 
 @jit
-def _draw_items(m, inverse, weight, lower, upper, sample):
-    """First sample: rows of kinks, weights and w m/r."""
-    state = np.uint64(m.shape[0])
-    for j in range(sample.shape[1]):
-        state, i = _draw(j, m.shape[0], state)
+def _sample_of_all(m, inverse, weight, lower, upper, indices):
+    """Rows of kinks, weights and w m/r."""
+    sample = np.empty((4, indices.shape[0]))
+    for j in range(indices.shape[0]):
+        i = indices[j]
         r, w = _entry(inverse, i), _entry(weight, i)
         at_lower, at_upper = (_entry(lower, i) - m[i]) * r, (_entry(upper, i) - m[i]) * r
         sample[0, j] = min(at_lower, at_upper)
         sample[1, j] = max(at_lower, at_upper)
         sample[2, j] = w
         sample[3, j] = w * (m[i] * r)
+    return sample
 
 
 @jit
-def _draw_again(items, sample):
-    size = items[0].shape[0]
-    state = np.uint64(size)
-    for j in range(sample.shape[1]):
-        state, i = _draw(j, size, state)
-        for row in range(3):
-            sample[row, j] = items[row][i]
-        sample[3, j] = 0.0
+def _sample_of_kept(items, indices):
+    sample = np.zeros((4, indices.shape[0]))
+    for row in range(3):
+        for j in range(indices.shape[0]):
+            sample[row, j] = items[row][indices[j]]
+    return sample
+
+
+@jit
+def _fold_all(m, inverse, weight, lower, upper, left, right, anchor, kept_items):
+    """First pass, over all items: as ``_fold``, and the sum of w m/r."""
+    n = m.shape[0]
+    chunk, products = _empty_items(min(n, CHUNK)), np.empty(min(n, CHUNK))
+    inside = np.empty(min(n, CHUNK), dtype=np.bool_)
+    kept = 0
+    offset = total = at_anchor = at_right = mass = slope = 0.0
+    for start in range(0, n, CHUNK):
+        stop = min(n, start + CHUNK)
+        items, terms = _range(chunk, 0, stop - start), products[: stop - start]
+        offset += _write_kinks(
+            m[start:stop],
+            part(inverse, start, stop),
+            part(weight, start, stop),
+            part(lower, start, stop),
+            part(upper, start, stop),
+            items,
+            terms,
+        )
+        kept, sums = _fold(items, left, right, anchor, kept_items, kept, terms, inside)
+        total += sums[0]
+        at_anchor += sums[1]
+        at_right += sums[2]
+        mass += sums[3]
+        slope += sums[4]
+    return kept, (total, at_anchor, at_right, mass, slope), offset
 
 
 @jit
@@ -247,48 +185,36 @@ def multiplier(m, inverse, weight, lower, upper, z):
     bracket [left, right]; ``value + slope (t - anchor)`` is the sum of those that have settled.
     """
     size = m.shape[0]
-    first = True
     left, right = -np.inf, np.inf
     anchor = value = slope = mass = 0.0
-    items = kept_items = _empty_items(size)  # pages that are not touched cost nothing
-    chunk, products = _empty_items(min(size, CHUNK)), np.empty(min(size, CHUNK))
-    inside = np.empty(min(size, CHUNK), dtype=np.bool_)
+    items = _empty_items(0)
+    kept_items = _empty_items(size)  # pages that are not touched cost nothing
+    margin = _MARGIN
+    passes = misses = 0
     while size > 0:
-        sample = np.empty((4, _sample_size(size)))
-        share = size / sample.shape[1]
+        first = passes == misses
+        indices = draw(size, passes)
+        share = size / indices.shape[0]
         if first:
-            _draw_items(m, inverse, weight, lower, upper, sample)
-            mass = share * _sum(sample[2])
+            sample = _sample_of_all(m, inverse, weight, lower, upper, indices)
+            mass = share * blocked_sum(sample[2])
         else:
-            _draw_again(items, sample)
-        low, high = _pivots(sample, share, mass, anchor, value, slope, left, right, z)
+            sample = _sample_of_kept(items, indices)
+        low, high = pivots(sample, share, mass, anchor, value, slope, left, right, z, margin)
         here = _anchor(low, high)
-        kept = 0
-        offset = total = at_here = at_high = new_mass = new_slope = 0.0
-        for start in range(0, size, CHUNK):
-            stop = min(size, start + CHUNK)
-            live, terms = _range(chunk, 0, stop - start), products[: stop - start]
-            if first:
-                offset += _write_kinks(
-                    m[start:stop],
-                    _part(inverse, start, stop),
-                    _part(weight, start, stop),
-                    _part(lower, start, stop),
-                    _part(upper, start, stop),
-                    live,
-                    terms,
-                )
-            else:
-                live = _range(items, start, stop)
-            kept, sums = _fold(live, low, high, here, kept_items, kept, terms, inside)
-            total += sums[0]
-            at_here += sums[1]
-            at_high += sums[2]
-            new_mass += sums[3]
-            new_slope += sums[4]
+        offset = 0.0
+        if first:
+            kept, sums, offset = _fold_all(
+                m, inverse, weight, lower, upper, low, high, here, kept_items
+            )
+        else:
+            spare, inside = np.empty(size), np.empty(size, dtype=np.bool_)
+            kept, sums = _fold(items, low, high, here, kept_items, 0, spare, inside)
+        total, at_here, at_high, new_mass, new_slope = sums
         before = value + offset + slope * (here - anchor)
-        new_slope += slope
         settled = before + (total - at_here)
+        new_slope += slope
+        passes += 1
         if low > left and before + total > z:  # low is here
             right = low
         elif high < right and settled + new_slope * (high - here) + at_high < z:
@@ -297,7 +223,10 @@ def multiplier(m, inverse, weight, lower, upper, z):
             left, right, size, mass = low, high, kept, new_mass
             anchor, value, slope = here, settled, new_slope
             items, kept_items = _range(kept_items, 0, kept), _empty_items(kept)
-            first = False
+            margin = _MARGIN
+            continue
+        misses += 1 if first else 0
+        margin *= 2.0
     if slope > 0.0:
         return min(max(anchor + (z - value) / slope, left), right)
     return anchor
@@ -310,19 +239,19 @@ def _evaluate(m, ratio, sigma, lower, upper, t, correction, out):
     products = np.empty(min(m.shape[0], CHUNK))
     for start in range(0, m.shape[0], CHUNK):
         stop = min(m.shape[0], start + CHUNK)
-        points, r = m[start:stop], _part(ratio, start, stop)
-        least, largest = _part(lower, start, stop), _part(upper, start, stop)
-        a, s = out[start:stop], _part(sigma, start, stop)
+        points, r = m[start:stop], part(ratio, start, stop)
+        least, largest = part(lower, start, stop), part(upper, start, stop)
+        a, s = out[start:stop], part(sigma, start, stop)
         terms = products[: stop - start]
         for j in range(stop - start):
             free = (points[j] + t * r[j]) + correction * r[j]
             a[j] = min(max(free, least[j]), largest[j])
         for j in range(stop - start):
             terms[j] = s[j] * a[j]
-        total += _sum(terms)
+        total += blocked_sum(terms)
         for j in range(stop - start):
             terms[j] = abs(terms[j])
-        size += _sum(terms)
+        size += blocked_sum(terms)
     return total, size
 
 
@@ -333,13 +262,13 @@ def _slope(ratio, sigma, lower, upper, a):
     products = np.empty(min(a.shape[0], CHUNK))
     for start in range(0, a.shape[0], CHUNK):
         stop = min(a.shape[0], start + CHUNK)
-        least, largest, b = _part(lower, start, stop), _part(upper, start, stop), a[start:stop]
-        r, s, terms = _part(ratio, start, stop), _part(sigma, start, stop), products[: stop - start]
+        least, largest, b = part(lower, start, stop), part(upper, start, stop), a[start:stop]
+        r, s, terms = part(ratio, start, stop), part(sigma, start, stop), products[: stop - start]
         for j in range(stop - start):
             terms[j] = (least[j] < b[j]) & (b[j] < largest[j])
         for j in range(stop - start):
             terms[j] *= r[j] * s[j]
-        slope += _sum(terms)
+        slope += blocked_sum(terms)
     return slope
 
 
@@ -359,65 +288,3 @@ def write_solution(m, ratio, sigma, lower, upper, z, t, out):
         if slope == 0.0:
             break
         correction += residual / slope
-
-
-@jit
-def prepare(d, sigma, ratio, inverse, weight):
-    """``r = sigma/d^2``, 1/r and ``w = sigma r`` for a chunk of items or for all."""
-    step_d = 1 if d.shape[0] == ratio.shape[0] else 0
-    step_s = 1 if sigma.shape[0] == ratio.shape[0] else 0
-    for i in range(ratio.shape[0]):
-        scaled = sigma[i * step_s] / d[i * step_d]
-        ratio[i] = scaled / d[i * step_d]
-        inverse[i] = 1.0 / ratio[i]
-        weight[i] = scaled * scaled
-
-
-@jit
-def first_fault(m, d, sigma, lower, upper):
-    """Index of the first item that breaks a rule, or -1: see sklearn_bundle.projection.project."""
-    for start in range(0, m.shape[0], CHUNK):
-        stop = min(m.shape[0], start + CHUNK)
-        points, least, largest = m[start:stop], _part(lower, start, stop), _part(upper, start, stop)
-        scales, normals = _part(d, start, stop), _part(sigma, start, stop)
-        good = 0
-        for j in range(stop - start):
-            good += (abs(points[j]) < np.inf) & (least[j] <= largest[j])
-        for j in range(stop - start):
-            good += (least[j] < np.inf) & (largest[j] > -np.inf)
-        for j in range(stop - start):
-            good += (abs(scales[j]) < np.inf) & (scales[j] != 0.0)
-        for j in range(stop - start):
-            good += (abs(normals[j]) < np.inf) & (normals[j] != 0.0)
-        if good == 4 * (stop - start):
-            continue
-        for j in range(stop - start):
-            sound = (abs(points[j]) < np.inf) & (least[j] <= largest[j])
-            sound &= (least[j] < np.inf) & (largest[j] > -np.inf)
-            sound &= (abs(scales[j]) < np.inf) & (scales[j] != 0.0)
-            sound &= (abs(normals[j]) < np.inf) & (normals[j] != 0.0)
-            if not sound:
-                return start + j
-    return -1
-
-
-@jit
-def attainable(sigma, lower, upper, n):
-    """Least and largest ``sum sigma a`` of n items in the box, and the same of absolute values."""
-    least = largest = least_size = largest_size = 0.0
-    lows, highs = np.empty(min(n, CHUNK)), np.empty(min(n, CHUNK))
-    for start in range(0, n, CHUNK):
-        stop = min(n, start + CHUNK)
-        low, high, s = lows[: stop - start], highs[: stop - start], _part(sigma, start, stop)
-        at_lower, at_upper = _part(lower, start, stop), _part(upper, start, stop)
-        for j in range(stop - start):
-            low[j] = min(s[j] * at_lower[j], s[j] * at_upper[j])
-        for j in range(stop - start):
-            high[j] = max(s[j] * at_lower[j], s[j] * at_upper[j])
-        least += _sum(low)
-        largest += _sum(high)
-        for j in range(stop - start):
-            low[j], high[j] = abs(low[j]), abs(high[j])
-        least_size += _sum(low)
-        largest_size += _sum(high)
-    return least, largest, least_size, largest_size

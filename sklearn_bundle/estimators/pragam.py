@@ -124,7 +124,7 @@ class PragamSVC(CertifiedLinearClassifier):
     J exceeds J_mu by mu/2 at most and mu falls like 1/k^2. The number of iterations to a gap eps
     thus grows like ``1/sqrt(reg_lambda eps)``, where cutting planes may need
     ``1/(reg_lambda eps)``. The prox-function with weights makes a weight 2 the same as a repeated
-    row in every iteration. ``objective_`` and ``lower_bound_`` are recomputed at exit from the data.
+    row in every iteration. At exit both values are recomputed from the data.
 
     References
     ----------
@@ -153,7 +153,7 @@ class PragamSVC(CertifiedLinearClassifier):
         ],
         "random_state": ["random_state"],
     }
-    _advice = CertifiedLinearClassifier._advice | {  # noqa: RUF012
+    _advice = CertifiedLinearClassifier._advice | {
         Status.MAX_ITER: 'Increase max_iter or tol, or reg_lambda, or use lipschitz="adaptive"; '
         "scaling the features helps too.",
     }

@@ -18,9 +18,9 @@ _POWER_MARGIN = 1.05  # the estimates come from below
 class HingeDual(LinearProblem):
     """``D(u) = sum_i s_i u_i - ||X'(s y u)||^2 / (2 reg_lambda)`` over ``0 <= u <= 1``,
 
-    with an intercept also ``sum_i s_i y_i u_i = 0``. The papers' dual variables are
-    ``alpha_i = s_i u_i``. Distances are those of the prox-function ``1/2 sum_i s_i u_i^2``, which is
-    ``1/2 sum_i alpha_i^2/s_i``: a weight 2 is a repeated row, and the prox-function is at most 1/2.
+    with an intercept also ``sum_i s_i y_i u_i = 0``. The paper's dual variables are
+    ``alpha_i = s_i u_i``. Distances are those of the prox-function ``1/2 sum_i s_i u_i^2``, or
+    ``1/2 sum_i alpha_i^2/s_i``: it makes a weight 2 a repeated row, and is at most 1/2.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pragam: Nesterov's excessive gap technique for the hinge loss (Saha, Zhang, Vishwanathan, 2010)."""
+"""Pragam: Nesterov's excessive gap technique (Saha, Zhang and Vishwanathan, 2010)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class DualPoint:
 
 
 class ExcessiveGapSolver:
-    """Keeps ``J_mu(w) <= D(u)`` for a mu that falls with every step, so that the gap is at most mu/2.
+    """Keeps ``J_mu(w) <= D(u)`` for a mu that falls with every step: the gap is at most mu/2.
 
     ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
     - mu/2 sum_i s_i (u_i - c_i)^2`` is J smoothed, c the prox-centre; at most mu/2 below J.
