@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier
+from sklearn_bundle import BMRMClassifier, PragamSVC
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -53,11 +54,19 @@ def test_one_versus_rest_scores_once_every_class_has_a_point(n_jobs):
     assert final["accuracy"] == model.score(X, y)
 
 
-@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
-def test_a_callback_stops_the_fit(solver):
+@pytest.mark.parametrize(
+    "model",
+    [
+        BMRMClassifier(tol=1e-12),
+        BMRMClassifier(solver="cutting-plane", tol=1e-12),
+        PragamSVC(tol=1e-12),
+    ],
+    ids=str,
+)
+def test_a_callback_stops_the_fit(model):
     X, y = load_breast_cancer(return_X_y=True)
     stop = StopAt(4)
-    model = BMRMClassifier(solver=solver, tol=1e-12).set_callbacks(stop).fit(X, y)
+    model = clone(model).set_callbacks(stop).fit(X, y)
     assert model.status_ == "callback" and model.n_iter_ == 4
     assert stop.setups == stop.teardowns == 1
     assert stop.begun == stop.ended == 5  # four iterations and the fit

@@ -5,7 +5,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier
+from sklearn_bundle import BMRMClassifier, PragamSVC
 
 pytestmark = pytest.mark.realdata
 
@@ -30,3 +30,12 @@ def test_gap_of_1e_8(tasks, name, reg_lambda, fit_intercept):
     ).fit(X, y)
     assert model.status_ == "converged"
     assert 0.0 <= model.dual_gap_ <= 1e-8 * model.objective_
+
+
+@pytest.mark.parametrize("name", ["a9a", "ijcnn1", "covtype2"])
+def test_pragam_and_bmrm_agree(tasks, name):
+    X, y = tasks.linear(name)
+    ours = PragamSVC(reg_lambda=1e-3).fit(X, y)
+    other = BMRMClassifier(reg_lambda=1e-3).fit(X, y)
+    assert ours.status_ == other.status_ == "converged"
+    assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier
+from sklearn_bundle import BMRMClassifier, PragamSVC
 from sklearn_bundle.losses import BINARY_LOSSES
 
 
@@ -24,6 +24,16 @@ def test_fit_in_a_pipeline(loss, solver):
     assert fitted.status_ == "converged"
     assert 0.0 <= fitted.dual_gap_ <= 1e-3 * fitted.objective_
     assert fitted.dual_gap_ == fitted.objective_ - fitted.lower_bound_
+    assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("lipschitz", ["adaptive", "power"])
+def test_fit_pragam_in_a_pipeline(lipschitz):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), PragamSVC(reg_lambda=1e-1, lipschitz=lipschitz))
+    fitted = pickle.loads(pickle.dumps(model.fit(X, y)))[-1]
+    assert fitted.status_ == "converged"
+    assert 0.0 <= fitted.dual_gap_ <= 1e-3 * fitted.objective_
     assert model.score(X, y) > 0.95
 
 
