@@ -130,7 +130,7 @@ def test_iterations_grow_like_the_root_of_1_over_reg_lambda(cancer, lipschitz):
 
 
 def test_bounds_never_cross_and_are_monotone(data):
-    X, y, weights, problem = made(data)
+    *_, problem = made(data)
     states = list(islice(ExcessiveGapSolver(problem, None).states(), 300))
     primal = np.array([s.primal for s in states])
     bound = np.array([s.lower_bound for s in states])

@@ -217,7 +217,7 @@ def test_warm_start_from_the_dual_point(data):
     ids=str,
 )
 def test_bad_parameter_is_named(data, parameters):
-    ((name, value),) = parameters.items()
+    (name,) = parameters
     model = PragamSVC(**parameters)
     with pytest.raises(ValueError, match=f"The '{name}' parameter of PragamSVC must be"):
         model.fit(*data)
