@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
@@ -43,3 +44,10 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     # Not public in numba; tests/test_jit.py fails if a release moves it.
     compiled._cache._cache_file._source_stamp = source_stamp()
     return compiled
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Read-only plain view: one array type for compiled functions, whatever the caller's flags."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view

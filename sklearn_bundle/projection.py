@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle._compiled import box, projection
+from sklearn_bundle._jit import frozen
 
 Array = NDArray[np.float64]
 
@@ -55,7 +56,8 @@ def project(
     ------
     ValueError
         For shapes that do not fit, a value that is not finite, a zero in `d` or `sigma`, crossed
-        bounds, or a `z` that no point of the box attains (relative tolerance 1e-12).
+        bounds, a `z` that no point of the box attains (relative tolerance 1e-12), or numbers of so
+        different sizes that the equation cannot be met to this tolerance.
 
     Notes
     -----
@@ -94,30 +96,40 @@ def project(
     _check_attainable(z, sigma, lower, upper, n)
     d, _ = _tamed(d)
     sigma, factor = _tamed(sigma)
-    z = float(z) * factor
     size = n if n in (len(d), len(sigma)) else projection.CHUNK
     ratio, inverse, weight, out = np.empty(size), np.empty(size), np.empty(size), np.empty(n)
-    box.prepare(d, sigma, ratio, inverse, weight)
-    t = projection.multiplier(m, inverse, weight, lower, upper, z)
-    projection.write_solution(m, ratio, sigma, lower, upper, z, t, out)
+    fault = box.prepare(d, sigma, ratio, inverse, weight)
+    left = np.inf
+    if fault < 0:
+        ratio, inverse, weight = frozen(ratio), frozen(inverse), frozen(weight)
+        t = projection.multiplier(m, inverse, weight, lower, upper, float(z) * factor)
+        left = projection.write_solution(m, ratio, sigma, lower, upper, float(z) * factor, t, out)
+    if not left <= _FEASIBILITY:
+        raise ValueError(
+            "The numbers in d, sigma, m and the bounds span too many orders of magnitude for "
+            f"double precision{f': see item {fault}' if fault >= 0 else ''}."
+        )
     return out
 
 
 @lru_cache(maxsize=64)
 def constant(value: float) -> Array:
     """The same value for all items, as the compiled functions take it."""
-    return np.full(projection.CHUNK, value)
+    return frozen(np.full(projection.CHUNK, value))
 
 
 def _checked_array(name: str, values: ArrayLike) -> Array:
-    array = np.ascontiguousarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}.") from error
     if array.ndim != 1:
-        raise ValueError(f"{name} must be an array of shape (n,), got shape {np.shape(values)}.")
-    return array
+        raise ValueError(f"{name} must be an array of shape (n,), got shape {array.shape}.")
+    return frozen(np.ascontiguousarray(array))
 
 
 def _items(name: str, values: ArrayLike | float, n: int) -> Array:
-    if isinstance(values, (float, int)) or np.ndim(values) == 0:
+    if isinstance(values, float | int | np.number):
         return constant(float(values))
     array = _checked_array(name, values)
     if len(array) != n:
@@ -130,9 +142,10 @@ def _items(name: str, values: ArrayLike | float, n: int) -> Array:
 def _tamed(values: Array) -> tuple[Array, float]:
     """Values times a power of two, and that factor, so that squares neither over- nor underflow."""
     _, exponent = np.frexp(np.abs(values).max(initial=0.0))
+    exponent = max(int(exponent), -1000)
     if abs(exponent) < 300:
         return values, 1.0
-    return np.ldexp(values, -exponent), float(np.ldexp(1.0, -exponent))
+    return frozen(np.ldexp(values, -exponent)), float(np.ldexp(1.0, -exponent))
 
 
 def _describe(i: int, m: Array, **items: Array) -> str:
@@ -152,7 +165,7 @@ def _describe(i: int, m: Array, **items: Array) -> str:
 
 
 def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array, n: int) -> None:
-    if not np.isfinite(z):
+    if not isinstance(z, float | int | np.number) or not np.isfinite(z):
         raise ValueError(f"z must be a finite number, or None for no hyperplane; got {z!r}.")
     least, largest, least_size, largest_size = box.attainable(sigma, lower, upper, n)
     slack = _FEASIBILITY * abs(z)

@@ -1,5 +1,6 @@
 """The excessive gap technique: its invariant, its rates, its bounds."""
 
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -88,13 +89,17 @@ def test_rate_of_algorithm_1(data, fit_intercept, weighted):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_rate_of_the_adaptive_rule(data, fit_intercept):
-    """gap <= mu/2, and mu falls at least as fast as with the largest L that was met."""
+    """gap <= mu/2, and mu <= 4 L/(k+1)^2 with the largest L that was met since the last start."""
     X, y, weights, problem = made(data, 1e-2, fit_intercept)
     solver = ExcessiveGapSolver(problem, None)
+    centre, k, largest = None, 0, 0.0
     for state in islice(solver.states(), 150):
+        k, largest = (k + 1, largest) if solver.centre is centre else (1, 0.0)
+        centre, largest = solver.centre, max(largest, solver._lipschitz / 0.9)
         J = best_risk(X, y, weights, 1e-2, fit_intercept, solver.point.w)
         assert J - dual(X, y, weights, 1e-2, solver.u.u) <= 0.5 * solver.mu + 1e-12
         assert state.gap <= 0.5 * solver.mu + 1e-12
+        assert solver.mu <= 4.0 * largest / (k + 1) ** 2
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -112,15 +117,16 @@ def test_power_iteration_bounds_the_curvature(data, fit_intercept):
         )
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("lipschitz", [None, "fixed"])
-def test_iterations_grow_like_the_root_of_1_over_reg_lambda(cancer, lipschitz):
+def test_iterations_grow_like_the_root_of_1_over_reg_lambda(cancer, lipschitz, fit_intercept):
     """To the same absolute gap with reg_lambda 100 times smaller: 10 times, not 100 times more."""
     X, y = cancer
     weights = np.full(len(y), 1.0 / len(y))
     radius = np.linalg.norm(X, axis=1).max()
     needed = []
     for reg_lambda in (1.0, 1e-2, 1e-4):
-        problem = HingeDual(X, y, weights, reg_lambda, False)
+        problem = HingeDual(X, y, weights, reg_lambda, fit_intercept)
         solver = ExcessiveGapSolver(problem, lipschitz and radius**2 / reg_lambda)
         k = next(k for k, state in enumerate(solver.states(), start=1) if state.gap <= 1e-2)
         assert (k - 1) ** 2 <= 2.0 * radius**2 / (reg_lambda * 1e-2) or lipschitz is None
@@ -159,3 +165,34 @@ def test_nothing_to_separate(fit_intercept, what):
     assert result.status is Status.CONVERGED
     if fit_intercept:
         assert result.primal == pytest.approx(2.0 * 2.0 / 6.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("lipschitz", [None, 1e-16, 1e-10, 1.0])
+@pytest.mark.parametrize("scale", [1e-160, 1e-10, 1.0, 1e4])
+def test_the_dual_point_is_feasible_however_long_the_steps(data, scale, lipschitz):
+    X, y, weights, _ = made(data)
+    problem = HingeDual(X * scale, y, weights, 10.0, True)
+    solver = ExcessiveGapSolver(problem, lipschitz)
+    result = run(solver, tol=1e-6, max_iter=200)
+    u = solver.best.u
+    assert (u >= 0.0).all() and (u <= 1.0).all() and abs(np.sum(weights * y * u)) < 1e-15
+    assert result.lower_bound == pytest.approx(dual(X * scale, y, weights, 10.0, u), abs=1e-12)
+    if scale <= 1.0:
+        tight = run(ExcessiveGapSolver(problem, None), tol=1e-9, max_iter=20_000)
+        assert result.lower_bound <= tight.primal * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("X", [np.zeros((10, 3)), np.full((10, 3), 0.1), np.full((10, 3), 1e5)])
+def test_power_iteration_on_data_without_spread(X, fit_intercept):
+    y = np.where(np.arange(10) % 2 == 0, 1.0, -1.0)
+    problem = HingeDual(X, y, np.full(10, 0.1), 1e-4, fit_intercept)
+    solver = ExcessiveGapSolver(problem, partial(problem.lipschitz_constant, 0))
+    assert run(solver, tol=1e-3, max_iter=1000).primal == pytest.approx(1.0)
+
+
+def test_stalled_where_rounding_has_the_last_word(data):
+    *_, problem = made(data)
+    result = run(ExcessiveGapSolver(problem, None), tol=1e-300, max_iter=100_000)
+    assert result.status in (Status.STALLED, Status.CONVERGED)
+    assert result.relative_gap < 1e-12

@@ -1,5 +1,7 @@
 """The projection onto a box cut by a hyperplane, against a cone solver and by its laws."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -166,6 +168,98 @@ def test_arguments_are_not_written_to_and_may_be_lists_and_read_only():
     assert np.array_equal(project(m.astype(np.float32)), project(m.astype(np.float32).tolist()))
 
 
+def in_fractions(m, d, sigma, lower, upper, z):
+    """The solution in exact arithmetic, by a sort of the kinks."""
+    m, d, sigma, lower, upper = (
+        [Fraction(float(v)) for v in np.broadcast_to(x, len(m))]
+        for x in (m, d, sigma, lower, upper)
+    )
+    z = Fraction(z)
+    ratio = [s / (k * k) for s, k in zip(sigma, d, strict=True)]
+    constant, slope, events = Fraction(0), Fraction(0), []
+    for i, r in enumerate(ratio):
+        first, last = (lower[i], upper[i]) if r > 0 else (upper[i], lower[i])
+        constant += sigma[i] * first
+        for bound, sign in ((first, 1), (last, -1)):
+            kink = (bound - m[i]) / r
+            events.append((kink, sign * sigma[i] * r, -sign * sigma[i] * r * kink))
+    for kink, bend, jump in sorted(events):
+        if constant + slope * kink >= z:
+            t = (z - constant) / slope if slope else kink
+            break
+        slope, constant = slope + bend, constant + jump
+    else:
+        t = max(events)[0]
+    points = zip(m, ratio, lower, upper, strict=True)
+    return np.array([float(min(max(a + t * r, low), high)) for a, r, low, high in points])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_against_exact_arithmetic_where_digits_are_few(seed):
+    """Points 1e12 times the box and scales over 1e8: the sum is kept, a as exact as m allows."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 60))
+    m = rng.normal(size=n) * 10.0 ** rng.uniform(-3, 12, n)
+    d, sigma = 10.0 ** rng.uniform(-4, 4, n), rng.choice([-1.0, 1.0], n)
+    upper = rng.uniform(0.1, 1.0, n)
+    z = float(sigma @ (upper * rng.uniform(size=n)))
+    items = {"d": d, "sigma": sigma, "lower": 0.0, "upper": upper, "z": z}
+    a = project(m, **items)
+    assert (a >= 0.0).all() and (a <= upper).all()
+    assert sigma @ a == pytest.approx(z, abs=1e-14 * n)
+    expected = in_fractions(m, **items)
+    # t has 53 bits, and a moves by r times its last one.
+    atol = 1e-12 + 4e-16 * np.abs(m).max() * (d.max() / d.min()) ** 2
+    np.testing.assert_allclose(a, expected, atol=atol)
+
+
+@pytest.mark.parametrize(
+    "m, items, expected",
+    [
+        ([1e17], {}, [1.0]),
+        ([1e20, 1e20, 0.0], {}, [0.5, 0.5, 0.0]),
+        ([1.1e16, 0.0], {"upper": 1.0, "z": 0.9}, [0.9, 0.0]),
+        ([0.3, -1e17], {"lower": -1.0, "upper": 1.0, "z": -0.5}, [0.5, -1.0]),
+    ],
+)
+def test_multiplier_without_digits(m, items, expected):
+    np.testing.assert_allclose(project(m, **items), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [3000, 200_000])
+@pytest.mark.parametrize("kind", ["pareto", "few heavy", "wide m"])
+def test_heavy_tails(n, kind):
+    """Samples that hold none of the items that count."""
+    rng = np.random.default_rng(0)
+    m, sigma = rng.normal(size=n), rng.choice([-1.0, 1.0], n)
+    if kind == "pareto":
+        sigma *= np.sqrt(rng.pareto(0.3, n) + 1.0)
+    elif kind == "few heavy":
+        sigma *= np.where(rng.uniform(size=n) < 1e-3, 1e3, 1.0)
+    else:
+        m = 10.0 ** rng.uniform(-20, 20, n)
+    a = project(m, sigma=sigma, upper=1.0, z=0.0)
+    assert (a >= 0.0).all() and (a <= 1.0).all()
+    assert abs(sigma @ a) <= 1e-12 * np.abs(sigma * a).sum()
+    if kind != "wide m":
+        check_optimality(m, a, 1.0, sigma, 0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {"d": [1e-170, 1.0]},
+        {"d": [1e200, 1.0]},
+        {"sigma": [1e200, 1.0]},
+        {"sigma": [1e-320, 1.0]},
+        {"m": [1e308, 1e308], "lower": -np.inf, "z": 1e308},
+    ],
+)
+def test_what_double_precision_cannot_do_is_an_error(items):
+    with pytest.raises(ValueError, match="span too many orders of magnitude"):
+        project(**({"m": [0.3, 0.1]} | items))
+
+
 def test_no_items():
     assert project([], z=0.0).shape == (0,)
     assert project([], z=None).shape == (0,)
@@ -188,6 +282,10 @@ def test_no_items():
         ({"sigma": [1.0]}, r"sigma must be a number or an array of the shape of m"),
         ({"d": "last"}, "d must be finite and not zero, but is 0.0 for item"),
         ({"m": "last"}, r"m must be finite, but m\[\d+\] is nan"),
+        ({"z": "1"}, "z must be a finite number"),
+        ({"d": None}, r"d must be an array of shape \(n,\)"),
+        ({"m": 1.0}, r"m must be an array of shape \(n,\), got shape \(\)"),
+        ({"m": ["a", "b"]}, "m must hold numbers"),
         ({"m": [[1.0]]}, r"m must be an array of shape \(n,\), got shape \(1, 1\)"),
     ],
 )

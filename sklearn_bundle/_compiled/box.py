@@ -11,40 +11,52 @@ from sklearn_bundle._jit import jit
 
 @jit
 def prepare(d, sigma, ratio, inverse, weight):
-    """``r = sigma/d^2``, 1/r and ``w = sigma r`` for a chunk of items or for all."""
+    """``r = sigma/d^2``, 1/r and ``w = sigma r``.
+
+    Returns the first item of which one of these is not a number that can be worked with, or -1.
+    """
     step_d = 1 if d.shape[0] == ratio.shape[0] else 0
     step_s = 1 if sigma.shape[0] == ratio.shape[0] else 0
+    good = 0
     for i in range(ratio.shape[0]):
         scaled = sigma[i * step_s] / d[i * step_d]
         ratio[i] = scaled / d[i * step_d]
         inverse[i] = 1.0 / ratio[i]
         weight[i] = scaled * scaled
+    for i in range(ratio.shape[0]):
+        good += (abs(ratio[i]) < np.inf) & (abs(inverse[i]) < np.inf)
+    for i in range(ratio.shape[0]):
+        good += (weight[i] < np.inf) & (weight[i] > 0.0)
+    if good == 2 * ratio.shape[0]:
+        return -1
+    for i in range(ratio.shape[0]):
+        finite = (abs(ratio[i]) < np.inf) & (abs(inverse[i]) < np.inf)
+        if not (finite & (weight[i] < np.inf) & (weight[i] > 0.0)):
+            return i
+    return -1
+
+
+@jit
+def _is_sound(m, d, sigma, lower, upper):
+    finite = (abs(m) < np.inf) & (abs(d) < np.inf) & (abs(sigma) < np.inf)
+    box = (lower <= upper) & (lower < np.inf) & (upper > -np.inf)
+    return finite & box & (d != 0.0) & (sigma != 0.0)
 
 
 @jit
 def first_fault(m, d, sigma, lower, upper):
-    """Index of the first item that breaks a rule, or -1: see sklearn_bundle.projection.project."""
+    """Index of the first item that breaks a rule of sklearn_bundle.projection.project, or -1."""
     for start in range(0, m.shape[0], CHUNK):
         stop = min(m.shape[0], start + CHUNK)
-        points, least, largest = m[start:stop], part(lower, start, stop), part(upper, start, stop)
-        scales, normals = part(d, start, stop), part(sigma, start, stop)
+        points, scales, normals = m[start:stop], part(d, start, stop), part(sigma, start, stop)
+        least, largest = part(lower, start, stop), part(upper, start, stop)
         good = 0
         for j in range(stop - start):
-            good += (abs(points[j]) < np.inf) & (least[j] <= largest[j])
-        for j in range(stop - start):
-            good += (least[j] < np.inf) & (largest[j] > -np.inf)
-        for j in range(stop - start):
-            good += (abs(scales[j]) < np.inf) & (scales[j] != 0.0)
-        for j in range(stop - start):
-            good += (abs(normals[j]) < np.inf) & (normals[j] != 0.0)
-        if good == 4 * (stop - start):
+            good += _is_sound(points[j], scales[j], normals[j], least[j], largest[j])
+        if good == stop - start:
             continue
         for j in range(stop - start):
-            sound = (abs(points[j]) < np.inf) & (least[j] <= largest[j])
-            sound &= (least[j] < np.inf) & (largest[j] > -np.inf)
-            sound &= (abs(scales[j]) < np.inf) & (scales[j] != 0.0)
-            sound &= (abs(normals[j]) < np.inf) & (normals[j] != 0.0)
-            if not sound:
+            if not _is_sound(points[j], scales[j], normals[j], least[j], largest[j]):
                 return start + j
     return -1
 

@@ -5,6 +5,7 @@ import numpy as np
 from sklearn_bundle._jit import jit
 
 _LEAST_SAMPLE = 24
+_MARGIN = 2.0  # standard errors between a pivot and the crossing: one in twenty misses
 
 
 @jit
@@ -14,11 +15,11 @@ def _sample_size(n):
 
 
 @jit
-def draw(n, seed):
-    """Indices of a sample: one from each stride."""
+def draw(n):
+    """Indices of a random sample of n items: one from each stride. The same ones for the same n."""
     indices = np.empty(_sample_size(n), dtype=np.int64)
     stride = n // indices.shape[0]
-    state = np.uint64(n + seed)
+    state = np.uint64(n)
     for j in range(indices.shape[0]):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         indices[j] = j * stride + np.int64(state >> np.uint64(33)) % stride
@@ -64,13 +65,14 @@ def _sample_moments(sample, share, anchor, t):
 
 
 @jit
-def _first_kink_at(kinks, sample, share, anchor, value, slope, target):
+def _first_kink_at(kinks, sample, share, mass, line, target):
     """Index of the first kink at which the estimated sum reaches the target."""
+    anchor, value, slope = line
     first, last = 0, kinks.shape[0]
     while first < last:
         middle = (first + last) // 2
         t = kinks[middle]
-        estimate = _sample_moments(sample, share, anchor, t)[0]
+        estimate = mass * anchor + _sample_moments(sample, share, anchor, t)[0]
         if value + slope * (t - anchor) + estimate >= target:
             last = middle
         else:
@@ -79,23 +81,25 @@ def _first_kink_at(kinks, sample, share, anchor, value, slope, target):
 
 
 @jit
-def pivots(sample, share, mass, anchor, value, slope, left, right, z, margin):
-    """Two kinks in [left, right] that probably enclose the crossing, by the sample's own sum.
+def pivots(sample, size, mass, line, bracket, z, narrow):
+    """Two kinks in the bracket that probably enclose the crossing, by the sample's own sum.
 
-    Each item of the sample stands for ``share`` items; these have together the weight ``mass``. The
-    settled ones add up to ``value + slope (t - anchor)``. A pivot is ``left`` or ``right`` itself
-    where the sample has no kink to offer. ``margin`` is in standard errors of the sample's sum.
+    ``size`` items have together the weight ``mass``; what has settled is the ``line``. A pivot is
+    an end of the bracket where the sample has no kink to offer. Both are the median of the sample's
+    kinks if its sum is not to be relied on (``narrow`` is false) or tells nothing.
     """
+    left, right = bracket
     kinks = _sorted_kinks(sample, left, right)
     count = kinks.shape[0]
     if count == 0:
         return left, right
-    value += mass * anchor
-    crossing = _first_kink_at(kinks, sample, share, anchor, value, slope, z)
-    at = min(crossing, count - 1)
-    error = margin * _sample_moments(sample, share, anchor, kinks[at])[1]
-    low = _first_kink_at(kinks, sample, share, anchor, value, slope, z - error) - 1
-    high = _first_kink_at(kinks, sample, share, anchor, value, slope, z + error)
-    if low < 0 and high == count:  # one of them must make progress
-        return (left, kinks[at]) if 2 * at < count else (kinks[at], right)
-    return kinks[low] if low >= 0 else left, kinks[high] if high < count else right
+    share = size / sample.shape[1]
+    complete = sample.shape[1] == size
+    if narrow or complete:
+        crossing = min(_first_kink_at(kinks, sample, share, mass, line, z), count - 1)
+        error = _MARGIN * _sample_moments(sample, share, line[0], kinks[crossing])[1]
+        low = _first_kink_at(kinks, sample, share, mass, line, z - error) - 1
+        high = _first_kink_at(kinks, sample, share, mass, line, z + error)
+        if complete or low >= 0 or high < count:
+            return kinks[low] if low >= 0 else left, kinks[high] if high < count else right
+    return kinks[count // 2], kinks[count // 2]

@@ -22,9 +22,11 @@ from sklearn_bundle._compiled.pivots import draw, pivots
 from sklearn_bundle._jit import jit
 
 CHUNK = 1024  # three arrays of this size fit into the first-level cache
-_MARGIN = 2.0  # standard errors between a pivot and the crossing: one pass in twenty misses
-_POLISHES = 10
-_ROUNDING = 4e-16
+_NEWTON_STEPS = 10  # one or two as a rule
+_ROUNDING = 4e-16  # of a sum, relative to that of the absolute values: two units in the last place
+_HALVINGS = 300
+_LARGEST = 1e300
+_TINY = 1e-300
 
 
 @jit
@@ -149,13 +151,14 @@ def _sample_of_kept(items, indices):
 
 
 @jit
-def _fold_all(m, inverse, weight, lower, upper, left, right, anchor, kept_items):
-    """First pass, over all items: as ``_fold``, and the sum of w m/r."""
+def _fold_first(m, inverse, weight, lower, upper, bracket, kept_items):
+    """First pass, over all items; returns what ``_fold`` does, with the sum of w m/r added."""
     n = m.shape[0]
+    left, right = bracket
     chunk, products = _empty_items(min(n, CHUNK)), np.empty(min(n, CHUNK))
     inside = np.empty(min(n, CHUNK), dtype=np.bool_)
     kept = 0
-    offset = total = at_anchor = at_right = mass = slope = 0.0
+    total = offset = at_anchor = at_right = mass = slope = 0.0
     for start in range(0, n, CHUNK):
         stop = min(n, start + CHUNK)
         items, terms = _range(chunk, 0, stop - start), products[: stop - start]
@@ -168,67 +171,89 @@ def _fold_all(m, inverse, weight, lower, upper, left, right, anchor, kept_items)
             items,
             terms,
         )
+        anchor = _anchor(left, right)
         kept, sums = _fold(items, left, right, anchor, kept_items, kept, terms, inside)
         total += sums[0]
         at_anchor += sums[1]
         at_right += sums[2]
         mass += sums[3]
         slope += sums[4]
-    return kept, (total, at_anchor, at_right, mass, slope), offset
+    return kept, (total + offset, at_anchor, at_right, mass, slope)
+
+
+@jit
+def _fold_kept(items, bracket, kept_items):
+    """A later pass, over the kept items."""
+    size = items[0].shape[0]
+    left, right = bracket
+    spare, inside = np.empty(size), np.empty(size, dtype=np.bool_)
+    anchor = _anchor(left, right)
+    return _fold(items, left, right, anchor, kept_items, 0, spare, inside)
+
+
+@jit
+def _side(tried, bracket, line, sums, z):
+    """Whether the crossing lies below (-1), in (0) or above (1) the bracket that was tried."""
+    low, high = tried
+    anchor, value, slope = line
+    total, at_here, at_high, _, new_slope = sums
+    here = _anchor(low, high)
+    value += (
+        slope * (here - anchor) + total
+    )  # the whole sum at here, which is low if that is finite
+    if low > bracket[0] and value > z:
+        return -1
+    at_end = value - at_here + (slope + new_slope) * (high - here) + at_high
+    if high < bracket[1] and at_end < z:
+        return 1
+    return 0
 
 
 @jit
 def multiplier(m, inverse, weight, lower, upper, z):
     """A t with ``sum sigma_i a_i(t) = z``, up to the rounding of long sums.
 
-    The equation must have a solution. Each pass over the live items (at first, all) tightens the
-    bracket [left, right]; ``value + slope (t - anchor)`` is the sum of those that have settled.
+    The equation must have a solution. Each round tries a narrow bracket with a pass over the live
+    items (at first, all). Where the crossing is not inside, a second pass settles the side that it
+    is not on, and from then on the pivot is the median: however the weights are distributed,
+    the live kinks halve with every round.
+
+    A line is (anchor, value, slope): what has settled adds up to ``value + slope (t - anchor)``.
     """
-    size = m.shape[0]
-    left, right = -np.inf, np.inf
-    anchor = value = slope = mass = 0.0
+    bracket = -np.inf, np.inf
+    line = 0.0, 0.0, 0.0
+    size, mass = m.shape[0], 0.0
+    first, narrow = True, True
     items = _empty_items(0)
     kept_items = _empty_items(size)  # pages that are not touched cost nothing
-    margin = _MARGIN
-    passes = misses = 0
     while size > 0:
-        first = passes == misses
-        indices = draw(size, passes)
-        share = size / indices.shape[0]
+        indices = draw(size)
         if first:
             sample = _sample_of_all(m, inverse, weight, lower, upper, indices)
-            mass = share * blocked_sum(sample[2])
+            mass = size / indices.shape[0] * blocked_sum(sample[2])
         else:
             sample = _sample_of_kept(items, indices)
-        low, high = pivots(sample, share, mass, anchor, value, slope, left, right, z, margin)
-        here = _anchor(low, high)
-        offset = 0.0
-        if first:
-            kept, sums, offset = _fold_all(
-                m, inverse, weight, lower, upper, low, high, here, kept_items
-            )
-        else:
-            spare, inside = np.empty(size), np.empty(size, dtype=np.bool_)
-            kept, sums = _fold(items, low, high, here, kept_items, 0, spare, inside)
-        total, at_here, at_high, new_mass, new_slope = sums
-        before = value + offset + slope * (here - anchor)
-        settled = before + (total - at_here)
-        new_slope += slope
-        passes += 1
-        if low > left and before + total > z:  # low is here
-            right = low
-        elif high < right and settled + new_slope * (high - here) + at_high < z:
-            left = high
-        else:
-            left, right, size, mass = low, high, kept, new_mass
-            anchor, value, slope = here, settled, new_slope
-            items, kept_items = _range(kept_items, 0, kept), _empty_items(kept)
-            margin = _MARGIN
-            continue
-        misses += 1 if first else 0
-        margin *= 2.0
+        tried = pivots(sample, size, mass, line, bracket, z, narrow)
+        for _ in range(2):
+            if first:
+                kept, sums = _fold_first(m, inverse, weight, lower, upper, tried, kept_items)
+            else:
+                kept, sums = _fold_kept(items, tried, kept_items)
+            side = _side(tried, bracket, line, sums, z)
+            if side == 0:
+                break
+            narrow = False
+            bracket = (bracket[0], tried[0]) if side < 0 else (tried[1], bracket[1])
+            tried = bracket
+        bracket = tried
+        here = _anchor(bracket[0], bracket[1])
+        total, at_here, _, mass, slope = sums
+        line = here, line[1] + line[2] * (here - line[0]) + (total - at_here), line[2] + slope
+        items, kept_items = _range(kept_items, 0, kept), _empty_items(kept)
+        size, first = kept, False
+    anchor, value, slope = line
     if slope > 0.0:
-        return min(max(anchor + (z - value) / slope, left), right)
+        return min(max(anchor + (z - value) / slope, bracket[0]), bracket[1])
     return anchor
 
 
@@ -274,17 +299,63 @@ def _slope(ratio, sigma, lower, upper, a):
 
 @jit
 def write_solution(m, ratio, sigma, lower, upper, z, t, out):
-    """``out = a(t)``, with t corrected until ``sum sigma_i a_i = z`` to rounding.
+    """``out = a(t)`` with t corrected until ``sum sigma_i a_i = z`` to rounding.
 
-    The correction is kept apart from t, whose last digits may be worth more than a.
+    The correction is kept apart from t, whose last digits may be worth more than a. Returns what is
+    left of the equation, by the sum of the ``|sigma_i a_i|``.
     """
     correction = 0.0
-    for _ in range(_POLISHES):
+    for _ in range(_NEWTON_STEPS):
         total, size = _evaluate(m, ratio, sigma, lower, upper, t, correction, out)
         residual = z - total
         if abs(residual) <= _ROUNDING * (size + abs(z)):
-            break
+            return abs(residual) / max(size + abs(z), _TINY)
         slope = _slope(ratio, sigma, lower, upper, out)
         if slope == 0.0:
             break
         correction += residual / slope
+    return _write_between(m, ratio, sigma, lower, upper, z, t, out)
+
+
+@jit
+def _write_between(m, ratio, sigma, lower, upper, z, t, out):
+    """Where Newton's steps fail: encloses the crossing and ends between its two sides.
+
+    Near a crossing that floating-point numbers t cannot tell apart, a convex combination of the
+    points on both sides is in the box and on the hyperplane, whatever the digits of t are worth.
+    """
+    other = np.empty_like(out)
+    low = high = t
+    below = above = _evaluate(m, ratio, sigma, lower, upper, t, 0.0, out)[0]
+    step = max(abs(t), _TINY) * _ROUNDING
+    while below > z and low > -_LARGEST:
+        low, step = low - step, 4.0 * step
+        below = _evaluate(m, ratio, sigma, lower, upper, low, 0.0, out)[0]
+    while above < z and high < _LARGEST:
+        high, step = high + step, 4.0 * step
+        above = _evaluate(m, ratio, sigma, lower, upper, high, 0.0, out)[0]
+    for k in range(_HALVINGS):
+        if not below < z < above:
+            break
+        middle = 0.5 * low + 0.5 * high
+        if k % 2 == 0:
+            middle = low + (high - low) * ((z - below) / (above - below))
+        if not low < middle < high:
+            middle = 0.5 * low + 0.5 * high
+            if not low < middle < high:
+                break
+        total = _evaluate(m, ratio, sigma, lower, upper, middle, 0.0, out)[0]
+        if total <= z:
+            low, below = middle, total
+        else:
+            high, above = middle, total
+    below, size = _evaluate(m, ratio, sigma, lower, upper, low, 0.0, out)
+    above = _evaluate(m, ratio, sigma, lower, upper, high, 0.0, other)[0]
+    share = min(max((z - below) / (above - below), 0.0), 1.0) if above > below else 0.0
+    for i in range(out.shape[0]):
+        out[i] = min(
+            max((1.0 - share) * out[i] + share * other[i], min(out[i], other[i])),
+            max(out[i], other[i]),
+        )
+    size += abs(z)
+    return abs(z - below - share * (above - below)) / max(size, _TINY)

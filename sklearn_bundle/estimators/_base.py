@@ -29,6 +29,7 @@ __all__ = [
     "CallbackSupportMixin",
     "Monitor",
     "certificate",
+    "fit_certified",
     "unchanged_on_error",
     "warn_if_missed",
     "with_callbacks",
@@ -47,6 +48,24 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+def fit_certified(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> BaseEstimator:
+    """``estimator._fit(X, y, sample_weight, warm)``, which returns the fitted attributes, the
+
+    results and whether Ctrl-C ended it, with the promises that every estimator keeps: one warning,
+    nothing half-fitted after an error, the model kept and KeyboardInterrupt raised after Ctrl-C.
+    """
+    warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
+    with unchanged_on_error(estimator):
+        fitted, results, interrupted = estimator._fit(X, y, sample_weight, warm)
+        if not interrupted:
+            name = type(estimator).__name__
+            warn_if_missed(name, results, estimator.tol, estimator._advice)
+    vars(estimator).update(fitted)
+    if interrupted:
+        raise KeyboardInterrupt
+    return estimator
 
 
 def certificate(results: list[SolverResult]) -> dict[str, Any]:
@@ -81,7 +100,7 @@ def warn_if_missed(
         f"a relative duality gap of {worst.relative_gap:.2e}; tol asks for {tol:.2e}. "
         f"{advice[worst.status]}",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

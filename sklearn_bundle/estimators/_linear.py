@@ -18,8 +18,7 @@ from sklearn_bundle.estimators._base import (
     CallbackSupportMixin,
     Monitor,
     certificate,
-    unchanged_on_error,
-    warn_if_missed,
+    fit_certified,
     with_callbacks,
 )
 from sklearn_bundle.estimators._multiclass import binary_targets, solve_each
@@ -97,15 +96,7 @@ class CertifiedLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstim
         self : object
             The fitted estimator.
         """
-        warm = vars(self).pop("_warm", None)  # an error may leave it half-changed
-        with unchanged_on_error(self):
-            fitted, results, interrupted = self._fit(X, y, sample_weight, warm)
-            if not interrupted:
-                warn_if_missed(type(self).__name__, results, self.tol, self._advice)
-        vars(self).update(fitted)
-        if interrupted:
-            raise KeyboardInterrupt
-        return self
+        return fit_certified(self, X, y, sample_weight)
 
     @with_callbacks
     def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:

@@ -1,5 +1,6 @@
 """Support vector classification by the excessive gap technique."""
 
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -42,18 +43,20 @@ class PragamSVC(CertifiedLinearClassifier):
     lipschitz : {"adaptive", "power"} or float, default="adaptive"
         Constant L of the gradient of D in the norm of the prox-function
         ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the curvature that it meets, and starts
-        again from the best dual point when the gap has fallen to a tenth; as a rule it needs 10 to
-        60 times fewer products than a constant. "power" and a float are Algorithm 1 of [1]_, whose
-        gap is at most ``2 L / ((k + 1) (k + 2))`` after k iterations: "power" finds the smallest
-        valid L, the largest eigenvalue of the weighted (with an intercept, centred) ``X'X/n``
-        over `reg_lambda`, by power iteration; ``max ||x_i||^2 / reg_lambda`` is a safe float. With
-        a float that is too small the gap may not close, but stays true.
+        again from the best dual point when the gap has fallen to a tenth; on our data it needs 1.5
+        to 8 times fewer products than "power" to a gap of 1e-3, and 5 to 60 times fewer to 1e-6.
+        "power" and a float are Algorithm 1 of [1]_, whose gap is at most ``2 L / ((k + 1) (k +
+        2))`` after k iterations if L is no less than the largest eigenvalue of the weighted (with
+        an intercept, centred) ``X'X/n`` over `reg_lambda`: "power" estimates this by power
+        iteration, ``max ||x_i||^2 / reg_lambda`` is a safe float. With an L that is too small the
+        gap may not close, but stays true. L is at least 1e-6.
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=10000
         Limit on the iterations (three to four products with X or X' each), for each class.
     max_time : float, default=None
-        Limit in seconds on the whole fit, checked after every iteration. None is no limit.
+        Limit in seconds on the whole fit, checked after every iteration (the power iteration is
+        part of the first one). None is no limit.
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class. "balanced" gives all classes the same total
         weight, sample weights included.
@@ -203,7 +206,7 @@ class PragamSVC(CertifiedLinearClassifier):
     ) -> ExcessiveGapSolver:
         lipschitz = None if self.lipschitz == "adaptive" else self.lipschitz
         if lipschitz == "power":
-            lipschitz = problem.lipschitz_constant(seed)
+            lipschitz = partial(problem.lipschitz_constant, seed)
         return ExcessiveGapSolver(problem, lipschitz, kept)
 
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:

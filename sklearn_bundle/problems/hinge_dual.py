@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import dual, projection
+from sklearn_bundle._jit import frozen
 from sklearn_bundle.losses.binary import Hinge
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.projection import constant
@@ -11,8 +12,9 @@ from sklearn_bundle.projection import constant
 Array = NDArray[np.float64]
 
 _POWER_STEPS = 1000
-_POWER_PRECISION = 1e-4  # relative change of the estimate in a step
-_POWER_MARGIN = 1.05  # the estimates come from below
+_LEAST_POWER_STEPS = 30  # before, a plateau may be that of many eigenvalues a little smaller
+_POWER_PRECISION = 1e-5  # relative change of the estimate in a step
+_POWER_MARGIN = 1.05
 
 
 class HingeDual(LinearProblem):
@@ -33,6 +35,7 @@ class HingeDual(LinearProblem):
         super().__init__(X, y, weights, Hinge(), fit_intercept, n_threads)
         self.reg_lambda = reg_lambda
         self._signed_weights = weights * y
+        self._signs = frozen(y), frozen(weights), frozen(self._signed_weights)
 
     @property
     def n_samples(self) -> int:
@@ -65,10 +68,22 @@ class HingeDual(LinearProblem):
         dual.ascend(centre, self._y, scores, step, moved)
         if not self.fit_intercept:
             return np.clip(moved, 0.0, 1.0, out=u)
-        zero, one = constant(0.0), constant(1.0)
-        t = projection.multiplier(moved, self._y, self._weights, zero, one, 0.0)
-        projection.write_solution(moved, self._y, self._signed_weights, zero, one, 0.0, t, u)
+        y, weights, signed = self._signs
+        box, moved = (constant(0.0), constant(1.0)), frozen(moved)
+        t = projection.multiplier(moved, y, weights, *box, 0.0)
+        projection.write_solution(moved, y, signed, *box, 0.0, t, u)
         return u
+
+    def balanced(self, u: Array) -> Array:
+        """u with the heavier class scaled down, so that rounding leaves it feasible."""
+        if not self.fit_intercept:
+            return u
+        positive = float(np.sum(np.maximum(self._signed_weights, 0.0) * u))
+        negative = -float(np.sum(np.minimum(self._signed_weights, 0.0) * u))
+        if positive == negative:
+            return u
+        heavier = self._y > 0.0 if positive > negative else self._y < 0.0
+        return u * np.where(heavier, min(positive, negative) / max(positive, negative), 1.0)
 
     def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """Curvature of -D from u to v, by the squared distance: no more than L. 0 at u = v."""
@@ -88,19 +103,20 @@ class HingeDual(LinearProblem):
         return min(1.0, slope / curvature) if curvature > 0.0 else 1.0
 
     def lipschitz_constant(self, seed: int) -> float:
-        """L of the gradient of D: the largest eigenvalue of ``X'SX/reg_lambda``, plus 5 %.
+        """L of the gradient of D: an estimate of the largest eigenvalue of ``X'SX/reg_lambda``.
 
         With an intercept X is centred by its weighted mean: only differences of feasible u count.
-        Power iteration, two products a step.
+        Power iteration, two products a step, plus 5 %, since it comes from below.
         """
         w = np.random.default_rng(seed).standard_normal(self.n_features)
         value = 0.0
-        for _ in range(_POWER_STEPS):
+        for step in range(_POWER_STEPS):
             scores = self.point(w / np.linalg.norm(w)).scores
             if self.fit_intercept:
                 scores = scores - np.sum(self._weights * scores)
             w = self._design.gradient(self._weights * scores)
             before, value = value, float(np.linalg.norm(w))
-            if value - before <= _POWER_PRECISION * value:
+            settled = value - before <= _POWER_PRECISION * value
+            if not value > 0.0 or (settled and step >= _LEAST_POWER_STEPS):
                 break
         return _POWER_MARGIN * value / self.reg_lambda

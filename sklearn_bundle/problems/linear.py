@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
+from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner, row_blocks
 from sklearn_bundle.losses.base import BinaryLoss
 
@@ -42,13 +43,6 @@ class Plane:
     risk: float
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
-    """Read-only plain view: one array type for the kernels, whatever the caller's flags say."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 class Design:
     """The data matrix as an operator: X w and X'g over row blocks, counting passes."""
 
@@ -60,10 +54,10 @@ class Design:
         if sp.issparse(X):
             unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
             indices = np.asarray(X.indices).view(unsigned)
-            self._arrays = _frozen(X.data), _frozen(indices), X.indptr.astype(np.uint64)
+            self._arrays = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
             self._scores, self._gradient = design.csr_scores, design.csr_gradient
         else:
-            self._arrays = (_frozen(X),)
+            self._arrays = (frozen(X),)
             self._scores, self._gradient = design.dense_scores, design.dense_gradient
         n_entries = len(self._arrays[1]) if sp.issparse(X) else X.size
         self._long_rows = n_entries > _LONG_ROW * n

@@ -1,6 +1,6 @@
 """Pragam: Nesterov's excessive gap technique (Saha, Zhang and Vishwanathan, 2010)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,10 @@ Array = NDArray[np.float64]
 
 _GROWTH = 1.5  # of L where its test fails,
 _DECAY = 0.9  # and after every step
-_RESTART = 0.1  # the share of the gap after the last start that is small enough for the next one
+_RESTART = 0.1  # times the gap after the last start: small enough for the next. A quarter: +15 %
+_LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
+_IDLE_LIMIT = 1000  # steps in which neither bound moves: rounding has the last word
+_CROSSED = 1e-6  # relative; far above rounding
 _SLACK = 1.0 + 1e-12
 _NOISE = 1e-14  # a change of X'(s y u) below this share of it is rounding
 
@@ -38,10 +41,10 @@ class ExcessiveGapSolver:
     Parameters
     ----------
     problem : HingeDual
-    lipschitz : float or None
-        Constant L of the gradient of D for the paper's Algorithm 1, where ``mu = 4 L /
-        ((k + 1)(k + 2))`` after k steps. None adapts L, and starts again from the best u whenever
-        the gap has fallen to a tenth of what it was after the last start.
+    lipschitz : float, callable or None
+        Constant L of the gradient of D for the paper's Algorithm 1, or a function that returns it;
+        ``mu = 4 L / ((k + 1)(k + 2))`` after k steps. None adapts L, and starts again from the best
+        u whenever the gap has fallen to a tenth of what it was after the last start.
     start : ndarray of shape (n,)
         Feasible u to start from; the origin, which Algorithm 1 always takes, by default.
 
@@ -55,7 +58,12 @@ class ExcessiveGapSolver:
         Proves the lower bound.
     """
 
-    def __init__(self, problem: HingeDual, lipschitz: float | None, start: Array | None = None):
+    def __init__(
+        self,
+        problem: HingeDual,
+        lipschitz: float | Callable[[], float] | None,
+        start: Array | None = None,
+    ):
         self._problem = problem
         self._adaptive = lipschitz is None
         self._lipschitz = lipschitz
@@ -66,29 +74,36 @@ class ExcessiveGapSolver:
         self._best_point: Point | None = None
 
     def states(self) -> Iterator[State]:
-        """One state a step."""
+        """One state a step; ends when nothing has changed for long."""
+        if callable(self._lipschitz):
+            self._lipschitz = self._lipschitz()
+        idle = 0
         while True:
             self._begin()
             after_start = None
             while True:
-                before = self.mu
+                before = self._primal, self.best.value
                 self._step()
                 yield self._state()
+                idle = idle + 1 if before == (self._primal, self.best.value) else 0
+                if idle >= _IDLE_LIMIT:
+                    return
                 gap = self._primal - self.best.value
                 after_start = gap if after_start is None else after_start
                 if self._adaptive and gap < _RESTART * after_start:
                     break
-                if not self.mu < before:  # so small that it has no digits left to lose
-                    return
 
     def confirm(self) -> State:
         """Objective from the data at the best point, bound from the data at the best u."""
         problem = self._problem
         self._best_point = problem.point(self._best_point.w)
         self._primal = problem.primal_value(self._best_point)
-        best = self._dual_point(self.best.u)
-        best.value = min(best.value, self._primal)  # crossed by no more than rounding
-        self.best = best
+        self.best = self._dual_point(problem.balanced(self.best.u))
+        if self.best.value - self._primal > _CROSSED * abs(self._primal):
+            raise ValueError(
+                f"The lower bound {self.best.value:.8g} lies above the objective "
+                f"{self._primal:.8g}: the features are too large for double precision; scale them."
+            )
         return self._state()
 
     def _begin(self) -> None:
@@ -99,6 +114,7 @@ class ExcessiveGapSolver:
         self._offer(self.point)
         if self._lipschitz is None:
             self._lipschitz = self._guess(start)
+        self._lipschitz = max(self._lipschitz, _LEAST_LIPSCHITZ)
         self.u = self._climb(start, self.point)
         while not self._accepts(start, self.u):
             self.u = self._climb(start, self.point)
@@ -119,7 +135,7 @@ class ExcessiveGapSolver:
         self.mu *= 1.0 - share
         self._count += 1
         if self._adaptive:
-            self._lipschitz *= _DECAY
+            self._lipschitz = max(_LEAST_LIPSCHITZ, _DECAY * self._lipschitz)
         self._offer(self.point)
         self._offer(point)
         self._search_towards(u)
@@ -183,5 +199,5 @@ class ExcessiveGapSolver:
 
     def _state(self) -> State:
         best = self._best_point
-        bound = min(self.best.value, self._primal)
+        bound = min(self.best.value, self._primal)  # crossed by no more than rounding
         return State(self._primal, bound, best.w, best.intercept, self._problem.passes)
