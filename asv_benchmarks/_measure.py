@@ -56,22 +56,19 @@ class Rung:
     setting: Any
     objective: float
     first_seconds: float
+    gap: float | None = None  # relative, where it is certified
     seconds: float | None = None  # median of the timed runs
 
 
 def climb(
     settings: Sequence[Any],
-    run: Callable[[Any], float],
+    run: Callable[[Any], Rung],
     stop: Callable[[list[Rung]], bool],
 ) -> list[Rung]:
-    """One run at each setting, from the cheapest on, until ``stop`` says that the rest is waste.
-
-    ``run(setting)`` returns its CPU seconds and the objective.
-    """
+    """One run at each setting, from the cheapest on, until ``stop`` says that the rest is waste."""
     rungs: list[Rung] = []
     for setting in settings:
-        seconds, objective = run(setting)
-        rungs.append(Rung(setting, objective, seconds))
+        rungs.append(run(setting))
         if stop(rungs):
             break
     return rungs
@@ -104,11 +101,10 @@ def take_turns(runs: dict[Any, tuple[Callable[[], Any], float]], repeat: int) ->
     return seconds
 
 
-def time_rungs(rungs: list[Rung], ours: Rung, run: Callable[[Any], Any], repeat: int) -> None:
-    """Set the medians of our rung and of the peer's, all in turns; ``run(rung)`` fits."""
-    runs = {k: (lambda r=r: run(r), r.first_seconds) for k, r in enumerate([ours, *rungs])}
-    taken = take_turns(runs, repeat)
-    for k, rung in enumerate([ours, *rungs]):
+def time_rungs(fits: Sequence[tuple[Rung, Callable[[], Any]]], repeat: int) -> None:
+    """Set the medians of all rungs, whose fits take turns."""
+    taken = take_turns({k: (fit, r.first_seconds) for k, (r, fit) in enumerate(fits)}, repeat)
+    for k, (rung, _) in enumerate(fits):
         rung.seconds = median(taken[k])
 
 

@@ -1,15 +1,19 @@
 """Compare sklearn_bundle with its peers: time, memory and ratios at equal suboptimality.
 
 python asv_benchmarks/peers.py linear --data FOLDER
+python asv_benchmarks/peers.py pragam --data FOLDER
+python asv_benchmarks/peers.py projection
 """
 
 import argparse
 from pathlib import Path
 
 import _linear
+import _pragam
+import _projection
 
 # A study is a module with HELP, add_arguments(parser) and run(arguments).
-STUDIES = {"linear": _linear}
+STUDIES = {"linear": _linear, "pragam": _pragam, "projection": _projection}
 
 
 def main() -> None:

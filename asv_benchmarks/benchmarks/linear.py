@@ -3,13 +3,27 @@
 from typing import Any
 
 from benchmarks.common import DATASETS, Array, Certified, dataset, objective
-from sklearn_bundle import BMRMClassifier
+from sklearn_bundle import BMRMClassifier, PragamSVC
 
 _REG_LAMBDA = 1e-2
 
 
-class BMRMClassifierBenchmark(Certified):
-    """One thread, tol=1e-3."""
+class LinearClassifier(Certified):
+    """The first parameter names the data; one thread, tol=1e-3."""
+
+    def make_data(self, data: str, *params: Any) -> tuple[Any, Array]:
+        return dataset(data)
+
+    def evaluate(self, *params: Any) -> float:
+        model = self.estimator
+        loss = getattr(model, "loss", "hinge")
+        return objective(
+            self.X, self.y, model.coef_, model.intercept_.item(), model.reg_lambda, loss
+        )
+
+
+class BMRMClassifierBenchmark(LinearClassifier):
+    """Every loss with both solvers."""
 
     param_names = ("data", "loss", "solver")
     params = (
@@ -18,14 +32,15 @@ class BMRMClassifierBenchmark(Certified):
         ("line-search", "cutting-plane"),
     )
 
-    def make_data(self, data: str, loss: str, solver: str) -> tuple[Any, Array]:
-        return dataset(data)
-
     def make_estimator(self, data: str, loss: str, solver: str) -> BMRMClassifier:
         return BMRMClassifier(loss, reg_lambda=_REG_LAMBDA, solver=solver, n_jobs=1)
 
-    def evaluate(self, data: str, loss: str, solver: str) -> float:
-        model = self.estimator
-        return objective(
-            self.X, self.y, model.coef_, model.intercept_.item(), model.reg_lambda, loss
-        )
+
+class PragamSVCBenchmark(LinearClassifier):
+    """The adaptive method and Algorithm 1 with the L of the power iteration."""
+
+    param_names = ("data", "lipschitz")
+    params = (DATASETS, ("adaptive", "power"))
+
+    def make_estimator(self, data: str, lipschitz: str) -> PragamSVC:
+        return PragamSVC(reg_lambda=_REG_LAMBDA, lipschitz=lipschitz, n_jobs=1, random_state=0)

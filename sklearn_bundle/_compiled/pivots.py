@@ -1,29 +1,42 @@
-"""Two pivots from a random sample, for a sum of clipped lines that is to cross a value."""
+"""Two pivots from a random sample, for the sum of clipped lines of projection.py."""
 
 import numpy as np
 
+from sklearn_bundle._compiled.projection import CHUNK
 from sklearn_bundle._jit import jit
 
-_LEAST_SAMPLE = 24
 _MARGIN = 2.0  # standard errors between a pivot and the crossing: one in twenty misses
 
 
 @jit
-def _sample_size(n):
-    """As in Floyd and Rivest, n^(2/3) up to a constant: sorting it costs less than a pass."""
-    return min(n, max(_LEAST_SAMPLE, int(n ** (2.0 / 3.0) / 3.0)))
+def _entry(x, i):
+    return x[i] if x.shape[0] > CHUNK else x[i % CHUNK]
 
 
 @jit
-def draw(n):
-    """Indices of a random sample of n items: one from each stride. The same ones for the same n."""
-    indices = np.empty(_sample_size(n), dtype=np.int64)
-    stride = n // indices.shape[0]
+def _draw(m, inverse, weight, lower, upper, anchor, first):
+    """A random sample, one item from each stride: rows of low and high kinks, of weights, and of
+
+    what each item's ``w clip(t, low, high)`` is compared with: its value at anchor, or -w m/r.
+    As in Floyd and Rivest (1975) its size is n^(2/3) up to a constant: sorting it costs less than a
+    pass over all items. Equal arguments, equal samples.
+    """
+    n = m.shape[0]
+    size = int(n ** (2.0 / 3.0) / 3.0)
+    stride = n // size
+    sample = np.empty((4, size))
     state = np.uint64(n)
-    for j in range(indices.shape[0]):
+    for j in range(size):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        indices[j] = j * stride + np.int64(state >> np.uint64(33)) % stride
-    return indices
+        i = j * stride + np.int64(state >> np.uint64(33)) % stride
+        r, w = _entry(inverse, i), _entry(weight, i)
+        at_lower, at_upper = (_entry(lower, i) - m[i]) * r, (_entry(upper, i) - m[i]) * r
+        sample[0, j] = min(at_lower, at_upper)
+        sample[1, j] = max(at_lower, at_upper)
+        sample[2, j] = w
+        at_anchor = min(max(anchor, sample[0, j]), sample[1, j])
+        sample[3, j] = w * (-m[i] * r if first else at_anchor)
+    return sample
 
 
 @jit
@@ -52,12 +65,12 @@ def _sorted_kinks(sample, left, right):
 
 
 @jit
-def _sample_moments(sample, share, anchor, t):
-    """The sample's estimate of ``sum w (clip(t, low, high) - anchor) + offset``, and its error."""
+def _sample_moments(sample, share, t):
+    """The sample's estimate of the sum over all live items at t, and its standard error."""
     k = sample.shape[1]
     total = squares = 0.0
     for j in range(k):
-        term = sample[2, j] * (min(max(t, sample[0, j]), sample[1, j]) - anchor) + sample[3, j]
+        term = sample[2, j] * min(max(t, sample[0, j]), sample[1, j]) - sample[3, j]
         total += term
         squares += term * term
     spread = max(0.0, squares - total * total / k)
@@ -65,14 +78,13 @@ def _sample_moments(sample, share, anchor, t):
 
 
 @jit
-def _first_kink_at(kinks, sample, share, mass, line, target):
+def _first_kink_at(kinks, sample, share, anchor, value, slope, target):
     """Index of the first kink at which the estimated sum reaches the target."""
-    anchor, value, slope = line
     first, last = 0, kinks.shape[0]
     while first < last:
         middle = (first + last) // 2
         t = kinks[middle]
-        estimate = mass * anchor + _sample_moments(sample, share, anchor, t)[0]
+        estimate = _sample_moments(sample, share, t)[0]
         if value + slope * (t - anchor) + estimate >= target:
             last = middle
         else:
@@ -81,25 +93,29 @@ def _first_kink_at(kinks, sample, share, mass, line, target):
 
 
 @jit
-def pivots(sample, size, mass, line, bracket, z, narrow):
-    """Two kinks in the bracket that probably enclose the crossing, by the sample's own sum.
+def pivots(
+    m, inverse, weight, lower, upper, at_anchor, anchor, value, slope, left, right, z, narrow
+):
+    """Two kinks in [left, right] that probably enclose the crossing, by a sample's own sum.
 
-    ``size`` items have together the weight ``mass``; what has settled is the ``line``. A pivot is
-    an end of the bracket where the sample has no kink to offer. Both are the median of the sample's
-    kinks if its sum is not to be relied on (``narrow`` is false) or tells nothing.
+    There are more than CHUNK live items. They add up to ``at_anchor`` at anchor, or NaN if that is
+    not known; what has settled is ``value + slope (t - anchor)``. A pivot is ``left`` or ``right``
+    where the sample has no kink to offer. Both are the median of the sample's kinks if its sum is
+    not to be relied on (``narrow`` is false) or tells nothing.
     """
-    left, right = bracket
+    first = np.isnan(at_anchor)
+    sample = _draw(m, inverse, weight, lower, upper, anchor, first)
     kinks = _sorted_kinks(sample, left, right)
     count = kinks.shape[0]
     if count == 0:
         return left, right
-    share = size / sample.shape[1]
-    complete = sample.shape[1] == size
-    if narrow or complete:
-        crossing = min(_first_kink_at(kinks, sample, share, mass, line, z), count - 1)
-        error = _MARGIN * _sample_moments(sample, share, line[0], kinks[crossing])[1]
-        low = _first_kink_at(kinks, sample, share, mass, line, z - error) - 1
-        high = _first_kink_at(kinks, sample, share, mass, line, z + error)
-        if complete or low >= 0 or high < count:
+    share = m.shape[0] / sample.shape[1]
+    if narrow:
+        line = (kinks, sample, share, anchor, value if first else value + at_anchor, slope)
+        crossing = min(_first_kink_at(*line, z), count - 1)
+        error = _MARGIN * _sample_moments(sample, share, kinks[crossing])[1]
+        low = _first_kink_at(*line, z - error) - 1
+        high = _first_kink_at(*line, z + error)
+        if low >= 0 or high < count:
             return kinks[low] if low >= 0 else left, kinks[high] if high < count else right
     return kinks[count // 2], kinks[count // 2]

@@ -1,4 +1,4 @@
-"""Projection onto a box cut by a hyperplane, by selection in O(n) expected time; no sort.
+"""Passes of the projection onto a box cut by a hyperplane; its search is in projection.py.
 
 The problem is ``min 1/2 sum d_i^2 (a_i - m_i)^2`` over ``l <= a <= u``, ``sum sigma_i a_i = z``.
 With t the multiplier of the equation and ``r_i = sigma_i/d_i^2`` its solution is
@@ -8,25 +8,20 @@ With t the multiplier of the equation and ``r_i = sigma_i/d_i^2`` its solution i
 
 where k_i <= K_i are the kinks at which item i leaves one bound and meets the other. The sum over i
 is a nondecreasing piecewise-linear function of t that is to cross z (Saha, Zhang and Vishwanathan,
-2010, appendix B). Two kinks of a random sample probably enclose the crossing; after a pass over the
-items only those with a kink in between are kept, the others have settled to a line. The paper takes
-one pivot, the median; two from a sample (Floyd and Rivest, 1975) need little more than one pass.
+2010, appendix B).
 
 m has n entries; r, 1/r, w, l and u have n or, if they are the same for all items, CHUNK: work goes
-by chunks of as many items, and every loop over a chunk is one over contiguous memory.
+by chunks of as many items. One short loop a task, over contiguous memory and with one output: such
+loops become vector code. What decides and repeats is Python, since code that is inlined into one
+large function takes LLVM many seconds.
 """
 
 import numpy as np
 
-from sklearn_bundle._compiled.pivots import draw, pivots
 from sklearn_bundle._jit import jit
 
-CHUNK = 1024  # three arrays of this size fit into the first-level cache
-_NEWTON_STEPS = 10  # one or two as a rule
-_ROUNDING = 4e-16  # of a sum, relative to that of the absolute values: two units in the last place
-_HALVINGS = 300
-_LARGEST = 1e300
-_TINY = 1e-300
+CHUNK = 1024  # a few arrays of this size fit into the first-level cache
+_STEPS = 300
 
 
 @jit
@@ -37,325 +32,125 @@ def part(x, start, stop):
 
 @jit
 def blocked_sum(x):
-    """Sum of eight partial sums side by side: vector code, in a fixed order."""
-    h = x.shape[0] // 8
+    """Sum of four partial sums side by side: vector code, in a fixed order."""
+    h = x.shape[0] // 4
     a, b, c, d = x[:h], x[h : 2 * h], x[2 * h : 3 * h], x[3 * h : 4 * h]
-    e, f, g, k = x[4 * h : 5 * h], x[5 * h : 6 * h], x[6 * h : 7 * h], x[7 * h : 8 * h]
     total = 0.0
     for j in range(h):
-        total += ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + k[j]))
-    for j in range(8 * h, x.shape[0]):
+        total += (a[j] + b[j]) + (c[j] + d[j])
+    for j in range(4 * h, x.shape[0]):
         total += x[j]
     return total
 
 
 @jit
-def _write_kinks(m, inverse, weight, lower, upper, items, products):
-    """Kinks and weights of a chunk; returns the sum of their w m/r.
+def fold(m, inverse, weight, lower, upper, left, right, anchor, kept):
+    """Settle all items without a kink in (left, right); write the indices of the others.
 
-    A loop writes to one array: LLVM gives up on one that would need many tests for overlap.
+    Returns their number, the sum of sigma a(t) over all items at anchor, over the kept ones at
+    anchor and at right, and the slope of the settled ones, which are linear in between.
     """
     n = m.shape[0]
-    low, high, weights = items
-    for j in range(n):
-        low[j] = (lower[j] - m[j]) * inverse[j]
-    for j in range(n):
-        high[j] = (upper[j] - m[j]) * inverse[j]
-    for j in range(n):
-        least = min(low[j], high[j])
-        high[j] = max(low[j], high[j])
-        low[j] = least
-    for j in range(n):
-        weights[j] = weight[j]
-    for j in range(n):
-        products[j] = weight[j] * (m[j] * inverse[j])
-    return blocked_sum(products)
-
-
-@jit
-def _fold(items, left, right, anchor, kept_items, kept, products, inside):
-    """Append those of a chunk with a kink in (left, right) to the kept ones, settle the others.
-
-    Returns the new number of kept items and sums of ``w clip(t, low, high)``: over all at anchor,
-    over those kept now at anchor and at right, and of their w; then the slope in the bracket of the
-    settled ones. One short loop a task: they vectorise, a single one with a branch does not.
-    """
-    low, high, weights = items
-    kept_low, kept_high, kept_weights = kept_items
-    n = low.shape[0]
-    for j in range(n):
-        products[j] = weights[j] * ((low[j] <= left) & (right <= high[j]))
-    slope = blocked_sum(products)
-    for j in range(n):
-        products[j] = weights[j] * min(max(anchor, low[j]), high[j])
-    total = blocked_sum(products)
-    for j in range(n):
-        inside[j] = ((left < low[j]) & (low[j] < right)) | ((left < high[j]) & (high[j] < right))
-    at_anchor = at_right = mass = 0.0
-    for j in range(n):
-        if inside[j]:
-            kept_low[kept] = low[j]
-            kept_high[kept] = high[j]
-            kept_weights[kept] = weights[j]
-            at_anchor += products[j]
-            at_right += weights[j] * min(max(right, low[j]), high[j])
-            mass += weights[j]
-            kept += 1
-    return kept, (total, at_anchor, at_right, mass, slope)
-
-
-@jit
-def _anchor(left, right):
-    """A finite point of the bracket."""
-    return left if left > -np.inf else (right if right < np.inf else 0.0)
-
-
-@jit
-def _empty_items(n):
-    """Low kinks, high kinks, weights: three arrays, since slices of one would not be contiguous."""
-    return np.empty(n), np.empty(n), np.empty(n)
-
-
-@jit
-def _range(items, start, stop):
-    return items[0][start:stop], items[1][start:stop], items[2][start:stop]
-
-
-@jit
-def _entry(x, i):
-    return x[i] if x.shape[0] > CHUNK else x[i % CHUNK]
-
-
-@jit
-def _sample_of_all(m, inverse, weight, lower, upper, indices):
-    """Rows of kinks, weights and w m/r."""
-    sample = np.empty((4, indices.shape[0]))
-    for j in range(indices.shape[0]):
-        i = indices[j]
-        r, w = _entry(inverse, i), _entry(weight, i)
-        at_lower, at_upper = (_entry(lower, i) - m[i]) * r, (_entry(upper, i) - m[i]) * r
-        sample[0, j] = min(at_lower, at_upper)
-        sample[1, j] = max(at_lower, at_upper)
-        sample[2, j] = w
-        sample[3, j] = w * (m[i] * r)
-    return sample
-
-
-@jit
-def _sample_of_kept(items, indices):
-    sample = np.zeros((4, indices.shape[0]))
-    for row in range(3):
-        for j in range(indices.shape[0]):
-            sample[row, j] = items[row][indices[j]]
-    return sample
-
-
-@jit
-def _fold_first(m, inverse, weight, lower, upper, bracket, kept_items):
-    """First pass, over all items; returns what ``_fold`` does, with the sum of w m/r added."""
-    n = m.shape[0]
-    left, right = bracket
-    chunk, products = _empty_items(min(n, CHUNK)), np.empty(min(n, CHUNK))
-    inside = np.empty(min(n, CHUNK), dtype=np.bool_)
-    kept = 0
-    total = offset = at_anchor = at_right = mass = slope = 0.0
+    size = min(n, CHUNK)
+    lows, highs, terms = np.empty(size), np.empty(size), np.empty(size)
+    inside = np.empty(size, dtype=np.bool_)
+    count = 0
+    total = kept_anchor = kept_right = slope = 0.0
     for start in range(0, n, CHUNK):
         stop = min(n, start + CHUNK)
-        items, terms = _range(chunk, 0, stop - start), products[: stop - start]
-        offset += _write_kinks(
-            m[start:stop],
-            part(inverse, start, stop),
-            part(weight, start, stop),
-            part(lower, start, stop),
-            part(upper, start, stop),
-            items,
-            terms,
-        )
-        anchor = _anchor(left, right)
-        kept, sums = _fold(items, left, right, anchor, kept_items, kept, terms, inside)
-        total += sums[0]
-        at_anchor += sums[1]
-        at_right += sums[2]
-        mass += sums[3]
-        slope += sums[4]
-    return kept, (total + offset, at_anchor, at_right, mass, slope)
+        size = stop - start
+        points, r, w = m[start:stop], part(inverse, start, stop), part(weight, start, stop)
+        least, largest = part(lower, start, stop), part(upper, start, stop)
+        low, high, term = lows[:size], highs[:size], terms[:size]
+        for j in range(size):
+            low[j] = (least[j] - points[j]) * r[j]
+        for j in range(size):
+            high[j] = (largest[j] - points[j]) * r[j]
+        for j in range(size):
+            smaller = min(low[j], high[j])
+            high[j] = max(low[j], high[j])
+            low[j] = smaller
+        for j in range(size):
+            term[j] = w[j] * ((low[j] <= left) & (right <= high[j]))
+        slope += blocked_sum(term)
+        for j in range(size):
+            term[j] = w[j] * (min(max(anchor, low[j]), high[j]) + points[j] * r[j])
+        total += blocked_sum(term)
+        for j in range(size):
+            inside[j] = ((left < low[j]) & (low[j] < right)) | (
+                (left < high[j]) & (high[j] < right)
+            )
+        for j in range(size):
+            if inside[j]:
+                kept[count] = start + j
+                kept_anchor += term[j]
+                kept_right += w[j] * (min(max(right, low[j]), high[j]) + points[j] * r[j])
+                count += 1
+    return count, total, kept_anchor, kept_right, slope
 
 
 @jit
-def _fold_kept(items, bracket, kept_items):
-    """A later pass, over the kept items."""
-    size = items[0].shape[0]
-    left, right = bracket
-    spare, inside = np.empty(size), np.empty(size, dtype=np.bool_)
-    anchor = _anchor(left, right)
-    return _fold(items, left, right, anchor, kept_items, 0, spare, inside)
-
-
-@jit
-def _side(tried, bracket, line, sums, z):
-    """Whether the crossing lies below (-1), in (0) or above (1) the bracket that was tried."""
-    low, high = tried
-    anchor, value, slope = line
-    total, at_here, at_high, _, new_slope = sums
-    here = _anchor(low, high)
-    value += (
-        slope * (here - anchor) + total
-    )  # the whole sum at here, which is low if that is finite
-    if low > bracket[0] and value > z:
-        return -1
-    at_end = value - at_here + (slope + new_slope) * (high - here) + at_high
-    if high < bracket[1] and at_end < z:
-        return 1
-    return 0
-
-
-@jit
-def multiplier(m, inverse, weight, lower, upper, z):
-    """A t with ``sum sigma_i a_i(t) = z``, up to the rounding of long sums.
-
-    The equation must have a solution. Each round tries a narrow bracket with a pass over the live
-    items (at first, all). Where the crossing is not inside, a second pass settles the side that it
-    is not on, and from then on the pivot is the median: however the weights are distributed,
-    the live kinks halve with every round.
-
-    A line is (anchor, value, slope): what has settled adds up to ``value + slope (t - anchor)``.
-    """
-    bracket = -np.inf, np.inf
-    line = 0.0, 0.0, 0.0
-    size, mass = m.shape[0], 0.0
-    first, narrow = True, True
-    items = _empty_items(0)
-    kept_items = _empty_items(size)  # pages that are not touched cost nothing
-    while size > 0:
-        indices = draw(size)
-        if first:
-            sample = _sample_of_all(m, inverse, weight, lower, upper, indices)
-            mass = size / indices.shape[0] * blocked_sum(sample[2])
-        else:
-            sample = _sample_of_kept(items, indices)
-        tried = pivots(sample, size, mass, line, bracket, z, narrow)
-        for _ in range(2):
-            if first:
-                kept, sums = _fold_first(m, inverse, weight, lower, upper, tried, kept_items)
-            else:
-                kept, sums = _fold_kept(items, tried, kept_items)
-            side = _side(tried, bracket, line, sums, z)
-            if side == 0:
-                break
-            narrow = False
-            bracket = (bracket[0], tried[0]) if side < 0 else (tried[1], bracket[1])
-            tried = bracket
-        bracket = tried
-        here = _anchor(bracket[0], bracket[1])
-        total, at_here, _, mass, slope = sums
-        line = here, line[1] + line[2] * (here - line[0]) + (total - at_here), line[2] + slope
-        items, kept_items = _range(kept_items, 0, kept), _empty_items(kept)
-        size, first = kept, False
-    anchor, value, slope = line
-    if slope > 0.0:
-        return min(max(anchor + (z - value) / slope, bracket[0]), bracket[1])
-    return anchor
-
-
-@jit
-def _evaluate(m, ratio, sigma, lower, upper, t, correction, out):
-    """``out = a(t + correction)``; returns sum sigma a and sum |sigma a|."""
-    total = size = 0.0
-    products = np.empty(min(m.shape[0], CHUNK))
+def evaluate(m, ratio, sigma, lower, upper, t, correction, out):
+    """``out = a(t + correction)``; returns sum sigma a, sum |sigma a| and the slope in t."""
+    total = size = slope = 0.0
+    terms = np.empty(min(m.shape[0], CHUNK))
     for start in range(0, m.shape[0], CHUNK):
         stop = min(m.shape[0], start + CHUNK)
-        points, r = m[start:stop], part(ratio, start, stop)
+        points, r, s = m[start:stop], part(ratio, start, stop), part(sigma, start, stop)
         least, largest = part(lower, start, stop), part(upper, start, stop)
-        a, s = out[start:stop], part(sigma, start, stop)
-        terms = products[: stop - start]
+        a, term = out[start:stop], terms[: stop - start]
         for j in range(stop - start):
             free = (points[j] + t * r[j]) + correction * r[j]
             a[j] = min(max(free, least[j]), largest[j])
         for j in range(stop - start):
-            terms[j] = s[j] * a[j]
-        total += blocked_sum(terms)
+            term[j] = s[j] * a[j]
+        total += blocked_sum(term)
         for j in range(stop - start):
-            terms[j] = abs(terms[j])
-        size += blocked_sum(terms)
-    return total, size
+            term[j] = abs(term[j])
+        size += blocked_sum(term)
+        for j in range(stop - start):
+            term[j] = (r[j] * s[j]) * ((least[j] < a[j]) & (a[j] < largest[j]))
+        slope += blocked_sum(term)
+    return total, size, slope
 
 
 @jit
-def _slope(ratio, sigma, lower, upper, a):
-    """Derivative of ``sum sigma a(t)`` in t: the sum of sigma r over what is inside the box."""
-    slope = 0.0
-    products = np.empty(min(a.shape[0], CHUNK))
-    for start in range(0, a.shape[0], CHUNK):
-        stop = min(a.shape[0], start + CHUNK)
-        least, largest, b = part(lower, start, stop), part(upper, start, stop), a[start:stop]
-        r, s, terms = part(ratio, start, stop), part(sigma, start, stop), products[: stop - start]
-        for j in range(stop - start):
-            terms[j] = (least[j] < b[j]) & (b[j] < largest[j])
-        for j in range(stop - start):
-            terms[j] *= r[j] * s[j]
-        slope += blocked_sum(terms)
-    return slope
+def crossing(m, inverse, weight, lower, upper, anchor, value, slope, left, right, z):
+    """The t in [left, right] where no more than CHUNK items and what has settled add up to z.
 
-
-@jit
-def write_solution(m, ratio, sigma, lower, upper, z, t, out):
-    """``out = a(t)`` with t corrected until ``sum sigma_i a_i = z`` to rounding.
-
-    The correction is kept apart from t, whose last digits may be worth more than a. Returns what is
-    left of the equation, by the sum of the ``|sigma_i a_i|``.
+    Newton's method on the piecewise-linear sum, a bisection in every fourth step: a few passes.
     """
-    correction = 0.0
-    for _ in range(_NEWTON_STEPS):
-        total, size = _evaluate(m, ratio, sigma, lower, upper, t, correction, out)
-        residual = z - total
-        if abs(residual) <= _ROUNDING * (size + abs(z)):
-            return abs(residual) / max(size + abs(z), _TINY)
-        slope = _slope(ratio, sigma, lower, upper, out)
-        if slope == 0.0:
+    n = m.shape[0]
+    low, high, terms = np.empty(n), np.empty(n), np.empty(n)
+    first, last = np.inf, -np.inf  # kinks
+    for j in range(n):
+        at_lower, at_upper = (lower[j] - m[j]) * inverse[j], (upper[j] - m[j]) * inverse[j]
+        low[j] = min(at_lower, at_upper)
+        high[j] = max(at_lower, at_upper)
+        first = min(first, low[j] if low[j] > -np.inf else high[j])
+        last = max(last, high[j] if high[j] < np.inf else low[j])
+    t = min(max(0.0, left), right)
+    if first <= last:
+        t = min(max(0.5 * first + 0.5 * last, left), right)
+    for step in range(_STEPS):
+        for j in range(n):
+            terms[j] = weight[j] * (min(max(t, low[j]), high[j]) + m[j] * inverse[j])
+        error = z - (value + slope * (t - anchor) + blocked_sum(terms))
+        for j in range(n):
+            terms[j] = weight[j] * ((low[j] < t) & (t < high[j]))
+        bend = slope + blocked_sum(terms)
+        if error == 0.0:
+            return t
+        left, right = (t, right) if error > 0.0 else (left, t)
+        following = t + error / bend if bend > 0.0 else np.nan
+        if step % 4 == 3 or not left < following < right:
+            start, end = max(left, min(first, right)), min(right, max(last, left))
+            middle = 0.5 * start + 0.5 * end
+            if left < middle < right:
+                following = middle
+        if not left < following < right:
             break
-        correction += residual / slope
-    return _write_between(m, ratio, sigma, lower, upper, z, t, out)
-
-
-@jit
-def _write_between(m, ratio, sigma, lower, upper, z, t, out):
-    """Where Newton's steps fail: encloses the crossing and ends between its two sides.
-
-    Near a crossing that floating-point numbers t cannot tell apart, a convex combination of the
-    points on both sides is in the box and on the hyperplane, whatever the digits of t are worth.
-    """
-    other = np.empty_like(out)
-    low = high = t
-    below = above = _evaluate(m, ratio, sigma, lower, upper, t, 0.0, out)[0]
-    step = max(abs(t), _TINY) * _ROUNDING
-    while below > z and low > -_LARGEST:
-        low, step = low - step, 4.0 * step
-        below = _evaluate(m, ratio, sigma, lower, upper, low, 0.0, out)[0]
-    while above < z and high < _LARGEST:
-        high, step = high + step, 4.0 * step
-        above = _evaluate(m, ratio, sigma, lower, upper, high, 0.0, out)[0]
-    for k in range(_HALVINGS):
-        if not below < z < above:
+        if following == t:
             break
-        middle = 0.5 * low + 0.5 * high
-        if k % 2 == 0:
-            middle = low + (high - low) * ((z - below) / (above - below))
-        if not low < middle < high:
-            middle = 0.5 * low + 0.5 * high
-            if not low < middle < high:
-                break
-        total = _evaluate(m, ratio, sigma, lower, upper, middle, 0.0, out)[0]
-        if total <= z:
-            low, below = middle, total
-        else:
-            high, above = middle, total
-    below, size = _evaluate(m, ratio, sigma, lower, upper, low, 0.0, out)
-    above = _evaluate(m, ratio, sigma, lower, upper, high, 0.0, other)[0]
-    share = min(max((z - below) / (above - below), 0.0), 1.0) if above > below else 0.0
-    for i in range(out.shape[0]):
-        out[i] = min(
-            max((1.0 - share) * out[i] + share * other[i], min(out[i], other[i])),
-            max(out[i], other[i]),
-        )
-    size += abs(z)
-    return abs(z - below - share * (above - below)) / max(size, _TINY)
+        t = following
+    return t

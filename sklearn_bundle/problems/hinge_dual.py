@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled import dual, projection
+from sklearn_bundle._compiled import dual
 from sklearn_bundle._jit import frozen
 from sklearn_bundle.losses.binary import Hinge
 from sklearn_bundle.problems.linear import LinearProblem, Point
-from sklearn_bundle.projection import constant
+from sklearn_bundle.projection import constant, multiplier, solution
 
 Array = NDArray[np.float64]
 
@@ -64,15 +64,14 @@ class HingeDual(LinearProblem):
 
         It maximises ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
         """
-        moved, u = np.empty_like(centre), np.empty_like(centre)
+        moved = np.empty_like(centre)
         dual.ascend(centre, self._y, scores, step, moved)
         if not self.fit_intercept:
-            return np.clip(moved, 0.0, 1.0, out=u)
+            return np.clip(moved, 0.0, 1.0)
         y, weights, signed = self._signs
         box, moved = (constant(0.0), constant(1.0)), frozen(moved)
-        t = projection.multiplier(moved, y, weights, *box, 0.0)
-        projection.write_solution(moved, y, signed, *box, 0.0, t, u)
-        return u
+        t = multiplier(moved, y, weights, *box, 0.0)
+        return solution(moved, y, signed, *box, 0.0, t)[0]
 
     def balanced(self, u: Array) -> Array:
         """u with the heavier class scaled down, so that rounding leaves it feasible."""
