@@ -1,0 +1,301 @@
+"""Frank-Wolfe steps on the unit simplex: maximise ``g(a) = -a'Ka``, K positive definite.
+
+K is a matrix that is given by rows, plus a diagonal ``ridge``. Kept up to date are ``q = K a`` and
+``Q = a'q = -g``; the gradient of g is -2 q. Vertex i is the one with the smallest q, the ascent
+vertex; vertex j is one of the support, a descent vertex. Numbers of equations and algorithms are
+those of Allende, Frandi, Nanculef and Sartori (2013).
+"""
+
+import numpy as np
+
+from sklearn_bundle._jit import jit
+
+NONE, FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4, 5  # kinds of steps
+USE_FW, USE_CVM, USE_MFW, USE_SWAP, USE_SWAP_2O = 1, 2, 3, 4, 5  # Algorithms 1 to 5
+_CORRECTION = 0.5  # CVM corrects its support until its spread is below this share of the gap
+_LANES = 64  # minima side by side: a single running minimum does not vectorise
+
+
+@jit
+def _position(q, lanes):
+    """Index of the smallest q, given for each k < 64 the minimum of q[k], q[k + 64], ..."""
+    lane = 0
+    for k in range(1, _LANES):
+        if lanes[k] < lanes[lane]:
+            lane = k
+    i = lane
+    while q[i] != lanes[lane]:
+        i += _LANES
+    return i
+
+
+@jit
+def lowest(q, lanes):
+    """The ascent vertex."""
+    n = q.shape[0]
+    lanes[:] = np.inf
+    for start in range(0, n - n % _LANES, _LANES):
+        part = q[start : start + _LANES]
+        for k in range(_LANES):
+            lanes[k] = min(part[k], lanes[k])
+    for k in range(n % _LANES):
+        lanes[k] = min(q[n - n % _LANES + k], lanes[k])
+    return _position(q, lanes)
+
+
+@jit
+def move(q, keep, by_i, row_i, by_j, row_j):
+    """``q = keep q + by_i K_i + by_j K_j``, the ridge left out."""
+    for k in range(q.shape[0]):
+        q[k] = keep * q[k] + by_i * row_i[k] + by_j * row_j[k]
+
+
+@jit
+def highest(q, support, size):
+    """The first-order descent vertex: position in the support of its largest q."""
+    best = 0
+    for p in range(1, size):
+        if q[support[p]] > q[support[best]]:
+            best = p
+    return best
+
+
+@jit
+def best_partner(q, i, row_i, diagonal, support, size):
+    """The second-order descent vertex (19): position in the support of the largest SWAP gain."""
+    best, best_gain = -1, -1.0
+    for p in range(size):
+        j = support[p]
+        difference = q[j] - q[i]
+        if difference > 0.0:
+            gain = difference * difference / (diagonal[i] - 2.0 * row_i[j] + diagonal[j])
+            if gain > best_gain:
+                best, best_gain = p, gain
+    return best
+
+
+@jit
+def swap_step(q, i, j, k_ij, diagonal, a_j):
+    """Step length (26), at most a_j, and its gain (28), clipped."""
+    slope = q[j] - q[i]
+    bend = diagonal[i] - 2.0 * k_ij + diagonal[j]
+    step = slope / bend
+    if step < a_j:
+        return step, slope * step
+    return a_j, a_j * (2.0 * slope - a_j * bend)
+
+
+@jit
+def forward_step(q, i, value, diagonal):
+    """Frank-Wolfe step length (25), at most 1, and its gain (27), clipped."""
+    slope = value - q[i]
+    bend = diagonal[i] - 2.0 * q[i] + value
+    step = slope / bend
+    if step < 1.0:
+        return step, slope * step
+    return 1.0, 2.0 * slope - bend
+
+
+@jit
+def away_step(q, j, value, diagonal, a_j):
+    """Step length away from j, at most a_j / (1 - a_j)."""
+    step = (q[j] - value) / (diagonal[j] - 2.0 * q[j] + value)
+    return min(step, a_j / (1.0 - a_j)) if a_j < 1.0 else 0.0
+
+
+@jit
+def plan(algorithm, q, value, a, i, row_i, diagonal, support, size):
+    """What to do next: kind, step length, and the position of j in the support."""
+    forward, forward_gain = forward_step(q, i, value, diagonal)
+    if algorithm == USE_FW:
+        return FW, forward, 0
+    p = (
+        best_partner(q, i, row_i, diagonal, support, size)
+        if algorithm in (USE_SWAP_2O, USE_CVM)
+        else highest(q, support, size)
+    )
+    if p < 0:
+        return FW, forward, 0
+    j = support[p]
+    if algorithm == USE_MFW:
+        if value - q[i] >= q[j] - value:
+            return FW, forward, 0
+        step = away_step(q, j, value, diagonal, a[j])
+        return (AWAY_DROP if step == a[j] / (1.0 - a[j]) else AWAY), step, p
+    if q[j] <= q[i]:
+        return FW, forward, 0
+    step, gain = swap_step(q, i, j, row_i[j], diagonal, a[j])
+    if gain < forward_gain:
+        return FW, forward, 0
+    return (SWAP_DROP if step == a[j] else SWAP_ADD), step, p
+
+
+@jit
+def _add(i, a, support, where, size):
+    if where[i] < 0:
+        support[size] = i
+        where[i] = size
+        size += 1
+    return size
+
+
+@jit
+def _drop(p, a, support, where, size):
+    j, last = support[p], support[size - 1]
+    a[j] = 0.0
+    support[p] = last
+    where[last] = p
+    where[j] = -1
+    return size - 1
+
+
+@jit
+def take(kind, step, i, p, row_i, row_j, ridge, diagonal, q, value, a, support, where, size):
+    """Take the planned step; returns the new Q and the new size of the support."""
+    j = support[p]
+    if kind == FW:
+        new_value = (1.0 - step) ** 2 * value + step * (
+            2.0 * (1.0 - step) * q[i] + step * diagonal[i]
+        )
+        for s in range(size):
+            a[support[s]] *= 1.0 - step
+        move(q, 1.0 - step, step, row_i, 0.0, row_i)
+        size = _add(i, a, support, where, size)
+        a[i] += step
+        q[i] += step * ridge[i]
+    elif kind in (SWAP_ADD, SWAP_DROP):
+        bend = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
+        new_value = value - step * (2.0 * (q[j] - q[i]) - step * bend)
+        move(q, 1.0, step, row_i, -step, row_j)
+        size = _add(i, a, support, where, size)
+        a[i] += step
+        q[i] += step * ridge[i]
+        a[j] -= step
+        q[j] -= step * ridge[j]
+        if kind == SWAP_DROP:
+            size = _drop(p, a, support, where, size)
+    else:
+        new_value = (1.0 + step) ** 2 * value - step * (
+            2.0 * (1.0 + step) * q[j] - step * diagonal[j]
+        )
+        for s in range(size):
+            a[support[s]] *= 1.0 + step
+        move(q, 1.0 + step, -step, row_j, 0.0, row_j)
+        a[j] -= step
+        q[j] -= step * ridge[j]
+        if kind == AWAY_DROP:
+            size = _drop(p, a, support, where, size)
+    return new_value, size
+
+
+@jit
+def lowest_of(q, indices, count):
+    """As ``lowest`` among the first ``count`` indices."""
+    best = indices[0]
+    for p in range(1, count):
+        if q[indices[p]] < q[best]:
+            best = indices[p]
+    return best
+
+
+@jit
+def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes):
+    """i, or -1 if the gap is within ``delta``: by a full search, unless a candidate will do."""
+    if candidates.shape[0] > 0:
+        i = lowest_of(q, candidates, candidates.shape[0])
+        if value - q[i] > delta * value:
+            return i
+    i = lowest(q, lanes)
+    if value - q[i] <= delta * value:
+        return -1
+    if algorithm == USE_CVM:  # corrects its support before it looks further
+        inner = lowest_of(q, support, size)
+        spread = q[support[highest(q, support, size)]] - q[inner]
+        if spread > _CORRECTION * (value - q[i]):
+            return inner
+    return i
+
+
+@jit
+def _draw(n, number, seed, candidates):
+    """Random indices that belong to step ``number``."""
+    state = (np.uint64(seed) + np.uint64(number)) * np.uint64(0x9E3779B97F4A7C15)
+    for c in range(candidates.shape[0]):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        candidates[c] = np.int64(state >> np.uint64(33)) % n
+
+
+@jit
+def run(
+    algorithm,
+    rows,
+    slots,
+    used,
+    ridge,
+    diagonal,
+    q,
+    value,
+    a,
+    support,
+    where,
+    size,
+    delta,
+    kinds,
+    first,
+    done,
+    n_candidates,
+    seed,
+):
+    """Steps until there are ``len(kinds)`` of them, of which ``done`` are there already.
+
+    ``first`` steps were taken before these.
+    Row i of the matrix is ``rows[slots[i]]``; ``used[i]`` is the last step that needed it. Stops
+    where ``(Q - min q) / Q <= delta``, where no step is left, and where a row is missing, its slot
+    -1. Returns Q, the size of the support, the number of steps done, and the missing row or -1.
+    """
+    lanes = np.empty(_LANES)
+    candidates = np.empty(n_candidates, dtype=np.int64)
+    while done < kinds.shape[0]:
+        _draw(q.shape[0], first + done, seed, candidates)
+        i = _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes)
+        if i < 0:
+            break
+        used[i] = first + done
+        if slots[i] < 0:
+            return value, size, done, i
+        row_i = rows[slots[i]]
+        kind, step, p = plan(algorithm, q, value, a, i, row_i, diagonal, support, size)
+        if not step > 0.0:
+            break
+        row_j = row_i
+        if kind != FW:
+            j = support[p]
+            used[j] = first + done
+            if slots[j] < 0:
+                return value, size, done, j
+            row_j = rows[slots[j]]
+        value, size = take(
+            *(kind, step, i, p, row_i, row_j, ridge, diagonal),
+            *(q, value, a, support, where, size),
+        )
+        kinds[done] = kind
+        done += 1
+    return value, size, done, -1
+
+
+@jit
+def sign(row, y, sign_i):
+    """``row = y_i y (row + 1)``, in place."""
+    for k in range(row.shape[0]):
+        row[k] = sign_i * y[k] * (row[k] + 1.0)
+
+
+@jit
+def primal_value(a, q, ridge, value):
+    """Objective of the L2-SVM at the point of the primal that belongs to a."""
+    diagonal = losses = 0.0
+    for k in range(a.shape[0]):
+        diagonal += a[k] * a[k] * ridge[k]
+        slack = max(0.0, 1.0 - (q[k] - a[k] * ridge[k]) / value)
+        losses += slack * slack / ridge[k]
+    return 0.5 * (value - diagonal) / (value * value) + 0.5 * losses
