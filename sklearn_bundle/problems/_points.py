@@ -1,0 +1,207 @@
+"""Points in their layouts, with the products and values that a kernel is made of."""
+
+import copy
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import rows as passes
+from sklearn_bundle._jit import frozen
+from sklearn_bundle.problems.kernel_function import Kernel, canonical, chunks
+
+_TILE_ROWS = 256
+_TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
+_LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
+_DIAGONAL_ROWS = 32
+_FEW_ROWS = 4
+_FULL_COLUMN = 1 / 3  # above, adding a dense column is 1.5 to 2.5 times faster than its entries
+
+
+def _unsigned(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Data, indices, indptr of CSR or CSC, without a copy of the first two."""
+    indices = X.indices.view(np.uint32 if X.indices.dtype == np.int32 else np.uint64)
+    return frozen(X.data), frozen(indices), frozen(X.indptr.astype(np.uint64))
+
+
+def picked(indices, start: int, stop: int):
+    """Part of an index array, or of all points: a slice, which copies nothing."""
+    return slice(start, stop) if indices is None else indices[start:stop]
+
+
+class Dense:
+    """Points in C-ordered dense rows, moved so that their norms are not large against distances.
+
+    ``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits that the norms have above the distances.
+    """
+
+    def __init__(self, X, kernel: Kernel, dtype, centre=None):
+        self.centre = centre
+        if centre is None:
+            values = np.ascontiguousarray(X, dtype)
+        else:
+            values = np.empty(X.shape, dtype)
+            for part in chunks(X):
+                values[part] = X[part] - centre  # subtracted in float64, then rounded
+        self._set(kernel, values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
+
+    def _set(self, kernel, values, squares):
+        self.kernel, self.values, self.squares = kernel, values, squares
+        self.norms = (kernel.gamma * squares).astype(values.dtype)
+
+    @classmethod
+    def of(cls, X, kernel: Kernel, dtype) -> "Dense":
+        X = np.asarray(X)
+        if kernel.name != "rbf":
+            return cls(X, kernel, dtype)
+        mean = X.mean(axis=0, dtype=np.float64)
+        copied = X.dtype != dtype or not X.flags.c_contiguous
+        needed = copied or kernel.gamma * (mean @ mean) > _LARGEST_OFFSET
+        return cls(X, kernel, dtype, mean if needed else None)
+
+    def like(self, Z) -> "Dense":
+        Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
+        return Dense(Z, self.kernel, self.values.dtype, self.centre)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return self.kernel.of_squares(self.squares)
+
+    def take(self, indices) -> "Dense":
+        taken = copy.copy(self)
+        taken._set(self.kernel, self.values[indices], self.squares[indices])
+        return taken
+
+    def fill(self, rows, points: "Dense", columns, width: int, out) -> None:
+        """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
+        for top in range(0, out.shape[0], _TILE_ROWS):
+            tile = out[top : top + _TILE_ROWS]
+            chosen = picked(rows, top, top + len(tile))
+            left, left_norms = self.values[chosen], self.norms[chosen]
+            step = _TILE_ENTRIES // len(tile)
+            if columns is not None:  # the gathered points should stay in the cache as well
+                step = min(step, max(_TILE_ROWS, _TILE_ENTRIES // points.values.shape[1]))
+            for start in range(0, width, step):
+                stop = min(start + step, width)
+                chosen = picked(columns, start, stop)
+                np.matmul(left, points.values[chosen].T, out=tile[:, start:stop])
+                self.kernel.of_products(tile, start, stop, left_norms, points.norms[chosen])
+
+
+class Sparse:
+    """Points in CSR rows; the copy by columns is made when they are first used as such."""
+
+    def __init__(self, X, kernel: Kernel, dtype):
+        self.kernel, self.dtype = kernel, dtype
+        self.matrix = canonical(X).astype(dtype, copy=False)
+        self.csr = _unsigned(self.matrix)
+        squares = self.matrix.astype(np.float64)
+        squares.data **= 2
+        self.squares = np.asarray(squares.sum(axis=1)).ravel()
+        self.norms = (kernel.gamma * self.squares).astype(dtype)
+
+    @cached_property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """CSC; then which columns have a dense copy, and these copies as rows."""
+        csc = self.matrix.tocsc()
+        full = np.flatnonzero(np.diff(csc.indptr) > _FULL_COLUMN * csc.shape[0])
+        places = np.full(csc.shape[1], -1)
+        places[full] = np.arange(len(full))
+        return *_unsigned(csc), places, csc[:, full].T.toarray()
+
+    def like(self, Z) -> "Sparse":
+        return Sparse(sp.csr_matrix(Z), self.kernel, self.dtype)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return self.kernel.of_squares(self.squares)
+
+    def take(self, indices) -> "Sparse":
+        return Sparse(self.matrix[indices], self.kernel, self.dtype)
+
+    def fill(self, rows, points: "Sparse", columns, width: int, out) -> None:
+        """As ``Dense.fill``, by groups of whole rows."""
+        if columns is not None and len(out) <= _FEW_ROWS:  # fewer than pay for another CSC
+            whole = np.empty((len(out), len(points.squares)), self.dtype)
+            self.fill(rows, points, None, whole.shape[1], whole)
+            np.take(whole, columns, axis=1, out=out)
+            return
+        points = points if columns is None else points.take(columns)
+        rows = frozen(np.arange(len(out)) if rows is None else rows)
+        step = max(1, _TILE_ENTRIES // max(width, 1))
+        for top in range(0, len(rows), step):
+            part, tile = rows[top : top + step], out[top : top + step]
+            passes.scatter(*self.csr, part, *points.columns, width, tile)
+            self.kernel.of_products(tile, 0, width, self.norms[part], points.norms)
+
+
+class Called:
+    """Points of which a callable computes the kernel values."""
+
+    def __init__(self, X, kernel: Kernel):
+        self.X, self.kernel = X, kernel
+
+    def like(self, Z) -> "Called":
+        return Called(Z, self.kernel)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        diagonal = np.empty(self.X.shape[0])
+        for start in range(0, len(diagonal), _DIAGONAL_ROWS):
+            part = np.arange(start, min(start + _DIAGONAL_ROWS, len(diagonal)))
+            square = np.empty((len(part), len(part)))
+            self.fill(part, self, part, len(part), square)
+            diagonal[part] = np.diagonal(square)
+        return diagonal
+
+    def take(self, indices) -> "Called":
+        return Called(self.X[indices], self.kernel)
+
+    def fill(self, rows, points: "Called", columns, width: int, out) -> None:
+        left = self.X if rows is None else self.X[rows]
+        right = points.X[picked(columns, 0, width)]
+        values, expected = np.asarray(self.kernel.name(left, right)), (len(out), width)
+        if values.shape != expected:
+            raise ValueError(
+                f"The kernel callable returned an array of shape {values.shape} for X of shape "
+                f"{left.shape} and Y of shape {right.shape}; expected shape {expected}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"The kernel callable returned NaN or infinity in an array of shape {expected}."
+            )
+        out[:, :width] = values
+
+
+class Given:
+    """Rows, or columns, of a matrix of kernel values."""
+
+    def __init__(self, matrix, indices=None):
+        self.matrix = matrix
+        self.indices = np.arange(len(matrix)) if indices is None else indices
+
+    @classmethod
+    def of(cls, X) -> "Given":
+        if sp.issparse(X):
+            raise ValueError("A precomputed kernel matrix must be dense, got a sparse one.")
+        if X.ndim != 2 or X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
+        return cls(np.asarray(X))
+
+    def like(self, Z) -> "Given":
+        if Z.shape[1] != len(self.matrix):
+            raise ValueError(
+                f"A precomputed kernel matrix of new points must have a column for each of the "
+                f"{len(self.matrix)} training points, got shape {Z.shape}."
+            )
+        return Given(np.asarray(Z))
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return np.diagonal(self.matrix).astype(np.float64)
+
+    def take(self, indices) -> "Given":
+        return Given(self.matrix, self.indices[indices])
+
+    def fill(self, rows, points: "Given", columns, width: int, out) -> None:
+        left = self.indices if rows is None else self.indices[rows]
+        right = points.indices[picked(columns, 0, width)]
+        for a, i in enumerate(left):
+            out[a, :width] = self.matrix[i, right]

@@ -1,0 +1,112 @@
+"""Kernel functions bound to data: their values by rows and blocks.
+
+Values come in a working dtype, float32 or float64, by BLAS on dense data and, on CSR data, by
+adding up those columns (CSC) in which a row has entries. Nothing here changes after it was built:
+threads may share it.
+"""
+
+import copy
+
+import numpy as np
+import scipy.sparse as sp
+
+from sklearn_bundle._compiled import rows as passes
+from sklearn_bundle.problems._points import Called, Dense, Given, Sparse
+from sklearn_bundle.problems.kernel_function import Kernel, Matrix
+
+_TILE_ROWS = 256
+_CROSS_ROWS = 1024
+
+
+class KernelRows:
+    """Kernel values between the points of X, in a working dtype.
+
+    X is neither written to nor densified. It is copied where it has another dtype, and for "rbf"
+    where its mean is so far from 0 that distances would lose digits (dense only: on CSR data the
+    error of a value is about ``gamma |x|^2`` roundings). CSR data get a CSC copy, in which columns
+    with entries in more than a third of the rows are dense as well.
+
+    Index arrays hold no negative numbers; ``out`` is C-ordered in the working dtype.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n, d), float32 or float64; (n, n) for "precomputed"
+    kernel : Kernel
+    dtype : float32 or float64
+
+    Attributes
+    ----------
+    n : int
+    diagonal : ndarray of shape (n,), float64; k(x, x)
+    """
+
+    def __init__(self, X: Matrix, kernel: Kernel, dtype=np.float64):
+        self.kernel, self.dtype = kernel, np.dtype(dtype)
+        if callable(kernel.name):
+            points = Called(X, kernel)
+        elif kernel.name == "precomputed":
+            points = Given.of(X)
+        elif sp.issparse(X):
+            points = Sparse(X, kernel, self.dtype)
+        else:
+            points = Dense.of(X, kernel, self.dtype)
+        self._points = points
+        self.n = X.shape[0]
+        self.diagonal = points.diagonal()
+
+    def take(self, indices: np.ndarray) -> "KernelRows":
+        """The points ``indices`` alone: what pays if their rows are asked for again and again."""
+        taken = copy.copy(self)
+        taken._points = self._points.take(indices)
+        taken.n, taken.diagonal = len(indices), self.diagonal[indices]
+        return taken
+
+    def row(self, i: int, out: np.ndarray, columns: np.ndarray | None = None) -> None:
+        """``out[c] = k(x_i, x_columns[c])``; all points without ``columns``."""
+        self.block(np.array([i]), columns, out[np.newaxis])
+
+    def block(
+        self, rows: np.ndarray, columns: np.ndarray | None = None, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``out[a, c] = k(x_rows[a], x_columns[c])``."""
+        width = self.n if columns is None else len(columns)
+        out = np.empty((len(rows), width), self.dtype) if out is None else out
+        self._points.fill(rows, self._points, columns, width, out)
+        self._put_diagonal(rows, columns, out)
+        return out
+
+    def _put_diagonal(self, rows, columns, out) -> None:
+        """A point's value with itself comes from the diagonal: the same number everywhere."""
+        if columns is None:
+            out[np.arange(len(rows)), rows] = self.diagonal[rows]
+            return
+        is_row = np.zeros(self.n, dtype=bool)
+        is_row[rows] = True
+        shared = np.flatnonzero(is_row[columns])
+        a, c = np.nonzero(rows[:, np.newaxis] == columns[shared])
+        out[a, shared[c]] = self.diagonal[rows[a]]
+
+    def gram(self, indices: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
+        """Symmetric matrix of the points ``indices``, each value computed once and mirrored."""
+        if indices is not None:
+            return self.take(indices).gram(out=out)
+        out = np.empty((self.n, self.n), self.dtype) if out is None else out
+        for start in range(0, self.n, _TILE_ROWS):
+            stop = min(start + _TILE_ROWS, self.n)
+            rows = np.arange(start, stop)
+            self._points.fill(rows, self._points, None, stop, out[start:stop])
+            passes.mirror(out, start, stop)
+        np.fill_diagonal(out, self.diagonal)
+        return out
+
+    def cross(
+        self, Z: Matrix, columns: np.ndarray | None = None, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``out[a, c] = k(z_a, x_columns[c])``; for "precomputed", Z holds k(z_a, x) for all x."""
+        points = self._points if columns is None else self._points.take(columns)
+        width = self.n if columns is None else len(columns)
+        out = np.empty((Z.shape[0], width), self.dtype) if out is None else out
+        for start in range(0, Z.shape[0], _CROSS_ROWS):
+            part = slice(start, start + _CROSS_ROWS)
+            self._points.like(Z[part]).fill(None, points, None, width, out[part])
+        return out
