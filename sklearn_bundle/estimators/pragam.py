@@ -122,7 +122,8 @@ class PragamSVC(CertifiedLinearClassifier):
 
     Notes
     -----
-    Section 4 and appendices B and C of [1]_; the objective is its (1) with (2), the dual its (18).
+    Section 4 and appendices B and C of [1]_; the objective is its (20), the dual its (21) and (22),
+    the rate its (26).
     After every iteration the smoothed objective J_mu is at most D, the excessive gap condition;
     J exceeds J_mu by mu/2 at most and mu falls like 1/k^2. The number of iterations to a gap eps
     thus grows like ``1/sqrt(reg_lambda eps)``, where cutting planes may need
