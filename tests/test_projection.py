@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sklearn_bundle._compiled import projection as passes
 from sklearn_bundle.projection import project
 
 SIZES = (1, 2, 3, 7, 23, 24, 25, 100, 1023, 1024, 1025, 3000)
@@ -243,6 +244,30 @@ def test_heavy_tails(n, kind):
     assert abs(sigma @ a) <= 1e-12 * np.abs(sigma * a).sum()
     if kind != "wide m":
         check_optimality(m, a, 1.0, sigma, 0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["even", "pareto", "few heavy", "all equal"])
+def test_work_is_linear_however_the_weights_are_distributed(kind, monkeypatch):
+    """Items read in all passes of the search: a bounded multiple of n (without medians, 52 n)."""
+    rng = np.random.default_rng(0)
+    n, read = 200_000, []
+    fold = passes.fold
+
+    def counted(m, *arguments):
+        read.append(len(m))
+        return fold(m, *arguments)
+
+    monkeypatch.setattr(passes, "fold", counted)
+    m, sigma = rng.normal(size=n), rng.choice([-1.0, 1.0], n)
+    if kind == "pareto":
+        sigma *= np.sqrt(rng.pareto(0.3, n) + 1.0)
+    elif kind == "few heavy":
+        sigma *= np.where(rng.uniform(size=n) < 1e-3, 1e3, 1.0)
+    elif kind == "all equal":
+        m[:] = 0.3
+    project(m, sigma=sigma, upper=1.0, z=0.0)
+    # A miss reads the live items twice, and so does a median, which halves them: 4 (1 + 1/2 + ...).
+    assert sum(read) <= 8 * n
 
 
 @pytest.mark.parametrize(

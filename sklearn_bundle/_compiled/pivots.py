@@ -15,9 +15,10 @@ def _entry(x, i):
 
 @jit
 def _draw(m, inverse, weight, lower, upper, anchor, first):
-    """A random sample, one item from each stride: rows of low and high kinks, of weights, and of
+    """A random sample, one item from each stride: rows of low kinks, high kinks and weights.
 
-    what each item's ``w clip(t, low, high)`` is compared with: its value at anchor, or -w m/r.
+    In the last row is what each ``w clip(t, low, high)`` is compared with: its value at anchor,
+    where the sum over all items is known there, or -w m/r, in the first round.
     As in Floyd and Rivest (1975) its size is n^(2/3) up to a constant: sorting it costs less than a
     pass over all items. Equal arguments, equal samples.
     """

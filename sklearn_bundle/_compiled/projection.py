@@ -21,7 +21,7 @@ import numpy as np
 from sklearn_bundle._jit import jit
 
 CHUNK = 1024  # a few arrays of this size fit into the first-level cache
-_STEPS = 300
+_STEPS = 300  # of Newton's method; far more than any case has needed
 
 
 @jit

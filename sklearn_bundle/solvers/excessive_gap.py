@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 _GROWTH = 1.5  # of L where its test fails,
 _DECAY = 0.9  # and after every step
-_RESTART = 0.1  # times the gap after the last start: small enough for the next. A quarter: +15 %
+_RESTART = 0.1  # of the gap after the last start; a quarter took up to 15 % more products
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
 _IDLE_LIMIT = 1000  # steps in which neither bound moves: rounding has the last word
 _CROSSED = 1e-6  # relative; far above rounding
