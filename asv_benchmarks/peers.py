@@ -3,17 +3,27 @@
 python asv_benchmarks/peers.py linear --data FOLDER
 python asv_benchmarks/peers.py pragam --data FOLDER
 python asv_benchmarks/peers.py projection
+python asv_benchmarks/peers.py kernel --data FOLDER
+python asv_benchmarks/peers.py frank-wolfe --data FOLDER
 """
 
 import argparse
 from pathlib import Path
 
+import _frank_wolfe
+import _kernel
 import _linear
 import _pragam
 import _projection
 
 # A study is a module with HELP, add_arguments(parser) and run(arguments).
-STUDIES = {"linear": _linear, "pragam": _pragam, "projection": _projection}
+STUDIES = {
+    "linear": _linear,
+    "pragam": _pragam,
+    "projection": _projection,
+    "kernel": _kernel,
+    "frank-wolfe": _frank_wolfe,
+}
 
 
 def main() -> None:
@@ -28,7 +38,9 @@ def main() -> None:
             metavar="FOLDER",
             help="folder with tasks.py; without it, data that ships with scikit-learn",
         )
-        subparser.add_argument("--repeat", type=int, default=5, help="timed runs (default 5)")
+        subparser.add_argument(
+            "--repeat", type=int, default=5, help="timed runs (default %(default)s)"
+        )
         subparser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers")
         study.add_arguments(subparser)
         subparser.set_defaults(run=study.run)

@@ -11,8 +11,12 @@ import numpy as np
 from sklearn_bundle._jit import jit
 
 NONE, FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4, 5  # kinds of steps
+DONE, INDEFINITE = -1, -2  # in place of a missing row
 USE_FW, USE_CVM, USE_MFW, USE_SWAP, USE_SWAP_2O = 1, 2, 3, 4, 5  # Algorithms 1 to 5
 _CORRECTION = 0.5  # CVM corrects its support until its spread is below this share of the gap
+_LOOK = 32  # steps between two looks at the certificate
+_ROUNDING = 1e-15
+_NEGATIVE = 1e-4  # relative; far above rounding in float32
 _LANES = 64  # minima side by side: a single running minimum does not vectorise
 
 
@@ -226,6 +230,31 @@ def _draw(n, number, seed, candidates):
 
 
 @jit
+def sign(row, y, sign_i):
+    """``row = y_i y (row + 1)``, in place."""
+    for k in range(row.shape[0]):
+        row[k] = sign_i * y[k] * row[k] + sign_i * y[k]
+
+
+@jit
+def primal_value(a, q, ridge, value):
+    """Objective of the L2-SVM at the point of the primal that belongs to a."""
+    diagonal = losses = 0.0
+    for k in range(a.shape[0]):
+        diagonal += a[k] * a[k] * ridge[k]
+        slack = max(0.0, 1.0 - (q[k] - a[k] * ridge[k]) / value)
+        losses += slack * slack / ridge[k]
+    return 0.5 * (value - diagonal) / (value * value) + 0.5 * losses
+
+
+@jit
+def convex(i, j, row_i, ridge, diagonal):
+    """Whether the squared distance of i and j is not negative, but for single precision."""
+    k_ii, k_jj = diagonal[i] - ridge[i], diagonal[j] - ridge[j]
+    return i == j or k_ii - 2.0 * row_i[j] + k_jj >= -_NEGATIVE * (abs(k_ii) + abs(k_jj))
+
+
+@jit
 def run(
     algorithm,
     rows,
@@ -239,7 +268,7 @@ def run(
     support,
     where,
     size,
-    delta,
+    tol,
     kinds,
     first,
     done,
@@ -249,21 +278,28 @@ def run(
     """Steps until there are ``len(kinds)`` of them, of which ``done`` are there already.
 
     ``first`` steps were taken before these.
-    Row i of the matrix is ``rows[slots[i]]``; ``used[i]`` is the last step that needed it. Stops
-    where ``(Q - min q) / Q <= delta``, where no step is left, and where a row is missing, its slot
-    -1. Returns Q, the size of the support, the number of steps done, and the missing row or -1.
+    Row i of the matrix is ``rows[slots[i]]``, and may be longer than needed; ``used[i]`` is the
+    last step that needed it. Stops where the relative duality gap of the L2-SVM is within ``tol``,
+    which is looked at every 32 steps, where no step is left, and where a row is missing, its slot
+    -1. Returns Q, the size of the support, the number of steps done, and the missing row, or DONE,
+    or INDEFINITE where ``k_ii - 2 k_ij + k_jj`` is negative.
     """
     lanes = np.empty(_LANES)
     candidates = np.empty(n_candidates, dtype=np.int64)
+    begin = done
     while done < kinds.shape[0]:
+        if done > begin and (first + done) % _LOOK == 0:
+            primal = primal_value(a, q, ridge, value)
+            if primal - 0.5 / value <= tol * primal:
+                break
         _draw(q.shape[0], first + done, seed, candidates)
-        i = _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes)
+        i = _ascent_vertex(algorithm, q, value, _ROUNDING, support, size, candidates, lanes)
         if i < 0:
             break
         used[i] = first + done
         if slots[i] < 0:
             return value, size, done, i
-        row_i = rows[slots[i]]
+        row_i = rows[slots[i], : q.shape[0]]
         kind, step, p = plan(algorithm, q, value, a, i, row_i, diagonal, support, size)
         if not step > 0.0:
             break
@@ -273,29 +309,13 @@ def run(
             used[j] = first + done
             if slots[j] < 0:
                 return value, size, done, j
-            row_j = rows[slots[j]]
+            row_j = rows[slots[j], : q.shape[0]]
+        if not (value > 0.0 and convex(i, support[p], row_i, ridge, diagonal)):
+            return value, size, done, INDEFINITE
         value, size = take(
             *(kind, step, i, p, row_i, row_j, ridge, diagonal),
             *(q, value, a, support, where, size),
         )
         kinds[done] = kind
         done += 1
-    return value, size, done, -1
-
-
-@jit
-def sign(row, y, sign_i):
-    """``row = y_i y (row + 1)``, in place."""
-    for k in range(row.shape[0]):
-        row[k] = sign_i * y[k] * (row[k] + 1.0)
-
-
-@jit
-def primal_value(a, q, ridge, value):
-    """Objective of the L2-SVM at the point of the primal that belongs to a."""
-    diagonal = losses = 0.0
-    for k in range(a.shape[0]):
-        diagonal += a[k] * a[k] * ridge[k]
-        slack = max(0.0, 1.0 - (q[k] - a[k] * ridge[k]) / value)
-        losses += slack * slack / ridge[k]
-    return 0.5 * (value - diagonal) / (value * value) + 0.5 * losses
+    return value, size, done, DONE

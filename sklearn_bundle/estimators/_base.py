@@ -115,9 +115,22 @@ class Monitor:
     n_subproblems, max_iter : int
     model : callable
         ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
+    unit : str
+        What a subproblem is.
     """
 
-    def __init__(self, estimator, X, y, sample_weight, n_subproblems, max_iter, verbose, model):
+    def __init__(
+        self,
+        estimator,
+        X,
+        y,
+        sample_weight,
+        n_subproblems,
+        max_iter,
+        verbose,
+        model,
+        unit="class",
+    ):
         self.stop = Event()
         self._estimator = estimator
         self._data = {
@@ -125,7 +138,7 @@ class Monitor:
             "y": y,
             "metadata": {} if sample_weight is None else {"sample_weight": sample_weight},
         }
-        self._verbose = verbose
+        self._verbose, self._unit = verbose, unit
         self._model = model
         self._points: list[tuple | None] = [None] * n_subproblems
         self._lock = Lock()
@@ -173,7 +186,7 @@ class Monitor:
         )
         self._call(self._root.call_on_fit_task_begin)
         self._parents = [
-            self._root.subcontext(task_name="class", task_id=k, max_subtasks=max_iter)
+            self._root.subcontext(task_name=self._unit, task_id=k, max_subtasks=max_iter)
             for k in range(n_subproblems)
         ]
         for context in self._parents:
@@ -194,7 +207,7 @@ class Monitor:
         if not self._verbose or monotonic() - self._last_line < _SECONDS_BETWEEN_LINES:
             return
         self._last_line = monotonic()
-        of = f" class {k + 1}/{len(self._points)}" if len(self._points) > 1 else ""
+        of = f" {self._unit} {k + 1}/{len(self._points)}" if len(self._points) > 1 else ""
         print(
             f"[{type(self._estimator).__name__}]{of} iteration {iteration}: objective "
             f"{state.primal:.8g}, lower bound {state.lower_bound:.8g}, relative gap "

@@ -23,8 +23,9 @@ class ClassificationData:
     """Training data in the solver's language; rows of weight zero are gone.
 
     X is C-ordered dense or CSR, float32 or float64; ``labels[i]`` is an index into ``classes``;
-    ``weights`` are positive float64, sample and class weights merged, and sum to one; ``rows`` are
-    the rows of the caller's X that are left.
+    ``weights`` are positive float64, sample and class weights merged, and sum to one; ``total`` is
+    what they summed to before, ``sample_weight`` the sample weights alone, as they came; ``rows``
+    are the rows of the caller's X that are left.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
@@ -32,6 +33,8 @@ class ClassificationData:
     classes: np.ndarray
     weights: NDArray[np.float64]
     rows: NDArray[np.intp]
+    total: float
+    sample_weight: NDArray[np.float64]
 
 
 def check_classification_data(
@@ -56,6 +59,8 @@ def check_classification_data(
     merged[present] = (
         weights[present] * _class_weights(class_weight, classes, labels, weights[present])[labels]
     )
+    with np.errstate(over="ignore"):  # only some estimators need the total
+        total = float(merged.sum())
     merged = _normalised(merged)
     kept = np.flatnonzero(merged)
     if len(kept) < len(y):
@@ -66,7 +71,7 @@ def check_classification_data(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
             f"weight), but got only one class: {classes[0]!r}."
         )
-    return ClassificationData(X, labels, classes, merged, kept)
+    return ClassificationData(X, labels, classes, merged, kept, total, weights[kept])
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:

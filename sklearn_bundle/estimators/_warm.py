@@ -19,6 +19,14 @@ class WarmStart:
     kept: list[Any]
 
 
+def data_fingerprint(data: ClassificationData) -> str:
+    """Equal for equal X, labels and weights."""
+    X: Any = data.X
+    if sp.issparse(X):  # not the object, which has cached flags as well
+        X = X.shape, X.data, X.indices, X.indptr
+    return joblib.hash((X, data.labels, data.classes, data.weights))
+
+
 def problem_fingerprint(
     data: ClassificationData, loss: BinaryLoss, fit_intercept: bool
 ) -> tuple | None:
@@ -27,12 +35,8 @@ def problem_fingerprint(
     The loss's class is compared as an object: a class that was edited in a notebook and defined
     again has the same name, and another risk.
     """
-    X: Any = data.X
-    if sp.issparse(X):  # not the object, which has cached flags as well
-        X = X.shape, X.data, X.indices, X.indptr
     try:
         parameters = joblib.hash(vars(loss))
     except (pickle.PicklingError, AttributeError, TypeError):
         return None
-    content = joblib.hash((X, data.labels, data.classes, data.weights))
-    return content, type(loss), parameters, fit_intercept
+    return data_fingerprint(data), type(loss), parameters, fit_intercept

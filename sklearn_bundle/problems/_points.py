@@ -50,6 +50,11 @@ class Dense:
         self.kernel, self.values, self.squares = kernel, values, squares
         self.norms = (kernel.gamma * squares).astype(values.dtype)
 
+    @cached_property
+    def transposed(self) -> np.ndarray:
+        """The points as columns, C-ordered."""
+        return frozen(np.ascontiguousarray(self.values.T))
+
     @classmethod
     def of(cls, X, kernel: Kernel, dtype) -> "Dense":
         X = np.asarray(X)
@@ -67,8 +72,13 @@ class Dense:
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
 
+    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
+        """Bound on the error of a value that was computed with this unit roundoff."""
+        return self.kernel.rounding(unit, self.squares.max(), self.values.shape[1], typical)
+
     def take(self, indices) -> "Dense":
         taken = copy.copy(self)
+        taken.__dict__.pop("transposed", None)
         taken._set(self.kernel, self.values[indices], self.squares[indices])
         return taken
 
@@ -115,6 +125,10 @@ class Sparse:
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
 
+    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
+        longest = int(np.diff(self.matrix.indptr).max())
+        return self.kernel.rounding(unit, self.squares.max(), longest, typical)
+
     def take(self, indices) -> "Sparse":
         return Sparse(self.matrix[indices], self.kernel, self.dtype)
 
@@ -151,6 +165,9 @@ class Called:
             self.fill(part, self, part, len(part), square)
             diagonal[part] = np.diagonal(square)
         return diagonal
+
+    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
+        return unit * np.abs(diagonal).max()  # no value is larger, or K is not positive definite
 
     def take(self, indices) -> "Called":
         return Called(self.X[indices], self.kernel)
@@ -196,6 +213,9 @@ class Given:
 
     def diagonal(self) -> NDArray[np.float64]:
         return np.diagonal(self.matrix).astype(np.float64)
+
+    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
+        return unit * np.abs(diagonal).max()  # no value is larger, or K is not positive definite
 
     def take(self, indices) -> "Given":
         return Given(self.matrix, self.indices[indices])

@@ -6,6 +6,8 @@ threads may share it.
 """
 
 import copy
+from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +18,22 @@ from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 _TILE_ROWS = 256
 _CROSS_ROWS = 1024
+_SUMS_ENTRIES = 1 << 20
+_SUMMED = 512  # products added in the working dtype before float64 takes over
+
+
+def _parts(n: int, width: int) -> Iterator[slice]:
+    """Slices of n rows whose values stay in the cache."""
+    step = min(max(_SUMS_ENTRIES // max(width, 1), 64), 4096)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def weighted_sums(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
+    """``out = block @ coef``: a few products added in the dtype of the block, then in float64."""
+    coef = np.ascontiguousarray(coef, block.dtype)
+    out[:] = 0.0
+    for c in range(0, len(coef), _SUMMED):
+        out += block[:, c : c + _SUMMED] @ coef[c : c + _SUMMED]
 
 
 class KernelRows:
@@ -59,7 +77,23 @@ class KernelRows:
         taken = copy.copy(self)
         taken._points = self._points.take(indices)
         taken.n, taken.diagonal = len(indices), self.diagonal[indices]
+        taken.__dict__.setdefault("rounding", self.rounding)  # holds for fewer points
         return taken
+
+    @property
+    def dense(self) -> Dense | None:
+        """The points, if they are dense rows of features."""
+        return self._points if isinstance(self._points, Dense) else None
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of a value in the working dtype."""
+        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, self.diagonal)
+
+    @property
+    def typical_rounding(self) -> float:
+        """Standard deviation, about, of the error of a value: roundings have random signs."""
+        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, self.diagonal, typical=True)
 
     def row(self, i: int, out: np.ndarray, columns: np.ndarray | None = None) -> None:
         """``out[c] = k(x_i, x_columns[c])``; all points without ``columns``."""
@@ -86,18 +120,70 @@ class KernelRows:
         a, c = np.nonzero(rows[:, np.newaxis] == columns[shared])
         out[a, shared[c]] = self.diagonal[rows[a]]
 
-    def gram(self, indices: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
-        """Symmetric matrix of the points ``indices``, each value computed once and mirrored."""
+    def gram(
+        self,
+        indices: np.ndarray | None = None,
+        out: np.ndarray | None = None,
+        first: int = 0,
+        finish: Callable[[int, int, np.ndarray], None] | None = None,
+    ) -> np.ndarray:
+        """Symmetric matrix of the points ``indices``, each value computed once and mirrored.
+
+        ``out`` may be larger. Its first ``first`` rows and columns are there already.
+        ``finish(start, stop, rows)`` may change the first ``stop`` values of rows start to stop
+        before they are mirrored.
+        """
         if indices is not None:
-            return self.take(indices).gram(out=out)
+            return self.take(indices).gram(out=out, first=first, finish=finish)
         out = np.empty((self.n, self.n), self.dtype) if out is None else out
-        for start in range(0, self.n, _TILE_ROWS):
+        for start in range(first, self.n, _TILE_ROWS):
             stop = min(start + _TILE_ROWS, self.n)
             rows = np.arange(start, stop)
             self._points.fill(rows, self._points, None, stop, out[start:stop])
+            out[rows, rows] = self.diagonal[rows]
+            if finish is not None:
+                finish(start, stop, out[start:stop])
             passes.mirror(out, start, stop)
-        np.fill_diagonal(out, self.diagonal)
         return out
+
+    def sums(
+        self, coef: np.ndarray, columns: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``sum_c coef[c] k(x_r, x_columns[c])`` for r in ``rows``, or for all points."""
+        n = self.n if rows is None else len(rows)
+        parts = (
+            (self._points, np.arange(part.start, part.stop) if rows is None else rows[part])
+            for part in _parts(n, len(columns))
+        )
+        return self._sums(self._points.take(columns), parts, n, coef)
+
+    def scores(self, Z: Matrix, coef: np.ndarray) -> np.ndarray:
+        """``sum_c coef[c] k(z, x_c)`` for the rows z of Z."""
+        return self._sums(self._points, self._parts_of(Z), Z.shape[0], coef)
+
+    def blocks(self, Z: Matrix) -> Iterator[np.ndarray]:
+        """``k(z, x)`` for some rows z of Z after the others, in one buffer."""
+        return self._blocks(self._points, self._parts_of(Z), self.n)
+
+    def _parts_of(self, Z: Matrix) -> Iterator[tuple]:
+        for part in _parts(Z.shape[0], self.n):
+            yield self._points.like(Z[part]), np.arange(part.stop - part.start)
+
+    def _blocks(self, points, parts: Iterator[tuple], width: int) -> Iterator[np.ndarray]:
+        buffer = np.empty((0, width), self.dtype)
+        for left, rows in parts:
+            if len(buffer) < len(rows):
+                buffer = np.empty((len(rows), width), self.dtype)
+            block = buffer[: len(rows)]
+            left.fill(rows, points, None, width, block)
+            yield block
+
+    def _sums(self, points, parts: Iterator[tuple], n: int, coef: np.ndarray) -> np.ndarray:
+        sums, start = np.empty(n), 0
+        for block in self._blocks(points, parts, len(coef)):
+            weighted_sums(block, coef, sums[start : start + len(block)])
+            start += len(block)
+        return sums
 
     def cross(
         self, Z: Matrix, columns: np.ndarray | None = None, out: np.ndarray | None = None

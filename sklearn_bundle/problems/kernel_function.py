@@ -56,6 +56,22 @@ class Kernel:
             return squares.copy()
         return (self.gamma * squares + self.coef0) ** self.degree
 
+    def rounding(self, unit: float, square: float, d: int, typical: bool = False) -> float:
+        """Bound on the error of a value, if those of |x|^2 are at most ``square``.
+
+        ``unit`` is the unit roundoff, d the number of products in an inner product. A sum of d
+        products has an error of at most d roundings of ``|x| |z|``, and of sqrt(d) as a rule
+        (Higham, 2002, sections 2.8 and 3.1).
+        """
+        product = (np.sqrt(d) if typical else d + 4) * unit * square
+        if self.name == "rbf":
+            return 4.0 * self.gamma * product + 4.0 * unit
+        if self.name == "linear":
+            return product
+        base = self.gamma * square + abs(self.coef0)
+        slope = self.degree * base ** max(self.degree - 1, 0)
+        return slope * (self.gamma * product + 4.0 * unit * base) + 2.0 * unit * base**self.degree
+
     def of_products(self, out, start, stop, left, right) -> None:
         """Turn inner products in columns start to stop of ``out`` into kernel values, in place.
 

@@ -55,15 +55,21 @@ class Certificate:
 
 @dataclass
 class State(Certificate):
-    """Where a solver stands after an iteration: the best point so far and the best bound so far."""
+    """Where a solver stands after an iteration: the best point so far and the best bound so far.
+
+    A solver whose states are many steps apart gives their number as ``n_steps``; ``further`` are
+    the values of the solver's ``history_fields``.
+    """
 
     w: NDArray[np.float64]
     intercept: float | None
     passes: int
+    n_steps: int | None = None
+    further: tuple = ()
 
 
 class Solver(Protocol):
-    """What :func:`run` asks of a solver."""
+    """What :func:`run` asks of a solver; ``history_fields`` may name further numbers to keep."""
 
     def states(self) -> Iterator[State]:
         """One state an iteration; ends by itself only when rounding leaves nothing to gain."""
@@ -131,16 +137,19 @@ def run(
         if status in MISSES and final.relative_gap <= tol:
             status = Status.CONVERGED
         rows[-1] = _row(len(rows), start, final)
+    further = getattr(solver, "history_fields", ())
     return SolverResult(
         primal=final.primal,
         lower_bound=final.lower_bound,
         w=final.w,
         intercept=final.intercept,
         status=status,
-        n_iter=len(rows),
-        history=np.array(rows, dtype=HISTORY_DTYPE),
+        n_iter=rows[-1][0],
+        history=np.array(rows, dtype=HISTORY_DTYPE.descr + list(further)),
     )
 
 
 def _row(n_iter: int, start: float, state: State) -> tuple:
-    return n_iter, perf_counter() - start, state.primal, state.lower_bound, state.passes
+    steps = n_iter if state.n_steps is None else state.n_steps
+    seconds = perf_counter() - start
+    return steps, seconds, state.primal, state.lower_bound, state.passes, *state.further

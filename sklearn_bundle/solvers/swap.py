@@ -1,12 +1,12 @@
 """Frank-Wolfe methods for the L2-SVM (Allende, Frandi, Nanculef and Sartori, 2013)."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled import swap
+from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle.solvers._run import State
 
 Array = NDArray[np.float64]
@@ -18,8 +18,12 @@ ALGORITHMS = {
     "swap": swap.USE_SWAP,
     "swap-2o": swap.USE_SWAP_2O,
 }
-_CHUNK = 64  # steps between two looks at the certificate: fixed, so that equal seeds agree
-_ROUNDING = 1e-15
+KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")
+CHUNK = 128  # steps a state at most: fixed, so that equal seeds agree
+_BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
+_COMPILED_BLOCK = 4
+MOST_REFINEMENTS = 20  # by then they no longer help
+REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
 
 
 class SimplexProblem(Protocol):
@@ -28,15 +32,49 @@ class SimplexProblem(Protocol):
     n: int
     ridge: Array
     diagonal: Array
+    dtype: np.dtype
 
-    def fill(self, i: int, out: np.ndarray) -> None:
-        """Row i of M into ``out``, in the dtype of ``out``."""
+    def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
+        """Rows of M into ``out``, in the working precision."""
+
+    def space(self, n_rows: int) -> np.ndarray:
+        """Memory for rows."""
+
+    def compiled(self) -> Any:
+        """Arguments from which ``lazy.run`` computes rows by itself, or None."""
+
+    def promote(self) -> None:
+        """Work in double precision from here on."""
 
     def products(self, a: Array) -> Array:
         """``K a`` afresh in float64."""
 
+    def exact(self, a: Array, q: Array) -> tuple[Array, float]:
+        """``K a``, as far as ``primal_value`` depends on it, and ``a'Ka``, in float64;
+
+        q is ``K a`` from rows in the working precision.
+        """
+
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """Objective of the model that belongs to a, with ``q = K a`` and ``value = a'q``."""
+
+
+Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
+
+
+def confirmed(
+    problem: SimplexProblem, best: Candidate, newest: Candidate
+) -> tuple[float, Candidate, float]:
+    """Lowest objective with its point, and the highest bound, both in float64."""
+    primal, bound, found = np.inf, -np.inf, best
+    same = np.array_equal(best[0], newest[0])
+    for candidate in (newest,) if same else (best, newest):
+        q, value = problem.exact(*candidate[:2])
+        bound = max(bound, 0.5 / value)
+        objective = problem.primal_value(candidate[0], q, value)
+        if objective < primal:
+            primal, found = objective, candidate
+    return primal, found, bound
 
 
 class SwapSolver:
@@ -46,15 +84,28 @@ class SwapSolver:
     ----------
     problem : SimplexProblem
     algorithm : {"fw", "cvm", "mfw", "swap", "swap-2o"}
-    capacity : int
-        Rows of M that may be kept, at least 2.
-    dtype : numpy dtype
-        Of the kept rows.
-    start : ndarray of shape (n,)
+    cache_bytes : int
+        For the rows of M that are kept, at least two.
+    start : ndarray of shape (n,), default=None
         Point of the simplex; the first vertex by default.
+    q : ndarray of shape (n,), default=None
+        ``K start``, if it is known.
+    rows : ndarray, default=None
+        All rows of M, if they are known.
+    tol : float
+        Relative gap at which a state ends early.
+    max_steps : int, default=None
     n_candidates : int
         Random vertices among which to look for the next one; 0 looks at all.
     seed : int
+
+    Attributes
+    ----------
+    a, q, value : the point, ``K a`` and ``a'Ka``
+    n_steps, n_rows : steps taken and rows computed so far
+    kinds : steps of each kind
+    indefinite : bool
+        Whether the kernel was found not to be positive semidefinite, which ends the steps.
     """
 
     def __init__(
@@ -62,113 +113,159 @@ class SwapSolver:
         problem: SimplexProblem,
         *,
         algorithm: str = "swap-2o",
-        capacity: int,
-        dtype: type = np.float32,
+        cache_bytes: int = 1 << 30,
         start: Array | None = None,
+        q: Array | None = None,
+        rows: np.ndarray | None = None,
+        tol: float = 0.0,
+        max_steps: int | None = None,
         n_candidates: int = 0,
         seed: int = 0,
     ):
-        self._problem = problem
+        self._problem, self._tol = problem, tol
         self._algorithm = ALGORITHMS[algorithm]
+        self._cache_bytes = cache_bytes
+        self._max_steps = np.inf if max_steps is None else max_steps
         self._n_candidates, self._seed = n_candidates, seed
-        n = problem.n
-        self.a = np.zeros(n) if start is None else start.copy()
+        self.n_steps = self.n_rows = 0
+        self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
+        self.indefinite = False
+        self._missed = 0
+        self._stale = False
+        self._bound, self._primal = -np.inf, np.inf
+        self._open_cache(rows)
         if start is None:
-            self.a[0] = 1.0
-        self._slots = np.full(n, -1, dtype=np.int64)  # of every row; -1 is not kept
-        self._used = np.zeros(n, dtype=np.int64)
-        self._owners: list[int] = []  # of every slot
-        self._rows = np.empty((min(max(2, capacity), n), n), dtype=dtype)
-        self.n_steps = 0
-        self.kinds = np.zeros(6, dtype=np.int64)  # steps of every kind so far
-        self.n_rows = 0  # rows computed
-        self._primal = np.inf
-        self._bound = -np.inf
-        self.best = self.a
-        self._refresh()
+            start = np.zeros(problem.n)
+            start[0] = 1.0
+            if self._slots[0] < 0:
+                self._load(0)
+            q = self._rows[self._slots[0], : problem.n].astype(np.float64)
+            q[0] += problem.ridge[0]
+        self._set(start.copy(), problem.products(start) if q is None else q.copy())
+        self._offer()
 
     def states(self) -> Iterator[State]:
-        """One state for every 64 steps; ends when no step is left."""
-        while True:
-            steps = self._advance()
+        """One state for every 128 steps or less; ends when no step is left."""
+        while self._missed < MOST_REFINEMENTS:
+            if self._stale:
+                self._refine()
+            before = self.n_steps
+            self._advance()
             self._offer()
             yield self._state()
-            if steps == 0:
+            if self.n_steps == before and not self._stale:
                 return
 
     def confirm(self) -> State:
-        """Objective at the best point and bound at the newest, with ``q = K a`` in float64."""
-        self._refresh()
-        self._bound = 0.5 / self.value
-        best, self._primal = self.best, np.inf
-        self._offer()
-        q = self._problem.products(best)
-        primal = self._problem.primal_value(best, q, float(np.sum(best * q)))
-        if primal < self._primal:
-            self._primal, self.best = primal, best
+        """Objective of the best point and bound of the newest, from ``K a`` in float64."""
+        newest = self.a.copy(), self.q, self.a / self.value
+        self._primal, self._best, self._bound = confirmed(self._problem, self._best, newest)
+        self._stale = True
         return self._state()
 
-    def _refresh(self) -> None:
-        self._support = np.zeros(len(self.a), dtype=np.int64)
-        self._where = np.full(len(self.a), -1, dtype=np.int64)
-        active = np.flatnonzero(self.a)
+    def _set(self, a: Array, q: Array) -> None:
+        self.a, self.q, self.value = a, q, float(np.sum(a * q))
+        self._support = np.zeros(len(a), dtype=np.int64)
+        self._where = np.full(len(a), -1, dtype=np.int64)
+        active = np.flatnonzero(a)
         self._size = len(active)
         self._support[: self._size] = active
         self._where[active] = np.arange(self._size)
-        self.q = self._problem.products(self.a)
-        self.value = float(np.sum(self.a * self.q))
 
-    def _advance(self) -> int:
-        """Up to 64 steps; returns their number."""
-        kinds = np.zeros(_CHUNK, dtype=np.int8)
-        done, missing = 0, 0
-        while missing >= 0:
+    def _refine(self) -> None:
+        """Go on from ``K a`` in float64; steps with rounded rows only add what a moves from here.
+
+        That is iterative refinement; where it does not help, rows become exact as well.
+        """
+        self._missed += 1
+        self._stale = False
+        if self._missed > REFINEMENTS and self._problem.dtype == np.float32:
+            self._problem.promote()
+            self._open_cache()
+        self._set(self.a, self._problem.products(self.a))
+
+    def _open_cache(self, rows: np.ndarray | None = None) -> None:
+        """Space for rows: row i is in slot ``_slots[i]``, or nowhere if that is -1."""
+        n, problem = self._problem.n, self._problem
+        self._used = np.zeros(n, dtype=np.int64)
+        self._compiled = None
+        if rows is not None:
+            self._rows, self._slots = rows, np.arange(n)
+            self._owners, self._n_kept = np.arange(n), n
+            return
+        capacity = self._cache_bytes // (n * problem.dtype.itemsize)
+        capacity = int(min(max(2, capacity), n))
+        self._rows = problem.space(capacity)
+        self._slots = np.full(n, -1, dtype=np.int64)
+        self._owners, self._n_kept = np.zeros(capacity, dtype=np.int64), 0
+        self._compiled = problem.compiled()
+
+    def _advance(self) -> None:
+        """Up to 128 steps, fewer where ``tol`` is reached."""
+        kinds = np.zeros(int(min(CHUNK, self._max_steps - self.n_steps)), dtype=np.int8)
+        if self._compiled is None:
+            done, end = self._steps(kinds)
+        else:
+            self.value, self._size, done, self._n_kept, n_rows, end = lazy.run(
+                *(self._algorithm, *self._compiled, _COMPILED_BLOCK, self._rows, self._owners),
+                *(self._n_kept, self._slots, self._used, self._problem.ridge),
+                *(self._problem.diagonal, self.q, self.value, self.a, self._support, self._where),
+                *(self._size, self._tol, kinds, self.n_steps, self._n_candidates, self._seed),
+            )
+            self.n_rows += n_rows
+        self.indefinite = end == swap.INDEFINITE
+        self.n_steps += done
+        self.kinds += np.bincount(kinds[:done], minlength=len(self.kinds))
+
+    def _steps(self, kinds: np.ndarray) -> tuple[int, int]:
+        """As ``lazy.run``, with rows that the problem computes."""
+        done = 0
+        while True:
             self.value, self._size, done, missing = swap.run(
-                self._algorithm,
-                self._rows,
-                self._slots,
-                self._used,
-                self._problem.ridge,
-                self._problem.diagonal,
-                self.q,
-                self.value,
-                self.a,
-                self._support,
-                self._where,
-                self._size,
-                _ROUNDING,
-                kinds,
-                self.n_steps,
-                done,
-                self._n_candidates,
+                *(self._algorithm, self._rows, self._slots, self._used, self._problem.ridge),
+                *(self._problem.diagonal, self.q, self.value, self.a, self._support, self._where),
+                *(self._size, self._tol, kinds, self.n_steps, done, self._n_candidates),
                 self._seed,
             )
-            if missing >= 0:
-                self._load(missing)
-        self.n_steps += done
-        self.kinds += np.bincount(kinds[:done], minlength=6)
-        return done
+            if missing < 0:
+                return done, missing
+            self._load(missing)
 
     def _load(self, i: int) -> None:
-        """Compute row i, in place of the one that has not been used for longest."""
-        slot = len(self._owners)
-        if slot < len(self._rows):
-            self._owners.append(i)
+        """Compute row i and others that may be needed soon, or row i alone in place of another."""
+        free = len(self._owners) - self._n_kept
+        if free > 0 and self.n_rows > 0:
+            chosen = np.empty(min(_BLOCK, free), dtype=np.int64)
+            chosen = chosen[: lazy.promising(self.q, self.value, self._slots, i, chosen)]
         else:
-            slot = int(np.argmin(self._used[self._owners]))
+            chosen = np.array([i])
+        if free > 0:
+            slot = self._n_kept
+            self._n_kept += len(chosen)
+        else:
+            slot = lazy.longest_unused(self._used, self._owners)
             self._slots[self._owners[slot]] = -1
-            self._owners[slot] = i
-        self._problem.fill(i, self._rows[slot])
-        self._slots[i] = slot
-        self.n_rows += 1
+        slots = slice(slot, slot + len(chosen))
+        if self._compiled is None:
+            self._problem.fill(chosen, self._rows[slots])
+        else:
+            lazy.fill(*self._compiled, chosen, self._rows[slots])
+        self._owners[slots] = chosen
+        self._slots[chosen] = np.arange(slot, slot + len(chosen))
+        self.n_rows += len(chosen)
 
     def _offer(self) -> None:
         """The newest point may be the best one, and its bound the best bound."""
         primal = self._problem.primal_value(self.a, self.q, self.value)
         self._bound = max(self._bound, 0.5 / self.value)
         if primal < self._primal:
-            self._primal, self.best = primal, self.a.copy()
+            self._primal = primal
+            self._best = self.a.copy(), self.q.copy(), self.a / self.value
 
     def _state(self) -> State:
         bound = min(self._bound, self._primal)  # crossed by no more than rounding
-        return State(self._primal, bound, self.best, None, self.n_rows)
+        further = tuple(self.kinds[1:])
+        alpha = self._best[2]
+        return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)
+
+    history_fields = tuple((kind, np.int64) for kind in KINDS)

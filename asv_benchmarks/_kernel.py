@@ -1,0 +1,286 @@
+"""SwapSVC against scikit-learn's SVC and scikit-learn-intelex's, RBF kernel, the same C and gamma.
+
+Group 1  one-versus-one
+Group 2  two classes, dense and CSR
+Group 3  many rows, with the peak memory of our fit
+Group 4  SwapSVCCV against GridSearchCV(SVC()): 5 folds, 5 values of C
+
+gamma is what SVC takes for "scale", computed once on the training part. All have tol=1e-3: for us
+the certified relative gap, for the peers the violation of the optimality conditions. Seconds of
+CPU time, one thread; fit on the training part, predict on the test part.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from statistics import geometric_mean
+from types import ModuleType
+from typing import Any
+
+from _kernel_contest import (
+    OURS,
+    PEERS,
+    Maker,
+    check_intelex,
+    compare,
+    compare_searches,
+    make_ours,
+    make_search,
+)
+from _measure import MissingError, Table, header, quiet_single_thread, write_json
+from _memory import peak_memory
+from _svm import find_tasks, load, scale_gamma, warm_up
+
+HELP = "kernel support vector machines: SVC of scikit-learn and of scikit-learn-intelex"
+
+Asked = dict[str, tuple[float, float | None]]  # ratios of fit and of predict, by peer
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tasks and the ratios asked for, and what takes their place without --data."""
+
+    title: str
+    tasks: dict[str, Asked]
+    shipped: tuple[str, ...]
+    memory: float | None = None  # MiB at the peak of our fit, at most
+
+
+@dataclass(frozen=True)
+class Search:
+    """Group 4."""
+
+    title: str = "SwapSVCCV, peer GridSearchCV(SVC())"
+    tasks: tuple[str, ...] = ("usps_odd",)
+    shipped: tuple[str, ...] = ("digits_odd",)
+    Cs: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0, 1000.0)
+    asked: float = 8.0
+    close: float = 0.2  # points between the mean scores, at most
+    close_from: float = 1.0  # from this C on
+
+
+_INTELEX = {"intelex": (2.0, 1.0)}
+GROUPS: dict[int, Group | Search] = {
+    1: Group(
+        "one-versus-one",
+        {
+            "pendigits": {"SVC": (2.5, 5.0)},
+            "usps": {"SVC": (2.5, 5.0)},
+            "letter": {"SVC": (2.5, 3.0)},
+            "mnist_10k": {"SVC": (2.5, 5.0)},
+        },
+        ("digits",),
+    ),
+    2: Group(
+        "two classes; ijcnn1 and covtype2 are dense, a9a and w8a CSR",
+        {
+            "ijcnn1": {"SVC": (3.0, 5.0), **_INTELEX},
+            "covtype2": {"SVC": (3.0, 5.0), **_INTELEX},
+            "a9a": {"SVC": (2.5, 5.0), **_INTELEX},
+            "w8a": {"SVC": (1.5, 5.0), **_INTELEX},
+        },
+        ("breast_cancer", "made_sparse"),
+    ),
+    3: Group(
+        "many rows",
+        {"kddcup99": {"SVC": (8.0, None)}},
+        ("breast_cancer",),
+        memory=3072.0,
+    ),
+    4: Search(),
+}
+CS = (1.0, 10.0, 100.0)
+
+
+_SUMMARY = (
+    *(("task", 14), ("peer", 8), ("fit", 7), ("asked", 6), ("predict", 8), ("asked", 6)),
+    *(("ours %", 8), ("at C", 6), ("peer %", 8), ("at C", 6), ("points", 7), ("asked for", 16)),
+)
+_SCORES = (("C", 14), ("ours %", 8), ("peer %", 8), ("points", 7))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--group", nargs="+", type=int, choices=GROUPS, help="some groups alone")
+    parser.add_argument("--tasks", nargs="+", metavar="TASK", help="some tasks alone")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS, help="some peers alone")
+    parser.add_argument(
+        "--C", nargs="+", type=float, default=CS, help="of groups 1 to 3 (default 1 10 100)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the tables; a task or a peer that cannot be had is skipped with its reason."""
+    print(header(__doc__.strip()))
+    tasks, peers = find_tasks(arguments), _peers(arguments.peers)
+    versions = {}
+    if "intelex" in peers:
+        versions["scikit-learn-intelex"] = metadata.version("scikit-learn-intelex")
+        print(f"scikit-learn-intelex {versions['scikit-learn-intelex']}")
+    results: list[dict[str, Any]] = []
+    for number in arguments.group or GROUPS:
+        group = GROUPS[number]
+        names = [*(group.shipped if tasks is None else group.tasks)]
+        names = [n for n in names if arguments.tasks is None or n in arguments.tasks]
+        if not names:
+            continue
+        print(f"\nGroup {number}: {group.title}")
+        if isinstance(group, Search):
+            rows = _search(group, names, tasks, arguments.repeat)
+        else:
+            rows = _race(group, names, tasks, arguments, peers)
+        for result in rows:
+            results.append({"group": number, **result, **versions})
+            write_json(arguments.json, results)
+
+
+def _peers(names: Sequence[str]) -> dict[str, Maker]:
+    """Those that can be had."""
+    peers = {name: PEERS[name] for name in names}
+    if "intelex" in peers:
+        try:
+            check_intelex()
+        except MissingError as error:
+            print(f"peer intelex skipped: {error}")
+            del peers["intelex"]
+    return peers
+
+
+def _race(
+    group: Group,
+    names: Sequence[str],
+    tasks: ModuleType | None,
+    arguments: argparse.Namespace,
+    peers: dict[str, Maker],
+) -> Iterator[dict[str, Any]]:
+    """A row for each C, and then a summary of every task."""
+    table = ContestTable(list(peers))
+    taken: dict[str, list[dict[str, Any]]] = {}
+    for name in names:
+        try:
+            data = load(name, tasks)
+        except MissingError as error:
+            table.skip(name, str(error))
+            continue
+        gamma = scale_gamma(data.X)
+        with quiet_single_thread():
+            warm_up(partial(make_ours, 10.0, gamma), data)
+        for C in arguments.C:
+            with quiet_single_thread():
+                result = {"task": name, **compare(C, gamma, data, peers, arguments.repeat)}
+            table.add(result)
+            if group.memory is not None:
+                result["memory"] = peak_memory(partial(make_ours, C, gamma), data)
+                table.note(_memory_note(result["memory"], group.memory))
+            taken.setdefault(name, []).append(result)
+            yield result
+    print()
+    summary = Table(_SUMMARY)
+    for name, rows in taken.items():
+        for peer in peers:
+            summary.row(*_summary(rows, peer, group.tasks.get(name, {}).get(peer)))
+
+
+class ContestTable(Table):
+    """Our fit, and what every peer takes for the same C."""
+
+    def __init__(self, peers: Sequence[str]):
+        self._peers = peers
+        columns = [("task", 14), ("n", 6), ("d", 4), ("C", 5), ("status", 10), ("gap", 8)]
+        columns += [("SV", 6), ("ours %", 7), ("fit s", 8), ("predict s", 9)]
+        for name in peers:
+            columns += [(f"{name} %", 10), ("fit s", 8), ("ratio", 7)]
+            columns += [("predict s", 9), ("ratio", 7)]
+        super().__init__(columns)
+
+    def add(self, result: dict[str, Any]) -> None:
+        own, status = result["sides"][OURS], result["status"]
+        cells = [result["task"], f"{result['n']}", f"{result['d']}", f"{result['C']:g}"]
+        cells += ["several" if "," in status else status, f"{result['gap']:.1e}"]
+        cells += [f"{own['n_support']}", f"{own['accuracy']:.2f}"]
+        cells += [f"{own['fit']:.4f}", f"{own['predict']:.4f}"]
+        for name in self._peers:
+            peer = result["sides"][name]
+            cells.append(f"{peer['accuracy']:.2f}")
+            for what in ("fit", "predict"):
+                cells += [f"{peer[what]:.4f}", f"{peer[what] / own[what]:.2f}"]
+        self.row(*cells)
+        if status != "converged":
+            self.note(f"our fit ended with status {status}")
+
+
+def _summary(
+    rows: list[dict[str, Any]], peer: str, asked: tuple[float, float | None] | None
+) -> list[str]:
+    """Geometric means of the ratios over C, and both sides at the C that suits each best."""
+    cells, missed = [rows[0]["task"], peer], []
+    for what, least in zip(("fit", "predict"), asked or (None, None), strict=True):
+        ratio = geometric_mean(r["sides"][peer][what] / r["sides"][OURS][what] for r in rows)
+        cells += [f"{ratio:.2f}", "-" if least is None else f"{least:g}"]
+        if least is not None and ratio < least:
+            missed.append(what)
+    best = {s: max(rows, key=lambda r: r["sides"][s]["accuracy"]) for s in (OURS, peer)}
+    accuracies = {side: row["sides"][side]["accuracy"] for side, row in best.items()}
+    for side, row in best.items():
+        cells += [f"{accuracies[side]:.2f}", f"{row['C']:g}"]
+    cells.append(f"{accuracies[OURS] - accuracies[peer]:+.2f}")
+    return [*cells, "-" if asked is None else _verdict(missed)]
+
+
+def _verdict(missed: list[str]) -> str:
+    return f"{' and '.join(missed)} missed" if missed else "met"
+
+
+def _memory_note(memory: dict[str, float], most: float) -> str:
+    verdict = "met" if memory["peak"] < most else "missed"
+    return (
+        f"memory of our fit: {memory['peak']:.0f} MiB at its peak (asked: under {most:.0f}, "
+        f"{verdict}), {memory['before']:.0f} before it, of which the data {memory['data']:.0f}"
+    )
+
+
+def _search(
+    group: Search, names: Sequence[str], tasks: ModuleType | None, repeat: int
+) -> Iterator[dict[str, Any]]:
+    """A row for each C, and then what both searches took and chose."""
+    for name in names:
+        try:
+            data = load(name, tasks)
+        except MissingError as error:
+            print(f"{name} skipped: {error}")
+            continue
+        gamma = scale_gamma(data.X)
+        with quiet_single_thread():
+            warm_up(partial(make_search, group.Cs[:2], gamma), data)
+            result = {"task": name, **compare_searches(group.Cs, gamma, data, repeat)}
+        _print_search(group, result, held=tasks is not None)
+        yield result
+
+
+def _print_search(group: Search, result: dict[str, Any], held: bool) -> None:
+    """``held``: whether it is the task that the figures are asked for."""
+    own, peer = (result["sides"][side] for side in (OURS, "SVC"))
+    print(f"{result['task']}, n {result['n']}, d {result['d']}; mean scores over the folds")
+    table = Table(_SCORES)
+    for C, ours, theirs in zip(group.Cs, own["scores"], peer["scores"], strict=True):
+        table.row(f"{C:g}", f"{ours:.2f}", f"{theirs:.2f}", f"{ours - theirs:+.2f}")
+    far = max(
+        abs(ours - theirs)
+        for C, ours, theirs in zip(group.Cs, own["scores"], peer["scores"], strict=True)
+        if group.close_from <= C
+    )
+    ratio = peer["fit"] / own["fit"]
+    missed = [] if ratio >= group.asked else ["time"]
+    missed += [] if far <= group.close else ["scores"]
+    for side, title in ((own, "ours"), (peer, "peer")):
+        print(
+            f"{title}: {side['fit']:.3f} s, C {side['C']:g}, "
+            f"{side['accuracy']:.2f} % right on the test part"
+        )
+    asked = (
+        f" (asked: {group.asked:g} and at most {group.close:g}: {_verdict(missed)})" if held else ""
+    )
+    print(
+        f"ratio {ratio:.2f}, scores from C = {group.close_from:g} on within {far:.2f} points{asked}"
+    )

@@ -1,0 +1,153 @@
+"""Contests of SwapSVC and SwapSVCCV with their peers, on one task.
+
+All sides have the same C, gamma, tol=1e-3 and 1000 MB for kernel values, and get X in the same
+format. Theirs is the hinge loss and ours the squared one: they minimise different objectives, and
+what is compared is what they cost and how accurate they are.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+from _measure import MissingError, cpu_seconds, take_turns
+from _svm import Data, accuracy, relative_gap, status
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+
+from sklearn_bundle import SwapSVC, SwapSVCCV
+
+OURS = "ours"
+_FOLDS = StratifiedKFold(5)
+_SETTINGS = {"tol": 1e-3, "cache_size": 1000}
+
+
+def make_ours(C: float, gamma: float) -> SwapSVC:
+    return SwapSVC(C, gamma=gamma, n_jobs=1, random_state=0, **_SETTINGS)
+
+
+def make_search(Cs: Sequence[float], gamma: float) -> SwapSVCCV:
+    return SwapSVCCV(Cs=list(Cs), cv=_FOLDS, gamma=gamma, n_jobs=1, random_state=0, **_SETTINGS)
+
+
+def make_svc(C: float, gamma: float) -> SVC:
+    return SVC(C=C, gamma=gamma, **_SETTINGS)
+
+
+def make_intelex(C: float, gamma: float) -> Any:
+    """scikit-learn-intelex's SVC; its threads are not those that threadpoolctl limits."""
+    from sklearnex import svm
+
+    return svm.SVC(C=C, gamma=gamma, n_jobs=1, **_SETTINGS)
+
+
+Maker = Callable[[float, float], Any]  # of C and gamma
+PEERS: dict[str, Maker] = {"SVC": make_svc, "intelex": make_intelex}
+
+
+def check_intelex() -> None:
+    """Raise unless its own code runs."""
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    try:
+        model = make_intelex(1.0, 1.0)
+    except ImportError as error:
+        raise MissingError(f"scikit-learn-intelex is not installed ({error})") from error
+    with _no_fallback():
+        model.fit(X, y).predict(X)
+
+
+@contextmanager
+def _no_fallback() -> Iterator[None]:
+    """Where it cannot do what is asked, it runs scikit-learn's code and says so in its log."""
+    messages: list[str] = []
+
+    def note(record: logging.LogRecord) -> bool:
+        messages.append(record.getMessage())
+        return False
+
+    logger = logging.getLogger("sklearnex")
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addFilter(note)
+    try:
+        yield
+    finally:
+        logger.removeFilter(note)
+        logger.setLevel(level)
+    own = [m for m in messages if "running accelerated version" in m]
+    if len(own) < 2 or any("fallback" in m for m in messages):
+        raise MissingError(f"scikit-learn-intelex did not run its own code: {messages}")
+
+
+def compare(
+    C: float, gamma: float, data: Data, peers: dict[str, Maker], repeat: int
+) -> dict[str, Any]:
+    """Seconds of fit and predict and the accuracy of all sides, and our certificate.
+
+    What is compiled has to be warm. The first runs give the models, and count only if LONG.
+    """
+    models, fits, predicts, sides = {}, {}, {}, {}
+    for name, make in {OURS: make_ours, **peers}.items():
+        fit = partial(_fit, make, C, gamma, data)
+        with _no_fallback() if name == "intelex" else nullcontext():
+            seconds, model = cpu_seconds(fit)
+            fits[name] = fit, seconds
+            predict = partial(model.predict, data.X_test)
+            seconds, predicted = cpu_seconds(predict)
+            predicts[name] = predict, seconds
+        models[name] = model
+        sides[name] = {
+            "accuracy": accuracy(predicted, data.y_test),
+            "n_support": len(model.support_),
+        }
+    for what, runs in (("fit", fits), ("predict", predicts)):
+        for name, taken in take_turns(runs, repeat).items():
+            sides[name] |= {what: median(taken), f"{what}_runs": taken}
+    own = models[OURS]
+    return {
+        "C": C,
+        "gamma": gamma,
+        **data.sizes,
+        "status": status(own),
+        "gap": relative_gap(own),
+        "steps": int(np.sum(own.n_iter_)),
+        "sides": sides,
+    }
+
+
+def _fit(make: Maker, C: float, gamma: float, data: Data) -> Any:
+    return make(C, gamma).fit(data.X, data.y)
+
+
+def compare_searches(Cs: Sequence[float], gamma: float, data: Data, repeat: int) -> dict[str, Any]:
+    """Seconds, mean scores in percent and test accuracy of SwapSVCCV and GridSearchCV(SVC()).
+
+    Both have the same folds, and fit the best C on all data at the end.
+    """
+    ours = make_search(Cs, gamma)
+    peer = GridSearchCV(SVC(gamma=gamma, **_SETTINGS), {"C": list(Cs)}, cv=_FOLDS, n_jobs=1)
+    runs, firsts = {}, {}
+    for name, search in ((OURS, ours), ("SVC", peer)):
+        runs[name] = partial(search.fit, data.X, data.y)
+        firsts[name] = cpu_seconds(runs[name])[0]
+    taken = take_turns({name: (runs[name], firsts[name]) for name in runs}, repeat)
+    scores = {OURS: ours.mean_test_scores_, "SVC": peer.cv_results_["mean_test_score"]}
+    chosen = {OURS: ours.C_, "SVC": peer.best_params_["C"]}
+    return {
+        "Cs": list(Cs),
+        "gamma": gamma,
+        **data.sizes,
+        "sides": {
+            name: {
+                "fit": median(taken[name]),
+                "fit_runs": taken[name],
+                "scores": [100.0 * float(score) for score in scores[name]],
+                "C": float(chosen[name]),
+                "accuracy": accuracy(search.predict(data.X_test), data.y_test),
+            }
+            for name, search in ((OURS, ours), ("SVC", peer))
+        },
+    }

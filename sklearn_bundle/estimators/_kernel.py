@@ -1,0 +1,192 @@
+"""What kernel classifiers share: attributes in SVC's shapes, scores and labels."""
+
+from itertools import combinations
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle.estimators._validation import ClassificationData, check_prediction_data
+from sklearn_bundle.problems.kernel_function import Kernel, resolve_gamma
+from sklearn_bundle.problems.kernel_scores import KernelScores
+
+
+def pairs_of(data: ClassificationData) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """Points and targets of every subproblem: one for two classes, else one a pair i < j.
+
+    Of two classes the second is +1, of a pair the first: these are SVC's signs.
+    """
+    labels, n_classes = data.labels, len(data.classes)
+    if n_classes == 2:
+        return [(np.arange(len(labels)), np.where(labels == 1, 1.0, -1.0))]
+    order = np.argsort(labels, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+    return [
+        (
+            np.concatenate([members[i], members[j]]),
+            np.repeat([1.0, -1.0], [len(members[i]), len(members[j])]),
+        )
+        for i, j in combinations(range(n_classes), 2)
+    ]
+
+
+def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str, Any]:
+    """Fitted attributes in the shapes of SVC, from the coefficients alpha of every subproblem."""
+    subproblems, n_classes = pairs_of(data), len(data.classes)
+    used = np.zeros(len(data.labels), dtype=bool)
+    for (points, _), alpha in zip(subproblems, alphas, strict=True):
+        used[points[alpha > 0.0]] = True
+    support = np.flatnonzero(used)
+    support = support[np.argsort(data.labels[support], kind="stable")]  # by classes
+    place = np.zeros(len(used), dtype=np.intp)
+    place[support] = np.arange(len(support))
+    coef = np.zeros((max(1, n_classes - 1), len(support)))
+    classes = list(combinations(range(n_classes), 2))
+    for (i, j), (points, y), alpha in zip(classes, subproblems, alphas, strict=True):
+        active = np.flatnonzero(alpha)
+        rows = np.where(data.labels[points[active]] == i, j - 1, i) if n_classes > 2 else 0
+        coef[rows, place[points[active]]] = alpha[active] * y[active]
+    intercept = np.array([np.sum(a * y) for (_, y), a in zip(subproblems, alphas, strict=True)])
+    n_support = np.bincount(data.labels[support], minlength=n_classes).astype(np.int32)
+    given = kernel.name == "precomputed"
+    vectors = np.empty((0, 0)) if given else data.X[support]
+    rows = data.rows[support]
+    return {
+        "classes_": data.classes,
+        "support_": rows.astype(np.int32),
+        "support_vectors_": vectors,
+        "n_support_": n_support,
+        "dual_coef_": coef,
+        "intercept_": intercept,
+        "shape_fit_": data.X.shape,
+        "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
+    }
+
+
+class KernelClassifier(ClassifierMixin, BaseEstimator):
+    """Prediction by support vectors, one against one."""
+
+    _kernel_constraints: ClassVar[dict] = {
+        "kernel": [StrOptions({"rbf", "linear", "poly", "precomputed"}), callable],
+        "gamma": [
+            StrOptions({"scale", "auto", "distance"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+    }
+
+    def _check_kernel(self, X: Any) -> None:
+        """What the constraints on single parameters do not say."""
+        if isinstance(self.kernel, str) and self.kernel == "sigmoid":
+            raise ValueError(
+                f"kernel='sigmoid' is not positive definite, so that {type(self).__name__} has no "
+                "optimum to find. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
+            )
+        self._validate_params()
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
+                "by the one-versus-rest scores."
+            )
+        shape = np.shape(X) if not sp.issparse(X) else X.shape
+        if self._given():
+            if sp.issparse(X):
+                raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+            if len(shape) == 2 and shape[0] != shape[1]:
+                raise ValueError(
+                    "kernel='precomputed' needs a square matrix X of kernel values between the "
+                    f"training samples, got one of shape {shape}."
+                )
+
+    def _given(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _kernel_of(self, data: ClassificationData) -> Kernel:
+        gamma = 1.0
+        if isinstance(self.kernel, str) and self.kernel in ("rbf", "poly"):
+            gamma = resolve_gamma(self.gamma, data.X, data.sample_weight)
+        return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
+
+    def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = check_prediction_data(self, X)
+        threads = effective_n_jobs(self.n_jobs)
+        with blas_threads(1):
+            if signs_only:
+                return self._scores.sure_scores(X, threads)
+            single = self.support_vectors_.dtype == np.float32 and not self._given()
+            return self._scores.scores(X, np.float32 if single else np.float64, threads)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            For two classes f(x), positive where the second one is predicted. For more with
+            ``decision_function_shape="ovr"``, votes plus a monotone function of the sum of the
+            scores, and with "ovo" the scores of the pairs, positive where the first one wins.
+        """
+        scores = self._pair_scores(X)
+        if len(self.classes_) == 2:
+            return scores[0]
+        if self.decision_function_shape == "ovo":
+            return np.ascontiguousarray(scores.T)
+        return _ovr_decision_function(scores.T < 0, -scores.T, len(self.classes_))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, by votes of the pairs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels out of ``classes_``. Equal votes go to the class that comes first, or with
+            ``break_ties=True`` to the one with the largest score.
+        """
+        check_is_fitted(self)
+        n_classes = len(self.classes_)
+        if n_classes > 2 and self.break_ties:
+            return self.classes_[self.decision_function(X).argmax(axis=1)]
+        scores = self._pair_scores(X, signs_only=True)
+        if n_classes == 2:
+            return self.classes_[(scores[0] > 0.0).astype(np.intp)]
+        votes = np.zeros((n_classes, scores.shape[1]), dtype=np.int32)
+        for (i, j), won in zip(combinations(range(n_classes), 2), scores > 0.0, strict=True):
+            votes[i] += won
+            votes[j] += ~won
+        return self.classes_[votes.argmax(axis=0)]
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights w of shape (1, n_features) or (n_pairs, n_features)."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available with kernel='linear'.")
+        check_is_fitted(self)
+        return self._scores.weights()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._given()
+        tags.input_tags.pairwise = self._given()
+        return tags

@@ -1,0 +1,124 @@
+"""Scores of new points by a kernel machine: one machine, or one for each pair of classes."""
+
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._parallel import BlockRunner
+from sklearn_bundle.problems.kernel import KernelRows, weighted_sums
+from sklearn_bundle.problems.kernel_function import Kernel, Matrix
+
+_SURE = 8.0  # standard deviations of the rounding of a score
+
+
+class KernelScores:
+    """``f(z) = sum_c coef[c] k(z, x_c) + b`` for two classes, or for all pairs i < j of more.
+
+    Parameters
+    ----------
+    vectors : ndarray or CSR of shape (n_support, d)
+        Support vectors by classes; for "precomputed", the indices of their columns.
+    kernel : Kernel
+    dual_coef : ndarray of shape (1, n_support) or (n_classes - 1, n_support)
+        As in :class:`~sklearn.svm.SVC`: a support vector of class i has its coefficient against
+        class j in row j, or j - 1 if j > i.
+    intercept : ndarray of shape (1,) or (n_pairs,)
+    n_support : ndarray of shape (n_classes,)
+    """
+
+    def __init__(self, vectors: Matrix, kernel: Kernel, dual_coef, intercept, n_support):
+        self._vectors, self._kernel = vectors, kernel
+        self._coef, self._intercept = dual_coef, intercept
+        self._ends = np.concatenate([[0], np.cumsum(n_support)])
+        self._pairs = list(combinations(range(len(n_support)), 2))
+
+    def scores(
+        self, Z: Matrix, dtype: type = np.float64, n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Array of shape (n_pairs, n), from kernel values in float32 or float64."""
+        n = Z.shape[0]
+        scores = np.empty((len(self._pairs), n))
+        rows = None if self._kernel.name == "precomputed" else self._rows(dtype)
+        bounds = np.linspace(0, n, n_threads + 1).astype(int)
+
+        def work(k: int) -> None:
+            start, stop = bounds[k], bounds[k + 1]
+            blocks = (
+                [Z[start:stop][:, self._vectors]] if rows is None else rows.blocks(Z[start:stop])
+            )
+            for block in blocks:
+                self._add(block, scores[:, start : start + len(block)])
+                start += len(block)
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(work, n_threads)
+        return scores
+
+    def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
+        """As ``scores``, in float32 where that settles the sign."""
+        if not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed":
+            return self.scores(Z, np.float64, n_threads)
+        scores = self.scores(Z, np.float32, n_threads)
+        unsure = np.flatnonzero((np.abs(scores) < self._doubt[:, np.newaxis]).any(axis=0))
+        if len(unsure):
+            scores[:, unsure] = self.scores(Z[unsure], np.float64, n_threads)
+        return scores
+
+    def _rows(self, dtype: type) -> KernelRows:
+        return self._single if dtype == np.float32 else self._double
+
+    @cached_property
+    def _single(self) -> KernelRows:
+        return KernelRows(self._vectors, self._kernel, np.float32)
+
+    @cached_property
+    def _double(self) -> KernelRows:
+        return KernelRows(self._vectors, self._kernel, np.float64)
+
+    @cached_property
+    def _doubt(self) -> NDArray[np.float64]:
+        """Scores in float32 that are smaller may have the wrong sign."""
+        squares = np.array([np.sum(part**2) for part in self._parts_of_pairs()])
+        return _SURE * self._single.typical_rounding * np.sqrt(squares)
+
+    def _parts_of_pairs(self):
+        """Coefficients of each pair, in two parts."""
+        if len(self._pairs) == 1:
+            yield self._coef[0]
+            return
+        ends = self._ends
+        for i, j in self._pairs:
+            of_i = self._coef[j - 1, ends[i] : ends[i + 1]]
+            yield np.concatenate([of_i, self._coef[i, ends[j] : ends[j + 1]]])
+
+    def _add(self, block: np.ndarray, out: NDArray[np.float64]) -> None:
+        """Scores of some rows, of which ``block`` has the kernel values."""
+        out[:] = self._intercept[:, np.newaxis]
+        if len(self._pairs) == 1:
+            sums = np.empty(len(block))
+            weighted_sums(block, self._coef[0], sums)
+            out[0] += sums
+            return
+        index = {pair: p for p, pair in enumerate(self._pairs)}
+        coef = self._coef.astype(block.dtype)
+        for c in range(len(self._ends) - 1):
+            own = slice(self._ends[c], self._ends[c + 1])
+            sums = coef[:, own] @ block[:, own].T
+            for row in range(len(coef)):
+                other = row if row < c else row + 1
+                out[index[min(c, other), max(c, other)]] += sums[row]
+
+    def weights(self) -> np.ndarray:
+        """``sum_c coef[c] x_c`` of every pair, of shape (n_pairs, d): for the linear kernel."""
+        if len(self._pairs) == 1:
+            return self._coef @ self._vectors
+        ends, rows = self._ends, []
+        for i, j in self._pairs:
+            of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            rows.append(
+                self._coef[j - 1, of_i] @ self._vectors[of_i]
+                + self._coef[i, of_j] @ self._vectors[of_j]
+            )
+        return np.array(rows)

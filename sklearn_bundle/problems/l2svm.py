@@ -1,0 +1,204 @@
+"""The kernel L2-SVM of two classes, as a problem on the unit simplex."""
+
+from functools import cached_property
+from threading import local
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import lazy, swap
+from sklearn_bundle._jit import frozen
+from sklearn_bundle.problems.kernel import KernelRows
+from sklearn_bundle.problems.kernel_function import Kernel, Matrix
+
+Array = NDArray[np.float64]
+_NAMES = {"linear": lazy.LINEAR, "rbf": lazy.RBF, "poly": lazy.POLY}
+_EXACT_ROWS = 4096
+_FEW_ROWS = 1024
+
+
+class KernelData:
+    """Training points and a kernel: values in single or double precision, made when asked for.
+
+    Parameters
+    ----------
+    X : ndarray or CSR; the kernel matrix for "precomputed"
+    kernel : Kernel
+    """
+
+    def __init__(self, X: Matrix, kernel: Kernel):
+        self.X, self.kernel = X, kernel
+        self.given = kernel.name == "precomputed"
+        self._rows: dict[np.dtype, KernelRows] = {}
+        self._local = local()
+
+    def rows(self, dtype: type) -> KernelRows:
+        dtype = np.dtype(dtype)
+        if dtype not in self._rows:
+            self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)
+        return self._rows[dtype]
+
+    def keep_all(self) -> None:
+        """Compute all values in single precision, once; ``rows`` reads them from there."""
+        source = self.rows(np.float32)
+        rows = KernelRows(source.gram(), Kernel("precomputed"), np.float32)
+        rows.rounding = source.rounding
+        self._rows[np.dtype(np.float32)] = rows
+
+    def space(self, size: int, dtype: np.dtype) -> np.ndarray:
+        """An uninitialised vector; one and the same memory for every call of a thread."""
+        memory = getattr(self._local, "memory", np.empty(0, np.uint8))
+        if len(memory) < size * dtype.itemsize:
+            memory = self._local.memory = np.empty(size * dtype.itemsize, np.uint8)
+        return memory[: size * dtype.itemsize].view(dtype)
+
+    def exact_sums(self, coef: Array, columns: np.ndarray, rows: np.ndarray) -> Array:
+        """``sum_c coef[c] k(x_r, x_columns[c])`` in float64, from the data.
+
+        Every column is among the rows.
+        """
+        if self.given:
+            points = KernelRows(self.X, self.kernel, np.float64)
+            return points.sums(coef, columns, rows)
+        if len(rows) <= _FEW_ROWS:  # all kernel values of these points, by symmetry
+            order = np.argsort(rows)
+            place = order[np.searchsorted(rows, columns, sorter=order)]
+            return KernelRows(self.X[rows], self.kernel, np.float64).gram()[:, place] @ coef
+        points = KernelRows(self.X[columns], self.kernel, np.float64)
+        sums = np.empty(len(rows))
+        for start in range(0, len(rows), _EXACT_ROWS):
+            part = rows[start : start + _EXACT_ROWS]
+            sums[start : start + len(part)] = points.scores(self.X[part], coef)
+        return sums
+
+
+class Compiled(NamedTuple):
+    """What compiled code needs in order to compute rows by itself: arguments of ``lazy.fill``."""
+
+    kernel: tuple
+    values: NDArray[np.float32]
+    points: NDArray[np.intp]
+    columns: NDArray[np.float32]
+    norms: NDArray[np.float32]
+    y: NDArray[np.float32]
+
+
+class L2SVM:
+    """``min 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))^2``.
+
+    As ``min a'Ka`` over the unit simplex, ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``:
+    with Q the minimum, the solution has ``alpha = a/Q``, scores ``sum_i alpha_i y_i (k(x_i, x) +
+    1)`` and the objective ``1/(2Q)``, the lower bound that any a yields.
+
+    Parameters
+    ----------
+    data : KernelData
+    points : ndarray of shape (n,)
+        Those of its points that take part.
+    y : ndarray of shape (n,), in {-1.0, 1.0}
+    C : ndarray of shape (n,), positive
+    dtype : float32 or float64
+        Of the kernel rows that are kept.
+    """
+
+    def __init__(self, data: KernelData, points: np.ndarray, y: Array, C: Array, dtype: type):
+        self.data, self.points, self.y = data, points, y
+        self.n, self.ridge = len(y), 1.0 / C
+        self._set_dtype(np.dtype(dtype))
+
+    def _set_dtype(self, dtype: np.dtype) -> None:
+        self.dtype, self._signs = dtype, self.y.astype(dtype)
+        values = self.data.rows(dtype)
+        self.diagonal = values.diagonal[self.points] + 1.0 + self.ridge
+        self.rounding = values.rounding
+        vars(self).pop("rows", None)
+
+    @cached_property
+    def rows(self) -> KernelRows:
+        """Kernel values between the points."""
+        values = self.data.rows(self.dtype)
+        everything = np.array_equal(self.points, np.arange(values.n))
+        return values if everything else values.take(self.points)
+
+    def promote(self) -> None:
+        """From here on rows are in double precision."""
+        self._set_dtype(np.dtype(np.float64))
+
+    def part(self, indices: np.ndarray) -> "L2SVM":
+        """The problem of some of the points."""
+        return L2SVM(
+            self.data, self.points[indices], self.y[indices], 1.0 / self.ridge[indices], self.dtype
+        )
+
+    def space(self, n_rows: int) -> np.ndarray:
+        """Memory for rows of this problem, which the next problem of this thread may reuse."""
+        return self.data.space(n_rows * self.n, self.dtype).reshape(n_rows, self.n)
+
+    def compiled(self) -> Compiled | None:
+        """For dense points in single precision."""
+        values = self.data.rows(self.dtype)
+        points, kernel = values.dense, values.kernel
+        if points is None or self.dtype != np.float32:
+            return None
+        columns = np.empty((points.values.shape[1], self.n), np.float32)
+        lazy.gather(points.transposed, self.points, columns)
+        parameters = _NAMES[kernel.name], np.float32(kernel.gamma), np.float32(kernel.coef0)
+        return Compiled(
+            (*parameters, int(kernel.degree)),
+            frozen(points.values),
+            self.points,
+            columns,
+            points.norms[self.points],
+            self._signs,
+        )
+
+    def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
+        """Rows of ``K - diag(ridge)``."""
+        self.rows.block(indices, None, out)
+        self._sign(indices, out)
+
+    def gram(self, out: np.ndarray, first: int = 0) -> None:
+        """All rows, of which the first are there already."""
+
+        def finish(start: int, stop: int, rows: np.ndarray) -> None:
+            for i in range(start, stop):
+                swap.sign(rows[i - start, :stop], self._signs[:stop], self._signs[i])
+
+        self.rows.gram(out=out, first=first, finish=finish)
+
+    def _sign(self, indices, out) -> None:
+        for row, i in zip(out, indices, strict=True):
+            swap.sign(row, self._signs, self._signs[i])
+
+    def products(self, a: Array, rows: np.ndarray | None = None) -> Array:
+        """``K a``, or some of its entries, afresh in float64."""
+        rows = np.arange(self.n) if rows is None else rows
+        active = np.flatnonzero(a)
+        signed = a[active] * self.y[active]
+        sums = self.data.exact_sums(signed, self.points[active], self.points[rows])
+        return self.y[rows] * (sums + signed.sum()) + a[rows] * self.ridge[rows]
+
+    def rough_products(self, a: Array, rows: np.ndarray) -> Array:
+        """Some entries of ``K a`` from values in the working precision, where a is 0."""
+        active = np.flatnonzero(a)
+        signed = a[active] * self.y[active]
+        return self.y[rows] * (self.rows.sums(signed, active, rows) + signed.sum())
+
+    def exact(self, a: Array, q: Array) -> tuple[Array, float]:
+        """``K a`` and Q in float64, given ``K a`` from rows in the working precision.
+
+        Where the score is above 1 by more than rounding, so that the loss is 0, the entry is Q.
+        """
+        value = float(np.sum(a * q))
+        raw = q - a * self.ridge
+        near = np.flatnonzero((raw <= value + 2.0 * self.rounding) | (a > 0.0))
+        fresh = self.products(a, near)
+        value = float(np.sum(a[near] * fresh))
+        exact = np.full(self.n, value)
+        exact[near] = fresh
+        return exact, value
+
+    def primal_value(self, a: Array, q: Array, value: float) -> float:
+        """The objective at ``alpha = a / Q``, with ``q = K a`` and ``value = a'q``."""
+        return swap.primal_value(a, q, self.ridge, value)
