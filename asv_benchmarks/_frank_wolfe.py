@@ -89,10 +89,11 @@ class AbsoluteSVC(SwapSVC):
         return np.float32  # as for the tol of the other runs
 
 
-def make(solver: str, C: float, arguments: argparse.Namespace) -> SwapSVC:
+def make(solver: str, C: float, arguments: argparse.Namespace, **limits: int) -> SwapSVC:
     settings = {
         **{"solver": solver, "gamma": "distance", "active_set": None, "n_jobs": 1},
         **{"max_iter": arguments.max_iter, "max_time": arguments.max_time, "random_state": 0},
+        **limits,
     }
     if arguments.eps is None:
         return SwapSVC(C, tol=arguments.tol, **settings)
@@ -154,7 +155,7 @@ def compare(data: Data, C: float, arguments: argparse.Namespace) -> dict[str, di
     """What every solver takes and reaches; the first runs give the models and are not timed."""
     models, runs = {}, {}
     for solver in arguments.solvers:
-        warm_up(partial(make, solver, C, arguments), data)
+        warm_up(partial(make, solver, C, arguments, max_iter=64), data)
         fit = partial(_fit, solver, C, data, arguments)
         first, models[solver] = cpu_seconds(fit)
         runs[solver] = fit, first

@@ -139,6 +139,7 @@ def run(
     q,
     value,
     a,
+    single,
     support,
     where,
     size,
@@ -158,7 +159,8 @@ def run(
     done, n_rows = 0, 0
     while True:
         value, size, done, missing = swap.run(
-            *(algorithm, rows, slots, used, ridge, diagonal, q, value, a, support, where, size),
+            *(algorithm, rows, slots, used, ridge, diagonal, q, value, a, single),
+            *(support, where, size),
             *(tol, kinds, first, done, n_candidates, seed),
         )
         if missing < 0:

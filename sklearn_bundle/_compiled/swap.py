@@ -14,6 +14,7 @@ NONE, FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4, 5  # kinds of st
 DONE, INDEFINITE = -1, -2  # in place of a missing row
 USE_FW, USE_CVM, USE_MFW, USE_SWAP, USE_SWAP_2O = 1, 2, 3, 4, 5  # Algorithms 1 to 5
 _CORRECTION = 0.5  # CVM corrects its support until its spread is below this share of the gap
+_FEW = 0.15  # share of a support up to which reading it point by point is the faster way
 _LOOK = 32  # steps between two looks at the certificate
 _ROUNDING = 1e-15
 _NEGATIVE = 1e-4  # relative; far above rounding in float32
@@ -21,30 +22,32 @@ _LANES = 64  # minima side by side: a single running minimum does not vectorise
 
 
 @jit
-def _position(q, lanes):
-    """Index of the smallest q, given for each k < 64 the minimum of q[k], q[k + 64], ..."""
+def _first_of(lanes, at):
+    """Position of the smallest number of all lanes."""
     lane = 0
     for k in range(1, _LANES):
         if lanes[k] < lanes[lane]:
             lane = k
-    i = lane
-    while q[i] != lanes[lane]:
-        i += _LANES
-    return i
+    return at[lane] + lane
 
 
 @jit
-def lowest(q, lanes):
-    """The ascent vertex."""
+def lowest(q, lanes, at):
+    """The ascent vertex; lane k runs over q[k], q[k + 64], ..."""
     n = q.shape[0]
     lanes[:] = np.inf
     for start in range(0, n - n % _LANES, _LANES):
         part = q[start : start + _LANES]
         for k in range(_LANES):
-            lanes[k] = min(part[k], lanes[k])
+            better = part[k] < lanes[k]
+            lanes[k] = part[k] if better else lanes[k]
+            at[k] = start if better else at[k]
+    start = n - n % _LANES
     for k in range(n % _LANES):
-        lanes[k] = min(q[n - n % _LANES + k], lanes[k])
-    return _position(q, lanes)
+        if q[start + k] < lanes[k]:
+            lanes[k] = q[start + k]
+            at[k] = start
+    return _first_of(lanes, at)
 
 
 @jit
@@ -65,16 +68,59 @@ def highest(q, support, size):
 
 
 @jit
-def best_partner(q, i, row_i, diagonal, support, size):
-    """The second-order descent vertex (19): position in the support of the largest SWAP gain."""
-    best, best_gain = -1, -1.0
+def best_partner(q, i, row_i, diagonal, a, support, size):
+    """The second-order descent vertex (19): position in the support of the largest SWAP gain.
+
+    That is the gain of the step that can be taken. By the gain of an unlimited one, a vertex with
+    hardly any weight is chosen again and again, its step has next to no gain, and what is done
+    instead are many thousands of Frank-Wolfe steps.
+    """
+    best, best_gain = -1, 0.0
     for p in range(size):
         j = support[p]
-        difference = q[j] - q[i]
-        if difference > 0.0:
-            gain = difference * difference / (diagonal[i] - 2.0 * row_i[j] + diagonal[j])
+        slope = q[j] - q[i]
+        if slope > 0.0:
+            bend = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
+            step = min(slope / bend, a[j])
+            gain = step * (2.0 * slope - step * bend)
             if gain > best_gain:
                 best, best_gain = p, gain
+    return best
+
+
+@jit
+def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
+    """As ``best_partner``, the vertex itself, or -1: one pass over all vertices.
+
+    Gains are in single precision and relative to ``1/scale^2``, so that they do not underflow: this
+    is but a choice. Where a is 0, so is the gain.
+    """
+    n = q.shape[0]
+    least, two = np.float32(1e-7) * d_i, np.float32(2.0)
+    lanes[:] = np.float32(0.0)
+    at[:] = 0
+    for start in range(0, n - n % _LANES, _LANES):
+        of_q, of_row = q[start : start + _LANES], row_i[start : start + _LANES]
+        of_d, of_a = diagonal[start : start + _LANES], a[start : start + _LANES]
+        for k in range(_LANES):
+            slope = np.float32(scale * max(of_q[k] - q_i, 0.0))
+            bend = max((d_i + of_d[k]) - two * np.float32(of_row[k]), least)
+            step = min(slope / bend, np.float32(scale * of_a[k]))
+            gain = step * (two * slope - step * bend)
+            better = gain > lanes[k]
+            lanes[k] = gain if better else lanes[k]
+            at[k] = start if better else at[k]
+    best, best_gain = -1, np.float32(0.0)
+    for k in range(_LANES):
+        if lanes[k] > best_gain:
+            best, best_gain = at[k] + k, lanes[k]
+    for k in range(n - n % _LANES, n):
+        slope = np.float32(scale * max(q[k] - q_i, 0.0))
+        bend = max((d_i + diagonal[k]) - two * np.float32(row_i[k]), least)
+        step = min(slope / bend, np.float32(scale * a[k]))
+        gain = step * (two * slope - step * bend)
+        if gain > best_gain:
+            best, best_gain = k, gain
     return best
 
 
@@ -108,16 +154,19 @@ def away_step(q, j, value, diagonal, a_j):
 
 
 @jit
-def plan(algorithm, q, value, a, i, row_i, diagonal, support, size):
+def plan(algorithm, q, value, a, i, row_i, diagonal, single, support, where, size, lanes, at):
     """What to do next: kind, step length, and the position of j in the support."""
     forward, forward_gain = forward_step(q, i, value, diagonal)
     if algorithm == USE_FW:
         return FW, forward, 0
-    p = (
-        best_partner(q, i, row_i, diagonal, support, size)
-        if algorithm in (USE_SWAP_2O, USE_CVM)
-        else highest(q, support, size)
-    )
+    if algorithm not in (USE_SWAP_2O, USE_CVM):
+        p = highest(q, support, size)
+    elif size < _FEW * q.shape[0]:
+        p = best_partner(q, i, row_i, diagonal, a, support, size)
+    else:
+        d_i, scale = np.float32(diagonal[i]), 1.0 / (value - q[i])
+        j = best_of_all(q, q[i], d_i, scale, row_i, single, a, lanes, at)
+        p = where[j] if j >= 0 else -1
     if p < 0:
         return FW, forward, 0
     j = support[p]
@@ -135,7 +184,17 @@ def plan(algorithm, q, value, a, i, row_i, diagonal, support, size):
 
 
 @jit
-def _add(i, a, support, where, size):
+def _scale(factor, a, support, size):
+    if size < _FEW * a.shape[0]:
+        for s in range(size):
+            a[support[s]] *= factor
+    else:
+        for k in range(a.shape[0]):
+            a[k] *= factor
+
+
+@jit
+def _add(i, support, where, size):
     if where[i] < 0:
         support[size] = i
         where[i] = size
@@ -161,17 +220,16 @@ def take(kind, step, i, p, row_i, row_j, ridge, diagonal, q, value, a, support, 
         new_value = (1.0 - step) ** 2 * value + step * (
             2.0 * (1.0 - step) * q[i] + step * diagonal[i]
         )
-        for s in range(size):
-            a[support[s]] *= 1.0 - step
+        _scale(1.0 - step, a, support, size)
         move(q, 1.0 - step, step, row_i, 0.0, row_i)
-        size = _add(i, a, support, where, size)
+        size = _add(i, support, where, size)
         a[i] += step
         q[i] += step * ridge[i]
     elif kind in (SWAP_ADD, SWAP_DROP):
         bend = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
         new_value = value - step * (2.0 * (q[j] - q[i]) - step * bend)
         move(q, 1.0, step, row_i, -step, row_j)
-        size = _add(i, a, support, where, size)
+        size = _add(i, support, where, size)
         a[i] += step
         q[i] += step * ridge[i]
         a[j] -= step
@@ -182,8 +240,7 @@ def take(kind, step, i, p, row_i, row_j, ridge, diagonal, q, value, a, support, 
         new_value = (1.0 + step) ** 2 * value - step * (
             2.0 * (1.0 + step) * q[j] - step * diagonal[j]
         )
-        for s in range(size):
-            a[support[s]] *= 1.0 + step
+        _scale(1.0 + step, a, support, size)
         move(q, 1.0 + step, -step, row_j, 0.0, row_j)
         a[j] -= step
         q[j] -= step * ridge[j]
@@ -203,13 +260,13 @@ def lowest_of(q, indices, count):
 
 
 @jit
-def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes):
+def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes, at):
     """i, or -1 if the gap is within ``delta``: by a full search, unless a candidate will do."""
     if candidates.shape[0] > 0:
         i = lowest_of(q, candidates, candidates.shape[0])
         if value - q[i] > delta * value:
             return i
-    i = lowest(q, lanes)
+    i = lowest(q, lanes, at)
     if value - q[i] <= delta * value:
         return -1
     if algorithm == USE_CVM:  # corrects its support before it looks further
@@ -265,6 +322,7 @@ def run(
     q,
     value,
     a,
+    single,
     support,
     where,
     size,
@@ -284,7 +342,8 @@ def run(
     -1. Returns Q, the size of the support, the number of steps done, and the missing row, or DONE,
     or INDEFINITE where ``k_ii - 2 k_ij + k_jj`` is negative.
     """
-    lanes = np.empty(_LANES)
+    lanes, gains = np.empty(_LANES), np.empty(_LANES, dtype=np.float32)
+    at = np.empty(_LANES, dtype=np.int32)
     candidates = np.empty(n_candidates, dtype=np.int64)
     begin = done
     while done < kinds.shape[0]:
@@ -293,14 +352,16 @@ def run(
             if primal - 0.5 / value <= tol * primal:
                 break
         _draw(q.shape[0], first + done, seed, candidates)
-        i = _ascent_vertex(algorithm, q, value, _ROUNDING, support, size, candidates, lanes)
+        i = _ascent_vertex(algorithm, q, value, _ROUNDING, support, size, candidates, lanes, at)
         if i < 0:
             break
         used[i] = first + done
         if slots[i] < 0:
             return value, size, done, i
         row_i = rows[slots[i], : q.shape[0]]
-        kind, step, p = plan(algorithm, q, value, a, i, row_i, diagonal, support, size)
+        kind, step, p = plan(
+            *(algorithm, q, value, a, i, row_i, diagonal, single, support, where, size, gains, at)
+        )
         if not step > 0.0:
             break
         row_j = row_i

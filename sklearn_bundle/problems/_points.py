@@ -14,6 +14,8 @@ from sklearn_bundle.problems.kernel_function import Kernel, canonical, chunks
 _TILE_ROWS = 256
 _TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
+_SIDE = 512  # of a block that is summed
+_BLOCK_ENTRIES = 1 << 20
 _DIAGONAL_ROWS = 32
 _FEW_ROWS = 4
 _FULL_COLUMN = 1 / 3  # above, adding a dense column is 1.5 to 2.5 times faster than its entries
@@ -28,6 +30,24 @@ def _unsigned(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def picked(indices, start: int, stop: int):
     """Part of an index array, or of all points: a slice, which copies nothing."""
     return slice(start, stop) if indices is None else indices[start:stop]
+
+
+def _wide_parts(n: int, width: int):
+    """Slices of n rows of so many values."""
+    step = max(1, _BLOCK_ENTRIES // max(width, 1))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+class Whole:
+    """Points that are read all at once."""
+
+    def row_parts(self, n: int, width: int):
+        """Slices of n rows to be computed together, against ``width`` of these points."""
+        return _wide_parts(n, width)
+
+    def pieces(self, stop: int):
+        """The first ``stop`` points in pieces for such rows, with the indices of each piece."""
+        yield self, slice(0, stop)
 
 
 class Dense:
@@ -72,15 +92,36 @@ class Dense:
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
 
-    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
-        """Bound on the error of a value that was computed with this unit roundoff."""
-        return self.kernel.rounding(unit, self.squares.max(), self.values.shape[1], typical)
+    def rounding(self, unit: float, rows, columns, typical: bool = False):
+        """Bounds on the errors of the values of the points in ``rows`` with those in ``columns``.
+
+        ``typical`` is about their standard deviation, if roundings have random signs.
+        """
+        d = self.values.shape[1]
+        lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(self.squares[columns].max())
+        return self.kernel.rounding(unit, lengths, longest, np.sqrt(d) if typical else d)
 
     def take(self, indices) -> "Dense":
         taken = copy.copy(self)
         taken.__dict__.pop("transposed", None)
         taken._set(self.kernel, self.values[indices], self.squares[indices])
         return taken
+
+    def row_parts(self, n: int, width: int):
+        """As ``Whole.row_parts``: rows and pieces of columns for which BLAS is fast."""
+        step = max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1))
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def pieces(self, stop: int):
+        for start in range(0, stop, _SIDE):
+            columns = slice(start, min(start + _SIDE, stop))
+            yield self.view(columns), columns
+
+    def view(self, part: slice) -> "Dense":
+        """Some of the points, nothing copied."""
+        piece = copy.copy(self)
+        piece.values, piece.norms = self.values[part], self.norms[part]
+        return piece
 
     def fill(self, rows, points: "Dense", columns, width: int, out) -> None:
         """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
@@ -98,7 +139,7 @@ class Dense:
                 self.kernel.of_products(tile, start, stop, left_norms, points.norms[chosen])
 
 
-class Sparse:
+class Sparse(Whole):
     """Points in CSR rows; the copy by columns is made when they are first used as such."""
 
     def __init__(self, X, kernel: Kernel, dtype):
@@ -125,9 +166,10 @@ class Sparse:
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
 
-    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
-        longest = int(np.diff(self.matrix.indptr).max())
-        return self.kernel.rounding(unit, self.squares.max(), longest, typical)
+    def rounding(self, unit: float, rows, columns, typical: bool = False):
+        d = int(np.diff(self.matrix.indptr).max())
+        lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(self.squares[columns].max())
+        return self.kernel.rounding(unit, lengths, longest, np.sqrt(d) if typical else d)
 
     def take(self, indices) -> "Sparse":
         return Sparse(self.matrix[indices], self.kernel, self.dtype)
@@ -148,7 +190,7 @@ class Sparse:
             self.kernel.of_products(tile, 0, width, self.norms[part], points.norms)
 
 
-class Called:
+class Called(Whole):
     """Points of which a callable computes the kernel values."""
 
     def __init__(self, X, kernel: Kernel):
@@ -166,8 +208,9 @@ class Called:
             diagonal[part] = np.diagonal(square)
         return diagonal
 
-    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
-        return unit * np.abs(diagonal).max()  # no value is larger, or K is not positive definite
+    def rounding(self, unit: float, rows, columns, typical: bool = False):
+        """No value is larger than those on the diagonal, or K is not positive semidefinite."""
+        return unit * np.abs(self.diagonal()).max()
 
     def take(self, indices) -> "Called":
         return Called(self.X[indices], self.kernel)
@@ -188,7 +231,7 @@ class Called:
         out[:, :width] = values
 
 
-class Given:
+class Given(Whole):
     """Rows, or columns, of a matrix of kernel values."""
 
     def __init__(self, matrix, indices=None):
@@ -214,8 +257,9 @@ class Given:
     def diagonal(self) -> NDArray[np.float64]:
         return np.diagonal(self.matrix).astype(np.float64)
 
-    def rounding(self, unit: float, diagonal, typical: bool = False) -> float:
-        return unit * np.abs(diagonal).max()  # no value is larger, or K is not positive definite
+    def rounding(self, unit: float, rows, columns, typical: bool = False):
+        """No value is larger than those on the diagonal, or K is not positive semidefinite."""
+        return unit * np.abs(self.diagonal()).max()
 
     def take(self, indices) -> "Given":
         return Given(self.matrix, self.indices[indices])

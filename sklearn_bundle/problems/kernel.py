@@ -7,7 +7,6 @@ threads may share it.
 
 import copy
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,10 +27,9 @@ def _parts(n: int, width: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def weighted_sums(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
-    """``out = block @ coef``: a few products added in the dtype of the block, then in float64."""
+def add_products(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
+    """``out += block @ coef``: a few products added in the dtype of the block, then in float64."""
     coef = np.ascontiguousarray(coef, block.dtype)
-    out[:] = 0.0
     for c in range(0, len(coef), _SUMMED):
         out += block[:, c : c + _SUMMED] @ coef[c : c + _SUMMED]
 
@@ -77,7 +75,6 @@ class KernelRows:
         taken = copy.copy(self)
         taken._points = self._points.take(indices)
         taken.n, taken.diagonal = len(indices), self.diagonal[indices]
-        taken.__dict__.setdefault("rounding", self.rounding)  # holds for fewer points
         return taken
 
     @property
@@ -85,15 +82,12 @@ class KernelRows:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
 
-    @cached_property
-    def rounding(self) -> float:
-        """Bound on the error of a value in the working dtype."""
-        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, self.diagonal)
+    def rounding(self, rows: np.ndarray, columns: np.ndarray, typical: bool = False) -> np.ndarray:
+        """Bounds on the errors of ``k(x_r, x_c)`` for all c in ``columns``, for each r in ``rows``.
 
-    @property
-    def typical_rounding(self) -> float:
-        """Standard deviation, about, of the error of a value: roundings have random signs."""
-        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, self.diagonal, typical=True)
+        ``typical`` is about their standard deviation, if roundings have random signs.
+        """
+        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, rows, columns, typical)
 
     def row(self, i: int, out: np.ndarray, columns: np.ndarray | None = None) -> None:
         """``out[c] = k(x_i, x_columns[c])``; all points without ``columns``."""
@@ -150,40 +144,58 @@ class KernelRows:
         self, coef: np.ndarray, columns: np.ndarray, rows: np.ndarray | None = None
     ) -> np.ndarray:
         """``sum_c coef[c] k(x_r, x_columns[c])`` for r in ``rows``, or for all points."""
-        n = self.n if rows is None else len(rows)
-        parts = (
-            (self._points, np.arange(part.start, part.stop) if rows is None else rows[part])
-            for part in _parts(n, len(columns))
-        )
-        return self._sums(self._points.take(columns), parts, n, coef)
+        left = self._points if rows is None else self._points.take(rows)
+        points, sums = self._points.take(columns), np.zeros(self.n if rows is None else len(rows))
+        if isinstance(left, Dense):
+            for part in left.row_parts(len(sums), len(columns)):  # long rows of few values each
+                for piece, those in points.pieces(len(columns)):
+                    block = np.empty((those.stop - those.start, part.stop - part.start), self.dtype)
+                    piece.fill(None, left.view(part), None, block.shape[1], block)
+                    add_products(block.T, coef[those], sums[part])
+            return sums
+        for part in points.row_parts(len(sums), len(columns)):
+            self._add_sums(left, np.arange(part.start, part.stop), points, coef, sums[part])
+        return sums
 
     def scores(self, Z: Matrix, coef: np.ndarray) -> np.ndarray:
         """``sum_c coef[c] k(z, x_c)`` for the rows z of Z."""
-        return self._sums(self._points, self._parts_of(Z), Z.shape[0], coef)
+        sums = np.zeros(Z.shape[0])
+        for part in self._points.row_parts(Z.shape[0], self.n):
+            left = self._points.like(Z[part])
+            rows = np.arange(part.stop - part.start)
+            self._add_sums(left, rows, self._points, coef, sums[part])
+        return sums
+
+    def own_sums(self, coef: np.ndarray) -> np.ndarray:
+        """``sum_c coef[c] k(x_r, x_c)`` for all r and c, every kernel value computed once."""
+        points, sums = self._points, np.zeros(self.n)
+        for part in points.row_parts(self.n, self.n):
+            rows = np.arange(part.start, part.stop)
+            for piece, columns in points.pieces(part.stop):
+                block = np.empty((len(rows), columns.stop - columns.start), self.dtype)
+                points.fill(rows, piece, None, block.shape[1], block)
+                add_products(block, coef[columns], sums[part])
+                before = slice(columns.start, min(columns.stop, part.start))
+                if before.stop > before.start:
+                    left = block[:, : before.stop - before.start]
+                    add_products(left.T, coef[part], sums[before])
+        return sums
+
+    def _add_sums(self, left, rows, points, coef, sums) -> None:
+        for piece, columns in points.pieces(len(coef)):
+            block = np.empty((len(rows), columns.stop - columns.start), self.dtype)
+            left.fill(rows, piece, None, block.shape[1], block)
+            add_products(block, coef[columns], sums)
 
     def blocks(self, Z: Matrix) -> Iterator[np.ndarray]:
         """``k(z, x)`` for some rows z of Z after the others, in one buffer."""
-        return self._blocks(self._points, self._parts_of(Z), self.n)
-
-    def _parts_of(self, Z: Matrix) -> Iterator[tuple]:
+        buffer = np.empty((0, self.n), self.dtype)
         for part in _parts(Z.shape[0], self.n):
-            yield self._points.like(Z[part]), np.arange(part.stop - part.start)
-
-    def _blocks(self, points, parts: Iterator[tuple], width: int) -> Iterator[np.ndarray]:
-        buffer = np.empty((0, width), self.dtype)
-        for left, rows in parts:
-            if len(buffer) < len(rows):
-                buffer = np.empty((len(rows), width), self.dtype)
-            block = buffer[: len(rows)]
-            left.fill(rows, points, None, width, block)
-            yield block
-
-    def _sums(self, points, parts: Iterator[tuple], n: int, coef: np.ndarray) -> np.ndarray:
-        sums, start = np.empty(n), 0
-        for block in self._blocks(points, parts, len(coef)):
-            weighted_sums(block, coef, sums[start : start + len(block)])
-            start += len(block)
-        return sums
+            left, n_rows = self._points.like(Z[part]), part.stop - part.start
+            if len(buffer) < n_rows:
+                buffer = np.empty((n_rows, self.n), self.dtype)
+            left.fill(np.arange(n_rows), self._points, None, self.n, buffer[:n_rows])
+            yield buffer[:n_rows]
 
     def cross(
         self, Z: Matrix, columns: np.ndarray | None = None, out: np.ndarray | None = None

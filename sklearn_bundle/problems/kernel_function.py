@@ -56,19 +56,22 @@ class Kernel:
             return squares.copy()
         return (self.gamma * squares + self.coef0) ** self.degree
 
-    def rounding(self, unit: float, square: float, d: int, typical: bool = False) -> float:
-        """Bound on the error of a value, if those of |x|^2 are at most ``square``.
+    def rounding(self, unit: float, lengths, longest: float, d: float):
+        """Bounds on the errors of k(x, z) for ``|x| = lengths`` and ``|z| <= longest``.
 
-        ``unit`` is the unit roundoff, d the number of products in an inner product. A sum of d
-        products has an error of at most d roundings of ``|x| |z|``, and of sqrt(d) as a rule
-        (Higham, 2002, sections 2.8 and 3.1).
+        ``unit`` is the unit roundoff. A sum of d products has an error of at most d roundings of
+        ``|x| |z|`` (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent; where
+        ``|z| > 2 |x|``, which is at most 4 times the exponent, and ``t exp(-t)`` at most 0.37.
         """
-        product = (np.sqrt(d) if typical else d + 4) * unit * square
+        product = (d + 4) * unit * lengths * longest
         if self.name == "rbf":
-            return 4.0 * self.gamma * product + 4.0 * unit
+            alike = 2.0 * self.gamma * np.minimum(longest, 2.0 * lengths) * lengths
+            apart = np.where(longest > 2.0 * lengths, 1.5, 0.0)
+            around = 4.0 * unit * (1.0 + 5.0 * self.gamma * lengths**2)
+            return (d + 4) * unit * np.maximum(alike, apart) + around
         if self.name == "linear":
             return product
-        base = self.gamma * square + abs(self.coef0)
+        base = self.gamma * lengths * longest + abs(self.coef0)
         slope = self.degree * base ** max(self.degree - 1, 0)
         return slope * (self.gamma * product + 4.0 * unit * base) + 2.0 * unit * base**self.degree
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._parallel import BlockRunner
-from sklearn_bundle.problems.kernel import KernelRows, weighted_sums
+from sklearn_bundle.problems.kernel import KernelRows, add_products
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 _SURE = 8.0  # standard deviations of the rounding of a score
@@ -81,7 +81,8 @@ class KernelScores:
     def _doubt(self) -> NDArray[np.float64]:
         """Scores in float32 that are smaller may have the wrong sign."""
         squares = np.array([np.sum(part**2) for part in self._parts_of_pairs()])
-        return _SURE * self._single.typical_rounding * np.sqrt(squares)
+        rounding = np.max(self._single.rounding(slice(None), slice(None), typical=True))
+        return _SURE * rounding * np.sqrt(squares)
 
     def _parts_of_pairs(self):
         """Coefficients of each pair, in two parts."""
@@ -97,9 +98,7 @@ class KernelScores:
         """Scores of some rows, of which ``block`` has the kernel values."""
         out[:] = self._intercept[:, np.newaxis]
         if len(self._pairs) == 1:
-            sums = np.empty(len(block))
-            weighted_sums(block, self._coef[0], sums)
-            out[0] += sums
+            add_products(block, self._coef[0], out[0])
             return
         index = {pair: p for p, pair in enumerate(self._pairs)}
         coef = self._coef.astype(block.dtype)

@@ -15,7 +15,8 @@ from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 Array = NDArray[np.float64]
 _NAMES = {"linear": lazy.LINEAR, "rbf": lazy.RBF, "poly": lazy.POLY}
 _EXACT_ROWS = 4096
-_FEW_ROWS = 1024
+_MOST = 0.9
+_MOST_SPARE = 1.7  # rows per column up to which computing all values of the rows is faster
 
 
 class KernelData:
@@ -32,6 +33,7 @@ class KernelData:
         self.given = kernel.name == "precomputed"
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
+        self._source: KernelRows | None = None  # of what is kept
 
     def rows(self, dtype: type) -> KernelRows:
         dtype = np.dtype(dtype)
@@ -43,8 +45,13 @@ class KernelData:
         """Compute all values in single precision, once; ``rows`` reads them from there."""
         source = self.rows(np.float32)
         rows = KernelRows(source.gram(), Kernel("precomputed"), np.float32)
-        rows.rounding = source.rounding
         self._rows[np.dtype(np.float32)] = rows
+        self._source = source
+
+    def rounding(self, dtype: np.dtype, rows: np.ndarray, columns: np.ndarray) -> Array | float:
+        """Bounds on the errors of the values of points in ``rows`` with those in ``columns``."""
+        source = self.rows(dtype) if dtype == np.float64 else self._source or self.rows(dtype)
+        return source.rounding(rows, columns)
 
     def space(self, size: int, dtype: np.dtype) -> np.ndarray:
         """An uninitialised vector; one and the same memory for every call of a thread."""
@@ -61,10 +68,10 @@ class KernelData:
         if self.given:
             points = KernelRows(self.X, self.kernel, np.float64)
             return points.sums(coef, columns, rows)
-        if len(rows) <= _FEW_ROWS:  # all kernel values of these points, by symmetry
-            order = np.argsort(rows)
-            place = order[np.searchsorted(rows, columns, sorter=order)]
-            return KernelRows(self.X[rows], self.kernel, np.float64).gram()[:, place] @ coef
+        if len(rows) < _MOST_SPARE * len(columns):
+            whole, order = np.zeros(len(rows)), np.argsort(rows)
+            whole[order[np.searchsorted(rows, columns, sorter=order)]] = coef
+            return KernelRows(self.X[rows], self.kernel, np.float64).own_sums(whole)
         points = KernelRows(self.X[columns], self.kernel, np.float64)
         sums = np.empty(len(rows))
         for start in range(0, len(rows), _EXACT_ROWS):
@@ -111,7 +118,6 @@ class L2SVM:
         self.dtype, self._signs = dtype, self.y.astype(dtype)
         values = self.data.rows(dtype)
         self.diagonal = values.diagonal[self.points] + 1.0 + self.ridge
-        self.rounding = values.rounding
         vars(self).pop("rows", None)
 
     @cached_property
@@ -183,7 +189,11 @@ class L2SVM:
         """Some entries of ``K a`` from values in the working precision, where a is 0."""
         active = np.flatnonzero(a)
         signed = a[active] * self.y[active]
-        return self.y[rows] * (self.rows.sums(signed, active, rows) + signed.sum())
+        if len(rows) > _MOST * self.n:  # all of them, so that no points are copied
+            sums = self.rows.sums(signed, active)[rows]
+        else:
+            sums = self.rows.sums(signed, active, rows)
+        return self.y[rows] * (sums + signed.sum())
 
     def exact(self, a: Array, q: Array) -> tuple[Array, float]:
         """``K a`` and Q in float64, given ``K a`` from rows in the working precision.
@@ -192,7 +202,10 @@ class L2SVM:
         """
         value = float(np.sum(a * q))
         raw = q - a * self.ridge
-        near = np.flatnonzero((raw <= value + 2.0 * self.rounding) | (a > 0.0))
+        active = a > 0.0
+        rounding = self.data.rounding(self.dtype, self.points, self.points[active])
+        doubt = rounding + np.sum(a * rounding)  # of raw, and of Q: the entries of a sum to 1
+        near = np.flatnonzero((raw <= value + doubt) | active)
         fresh = self.products(a, near)
         value = float(np.sum(a[near] * fresh))
         exact = np.full(self.n, value)

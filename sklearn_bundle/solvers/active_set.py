@@ -12,9 +12,14 @@ from sklearn_bundle.solvers.swap import KINDS, MOST_REFINEMENTS, REFINEMENTS, Sw
 
 Array = NDArray[np.float64]
 
-_LOOSEST = 1e-2  # relative gap of the first problems on the active set
-_SHARE = 0.3  # of the gap left over all points, which the next active set is solved to
-_SLACK = 0.5  # the same of tol
+_LOOSEST = 3e-2  # relative gap of the first problems on the active set
+_SHARE = 0.1  # of the gap left over all points, which the next active set is solved to
+_SLACK = 0.9  # the same of tol
+_MANY = 0.25  # violators per active point
+_CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
+_SAMPLE, _SAMPLED = 0.1, 10.0  # size of a sample, of all points and of the active ones
+_ENOUGH = 30  # violators in a sample that make it do
+_NEAR = 30.0  # times tol: so near that one more problem should do
 _COPY = 1.25  # a matrix that grows needs this much of its final space
 
 
@@ -63,9 +68,11 @@ class ActiveSetSolver:
         self._matrix = np.empty((0, 0), problem.dtype)
         self._filled = self._missed = 0
         self._primal, self._bound = np.inf, -np.inf
-        self._active = self._first(size, start, np.random.default_rng(seed))
+        self._rng, self._sampling = np.random.default_rng(seed), False
+        self._active = self._first(size, start)
         self._open(np.zeros(len(self._active)) if start is None else start[self._active], None)
         self._look()
+        self._sampling = True
 
     def states(self) -> Iterator[State]:
         """One state for every 128 steps or less, and one for every look at all points."""
@@ -84,14 +91,14 @@ class ActiveSetSolver:
         self._missed += 1
         return self._state()
 
-    def _first(self, size: int, start: Array | None, rng: np.random.Generator) -> np.ndarray:
+    def _first(self, size: int, start: Array | None) -> np.ndarray:
         """Random points of both classes, as many of each as there are if they are few."""
         if start is not None:
             return np.flatnonzero(start)
         chosen = []
         for sign in (-1.0, 1.0):
             points = np.flatnonzero(self._problem.y == sign)
-            chosen.append(rng.permutation(points)[: size // 2])
+            chosen.append(self._rng.permutation(points)[: size // 2])
         return np.sort(np.concatenate(chosen))
 
     def _open(self, a: Array, q: Array | None) -> None:
@@ -132,6 +139,8 @@ class ActiveSetSolver:
         if not np.isfinite(self._primal):
             return _LOOSEST
         gap = (self._primal - self._bound) / self._primal
+        if gap <= _NEAR * self._tol:
+            return _SLACK * self._tol
         return max(_SLACK * self._tol, min(_LOOSEST, _SHARE * gap))
 
     def _solve(self) -> Iterator[State]:
@@ -149,30 +158,48 @@ class ActiveSetSolver:
         self.indefinite = self._solver.indefinite
 
     def _look(self) -> None:
-        """Scores of all points, and the objective."""
-        problem, solver = self._problem, self._solver
-        a, q = np.zeros(problem.n), np.empty(problem.n)
-        a[self._active], q[self._active] = solver.a, solver.q
-        others = np.ones(problem.n, dtype=bool)
-        others[self._active] = False
-        others = np.flatnonzero(others)
-        q[others] = problem.rough_products(a, others)
-        primal = problem.primal_value(a, q, solver.value)
-        self._bound = max(self._bound, 0.5 / solver.value)
-        self._newest = a, q, a / solver.value
+        """Scores of all points, and the objective; of a sample, while that shows enough."""
+        outside = np.ones(self._problem.n, dtype=bool)
+        outside[self._active] = False
+        outside = np.flatnonzero(outside)
+        size = max(_SAMPLE * self._problem.n, _SAMPLED * len(self._active))
+        if self._sampling and size < 0.5 * len(outside):
+            sample = self._rng.choice(outside, int(size), replace=False)
+            self._look_at(np.sort(sample))
+            if len(self._violators()) > _ENOUGH:
+                return
+            self._sampling = False
+        self._look_at(outside)
+        a, q, _ = self._newest
+        primal = self._problem.primal_value(a, q, self._solver.value)
+        self._bound = max(self._bound, 0.5 / self._solver.value)
         if primal < self._primal:
             self._primal, self._best = primal, self._newest
 
+    def _look_at(self, points: np.ndarray) -> None:
+        solver, n = self._solver, self._problem.n
+        a, q = np.zeros(n), np.full(n, np.inf)  # unknown scores are no violations
+        a[self._active], q[self._active] = solver.a, solver.q
+        q[points] = self._problem.rough_products(a, points)
+        self._newest = a, q, a / solver.value
+
+    def _violators(self) -> np.ndarray:
+        """Inactive points with a loss; only the clear cases while they are many."""
+        value, outside = self._solver.value, self._newest[1].copy()
+        outside[self._active] = np.inf
+        violators = np.flatnonzero(outside < value)
+        if len(violators) > _MANY * len(self._active):
+            gap = (self._primal - self._bound) / self._primal
+            clear = violators[outside[violators] < (1.0 - min(gap, _CLEAR)) * value]
+            return clear if len(clear) else violators
+        return violators
+
     def _grow(self) -> bool:
         """Add the points whose scores are the lowest, at most as many as there are."""
-        problem, solver = self._problem, self._solver
-        q = self._newest[1]
-        outside = q.copy()
-        outside[self._active] = np.inf
-        violators = np.flatnonzero(outside < solver.value)
-        most = len(self._active)
+        problem, solver, q = self._problem, self._solver, self._newest[1]
+        violators, most = self._violators(), len(self._active)
         if len(violators) > most:
-            violators = violators[np.argpartition(outside[violators], most)[:most]]
+            violators = violators[np.argpartition(q[violators], most)[:most]]
         a = np.zeros(len(self._active) + len(violators))
         a[: len(self._active)] = solver.a
         self._active = np.concatenate([self._active, violators])

@@ -171,6 +171,7 @@ class SwapSolver:
         self._size = len(active)
         self._support[: self._size] = active
         self._where[active] = np.arange(self._size)
+        self._single = self._problem.diagonal.astype(np.float32)
 
     def _refine(self) -> None:
         """Go on from ``K a`` in float64; steps with rounded rows only add what a moves from here.
@@ -209,7 +210,8 @@ class SwapSolver:
             self.value, self._size, done, self._n_kept, n_rows, end = lazy.run(
                 *(self._algorithm, *self._compiled, _COMPILED_BLOCK, self._rows, self._owners),
                 *(self._n_kept, self._slots, self._used, self._problem.ridge),
-                *(self._problem.diagonal, self.q, self.value, self.a, self._support, self._where),
+                *(self._problem.diagonal, self.q, self.value, self.a, self._single),
+                *(self._support, self._where),
                 *(self._size, self._tol, kinds, self.n_steps, self._n_candidates, self._seed),
             )
             self.n_rows += n_rows
@@ -223,7 +225,8 @@ class SwapSolver:
         while True:
             self.value, self._size, done, missing = swap.run(
                 *(self._algorithm, self._rows, self._slots, self._used, self._problem.ridge),
-                *(self._problem.diagonal, self.q, self.value, self.a, self._support, self._where),
+                *(self._problem.diagonal, self.q, self.value, self.a, self._single),
+                *(self._support, self._where),
                 *(self._size, self._tol, kinds, self.n_steps, done, self._n_candidates),
                 self._seed,
             )
