@@ -148,3 +148,12 @@ def mirror(out, start, stop):
                 for a in range(top, min(top + _SIDE, stop)):
                     for b in range(left, min(left + _SIDE, a)):
                         out[b, a] = out[a, b]
+
+
+@jit
+def pick(matrix, rows, columns, out):
+    """``out[a, c] = matrix[rows[a], columns[c]]``."""
+    for a in range(rows.shape[0]):
+        source, row = matrix[rows[a]], out[a]
+        for c in range(columns.shape[0]):
+            row[c] = source[columns[c]]

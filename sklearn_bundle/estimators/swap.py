@@ -29,6 +29,7 @@ from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.swap import ALGORITHMS, CHUNK, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
+_MANY_GIVEN = 20_000  # where a row is only read
 _ACTIVE = 2000
 _SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way from the start
 
@@ -129,9 +130,10 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         data = check_classification_data(self, X, y, sample_weight, self.class_weight)
         if self._given() and len(data.rows) < data.X.shape[1]:
             data.X = data.X[:, data.rows]
-        C = self._costs(data)
         kernel = self._kernel_of(data)
         values = self._kernel_data(data, kernel)
+        C, further = self._choose(data, values)
+        C = self._costs(data, C)
         subproblems = pairs_of(data)
         warm = self._warm_start(warm, data, kernel, len(subproblems))
         outer, inner = split_threads(self.n_jobs, len(subproblems))
@@ -174,20 +176,26 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
                 UserWarning,
                 stacklevel=5,
             )
-        fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
+        fitted = further | model([(r.w, r.intercept) for r in results]) | certificate(results)
         if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
             fitted["_warm"] = warm
         return fitted, results, interrupted
 
-    def _costs(self, data: ClassificationData) -> NDArray[np.float64]:
+    def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict]:
+        """C, and fitted attributes that say how it was chosen."""
+        return self.C, {}
+
+    def _costs(self, data: ClassificationData, C: float) -> NDArray[np.float64]:
         """C_i, C times sample and class weight."""
-        C = self.C * data.total * data.weights
-        if not (np.isfinite(C).all() and np.isfinite(1.0 / C).all()):
+        costs = C * data.total * data.weights
+        with np.errstate(over="ignore"):
+            usable = np.isfinite(costs).all() and np.isfinite(1.0 / costs).all()
+        if not usable:
             raise ValueError(
-                f"C times the weights must be positive and finite, as 1/(C s_i) must be; got "
-                f"C={self.C!r} and products from {C.min()} to {C.max()}."
+                "C times a sample weight, and one over that, must be finite; got C="
+                f"{C!r} and products from {costs.min()} to {costs.max()}."
             )
-        return C
+        return costs
 
     def _kernel_data(self, data: ClassificationData, kernel: Kernel) -> KernelData:
         values = KernelData(data.X, kernel)
@@ -219,10 +227,10 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         start = kept
         if kept is None and self.n_initial > 1:
             start = self._start(problem, settings)
-        size = _ACTIVE if self.active_set == "auto" else self.active_set
-        if self.active_set is None or problem.n <= (
-            _MANY if self.active_set == "auto" else self.active_set
-        ):
+        size, most = self.active_set, self.active_set
+        if self.active_set == "auto":
+            size, most = _ACTIVE, _MANY_GIVEN if values.given else _MANY
+        if size is None or problem.n <= most:
             return SwapSolver(problem, start=start, **settings)
         return ActiveSetSolver(problem, size=size, start=start, **settings)
 

@@ -41,6 +41,10 @@ def _wide_parts(n: int, width: int):
 class Whole:
     """Points that are read all at once."""
 
+    def rounding_with(self, points: "Whole", unit: float):
+        """About the standard deviation of the errors of values with other points."""
+        return unit * np.abs(points.diagonal()).max()
+
     def row_parts(self, n: int, width: int):
         """Slices of n rows to be computed together, against ``width`` of these points."""
         return _wide_parts(n, width)
@@ -92,14 +96,18 @@ class Dense:
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
 
-    def rounding(self, unit: float, rows, columns, typical: bool = False):
-        """Bounds on the errors of the values of the points in ``rows`` with those in ``columns``.
-
-        ``typical`` is about their standard deviation, if roundings have random signs.
-        """
-        d = self.values.shape[1]
+    def rounding(self, unit: float, rows, columns):
+        """Bounds on the errors of the values of points in ``rows`` with those in ``columns``."""
         lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(self.squares[columns].max())
-        return self.kernel.rounding(unit, lengths, longest, np.sqrt(d) if typical else d)
+        return self.kernel.rounding(unit, lengths, longest, self.values.shape[1])
+
+    def rounding_with(self, points: "Dense", unit: float):
+        """About the standard deviation of the errors of values with other points, by rows.
+
+        Roundings have random signs, so that those of d products add up to sqrt(d).
+        """
+        longest, d = np.sqrt(points.squares.max()), np.sqrt(self.values.shape[1])
+        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
 
     def take(self, indices) -> "Dense":
         taken = copy.copy(self)
@@ -166,10 +174,15 @@ class Sparse(Whole):
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
 
-    def rounding(self, unit: float, rows, columns, typical: bool = False):
+    def rounding(self, unit: float, rows, columns):
         d = int(np.diff(self.matrix.indptr).max())
         lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(self.squares[columns].max())
-        return self.kernel.rounding(unit, lengths, longest, np.sqrt(d) if typical else d)
+        return self.kernel.rounding(unit, lengths, longest, d)
+
+    def rounding_with(self, points: "Sparse", unit: float):
+        longest = np.sqrt(points.squares.max())
+        d = np.sqrt(np.diff(self.matrix.indptr).max())
+        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
 
     def take(self, indices) -> "Sparse":
         return Sparse(self.matrix[indices], self.kernel, self.dtype)
@@ -208,7 +221,7 @@ class Called(Whole):
             diagonal[part] = np.diagonal(square)
         return diagonal
 
-    def rounding(self, unit: float, rows, columns, typical: bool = False):
+    def rounding(self, unit: float, rows, columns):
         """No value is larger than those on the diagonal, or K is not positive semidefinite."""
         return unit * np.abs(self.diagonal()).max()
 
@@ -244,7 +257,7 @@ class Given(Whole):
             raise ValueError("A precomputed kernel matrix must be dense, got a sparse one.")
         if X.ndim != 2 or X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
-        return cls(np.asarray(X))
+        return cls(np.ascontiguousarray(X))
 
     def like(self, Z) -> "Given":
         if Z.shape[1] != len(self.matrix):
@@ -252,12 +265,12 @@ class Given(Whole):
                 f"A precomputed kernel matrix of new points must have a column for each of the "
                 f"{len(self.matrix)} training points, got shape {Z.shape}."
             )
-        return Given(np.asarray(Z))
+        return Given(np.ascontiguousarray(Z))
 
     def diagonal(self) -> NDArray[np.float64]:
         return np.diagonal(self.matrix).astype(np.float64)
 
-    def rounding(self, unit: float, rows, columns, typical: bool = False):
+    def rounding(self, unit: float, rows, columns):
         """No value is larger than those on the diagonal, or K is not positive semidefinite."""
         return unit * np.abs(self.diagonal()).max()
 
@@ -267,5 +280,4 @@ class Given(Whole):
     def fill(self, rows, points: "Given", columns, width: int, out) -> None:
         left = self.indices if rows is None else self.indices[rows]
         right = points.indices[picked(columns, 0, width)]
-        for a, i in enumerate(left):
-            out[a, :width] = self.matrix[i, right]
+        passes.pick(frozen(self.matrix), frozen(left), frozen(right), out)

@@ -82,12 +82,9 @@ class KernelRows:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
 
-    def rounding(self, rows: np.ndarray, columns: np.ndarray, typical: bool = False) -> np.ndarray:
-        """Bounds on the errors of ``k(x_r, x_c)`` for all c in ``columns``, for each r in ``rows``.
-
-        ``typical`` is about their standard deviation, if roundings have random signs.
-        """
-        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, rows, columns, typical)
+    def rounding(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | float:
+        """Bounds on the errors of ``k(x_r, x_c)`` over c in ``columns``, for r in ``rows``."""
+        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, rows, columns)
 
     def row(self, i: int, out: np.ndarray, columns: np.ndarray | None = None) -> None:
         """``out[c] = k(x_i, x_columns[c])``; all points without ``columns``."""
@@ -187,15 +184,19 @@ class KernelRows:
             left.fill(rows, piece, None, block.shape[1], block)
             add_products(block, coef[columns], sums)
 
-    def blocks(self, Z: Matrix) -> Iterator[np.ndarray]:
-        """``k(z, x)`` for some rows z of Z after the others, in one buffer."""
+    def blocks(self, Z: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """``k(z, x)`` for some rows z of Z after the others, in one buffer.
+
+        With each row, about the standard deviation of the error of its values.
+        """
         buffer = np.empty((0, self.n), self.dtype)
+        unit = np.finfo(self.dtype).eps / 2.0
         for part in _parts(Z.shape[0], self.n):
             left, n_rows = self._points.like(Z[part]), part.stop - part.start
             if len(buffer) < n_rows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
             left.fill(np.arange(n_rows), self._points, None, self.n, buffer[:n_rows])
-            yield buffer[:n_rows]
+            yield buffer[:n_rows], left.rounding_with(self._points, unit)
 
     def cross(
         self, Z: Matrix, columns: np.ndarray | None = None, out: np.ndarray | None = None

@@ -38,33 +38,38 @@ class KernelScores:
         self, Z: Matrix, dtype: type = np.float64, n_threads: int = 1
     ) -> NDArray[np.float64]:
         """Array of shape (n_pairs, n), from kernel values in float32 or float64."""
-        n = Z.shape[0]
-        scores = np.empty((len(self._pairs), n))
-        rows = None if self._kernel.name == "precomputed" else self._rows(dtype)
-        bounds = np.linspace(0, n, n_threads + 1).astype(int)
-
-        def work(k: int) -> None:
-            start, stop = bounds[k], bounds[k + 1]
-            blocks = (
-                [Z[start:stop][:, self._vectors]] if rows is None else rows.blocks(Z[start:stop])
-            )
-            for block in blocks:
-                self._add(block, scores[:, start : start + len(block)])
-                start += len(block)
-
-        with BlockRunner(n_threads) as runner:
-            runner.run(work, n_threads)
-        return scores
+        return self._scores_and_rounding(Z, dtype, n_threads)[0]
 
     def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
         """As ``scores``, in float32 where that settles the sign."""
         if not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed":
             return self.scores(Z, np.float64, n_threads)
-        scores = self.scores(Z, np.float32, n_threads)
-        unsure = np.flatnonzero((np.abs(scores) < self._doubt[:, np.newaxis]).any(axis=0))
+        scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
+        doubt = _SURE * np.outer(self._norms, rounding)
+        unsure = np.flatnonzero((np.abs(scores) < doubt).any(axis=0))
         if len(unsure):
             scores[:, unsure] = self.scores(Z[unsure], np.float64, n_threads)
         return scores
+
+    def _scores_and_rounding(self, Z: Matrix, dtype: type, n_threads: int) -> tuple:
+        """Scores, and the standard deviation of the error of a kernel value for each row."""
+        n = Z.shape[0]
+        scores, rounding = np.empty((len(self._pairs), n)), np.zeros(n)
+        rows = None if self._kernel.name == "precomputed" else self._rows(dtype)
+        bounds = np.linspace(0, n, n_threads + 1).astype(int)
+
+        def work(k: int) -> None:
+            start, part = bounds[k], Z[bounds[k] : bounds[k + 1]]
+            blocks = [(part[:, self._vectors], 0.0)] if rows is None else rows.blocks(part)
+            for block, errors in blocks:
+                stop = start + len(block)
+                self._add(block, scores[:, start:stop])
+                rounding[start:stop] = errors
+                start = stop
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(work, n_threads)
+        return scores, rounding
 
     def _rows(self, dtype: type) -> KernelRows:
         return self._single if dtype == np.float32 else self._double
@@ -78,11 +83,9 @@ class KernelScores:
         return KernelRows(self._vectors, self._kernel, np.float64)
 
     @cached_property
-    def _doubt(self) -> NDArray[np.float64]:
-        """Scores in float32 that are smaller may have the wrong sign."""
-        squares = np.array([np.sum(part**2) for part in self._parts_of_pairs()])
-        rounding = np.max(self._single.rounding(slice(None), slice(None), typical=True))
-        return _SURE * rounding * np.sqrt(squares)
+    def _norms(self) -> NDArray[np.float64]:
+        """Lengths of the coefficients of each pair."""
+        return np.sqrt([np.sum(part**2) for part in self._parts_of_pairs()])
 
     def _parts_of_pairs(self):
         """Coefficients of each pair, in two parts."""

@@ -33,6 +33,7 @@ class KernelData:
         self.given = kernel.name == "precomputed"
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
+        self.kept: np.ndarray | None = None
         self._source: KernelRows | None = None  # of what is kept
 
     def rows(self, dtype: type) -> KernelRows:
@@ -43,10 +44,9 @@ class KernelData:
 
     def keep_all(self) -> None:
         """Compute all values in single precision, once; ``rows`` reads them from there."""
-        source = self.rows(np.float32)
-        rows = KernelRows(source.gram(), Kernel("precomputed"), np.float32)
-        self._rows[np.dtype(np.float32)] = rows
-        self._source = source
+        self._source = self.rows(np.float32)
+        self.kept = self._source.gram()
+        self._rows[np.dtype(np.float32)] = KernelRows(self.kept, Kernel("precomputed"), np.float32)
 
     def rounding(self, dtype: np.dtype, rows: np.ndarray, columns: np.ndarray) -> Array | float:
         """Bounds on the errors of the values of points in ``rows`` with those in ``columns``."""

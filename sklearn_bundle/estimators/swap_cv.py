@@ -1,0 +1,148 @@
+"""SwapSVC with C by cross-validation."""
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle.estimators._kernel import machine, pairs_of
+from sklearn_bundle.estimators._validation import ClassificationData
+from sklearn_bundle.estimators.swap import SwapSVC
+from sklearn_bundle.problems.kernel_function import Kernel
+from sklearn_bundle.problems.l2svm import KernelData
+from sklearn_bundle.solvers._run import run
+from sklearn_bundle.solvers.swap import CHUNK
+
+
+class SwapSVCCV(SwapSVC):
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **{
+            name: constraint
+            for name, constraint in SwapSVC._parameter_constraints.items()
+            if name
+            not in ("C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start")
+        },
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+    }
+    # Parameters of SwapSVC that the search leaves alone.
+    max_time = n_candidates = None
+    n_initial, active_set, warm_start = 1, "auto", False
+
+    def __init__(
+        self,
+        Cs: Any = 7,
+        *,
+        cv: Any = None,
+        scoring: Any = None,
+        kernel: Any = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        solver: str = "swap-2o",
+        tol: float = 1e-3,
+        max_iter: int = 1_000_000,
+        cache_size: float = 1000,
+        class_weight: dict | str | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict]:
+        Cs = self._grid()
+        y = data.classes[data.labels]
+        folds = list(check_cv(self.cv, y, classifier=True).split(data.X, y))
+        if 4 * len(y) ** 2 <= self.cache_size * 2**20:
+            values.keep_all()
+            values = KernelData(values.kept, Kernel("precomputed"))
+        with blas_threads(1):
+            scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")(
+                delayed(self._scores_of_fold)(data, values, train, test, Cs)
+                for train, test in folds
+            )
+        scores = np.array(scores)
+        means = scores.mean(axis=0)
+        best = float(Cs[np.argmax(means)])
+        return best, {"C_": best, "Cs_": Cs, "scores_": scores, "mean_test_scores_": means}
+
+    def _grid(self) -> NDArray[np.float64]:
+        """Values of C, ascending."""
+        if isinstance(self.Cs, Integral):
+            return np.logspace(-3, 3, self.Cs)
+        Cs = np.asarray(self.Cs)
+        usable = Cs.ndim == 1 and len(Cs) > 0 and np.issubdtype(Cs.dtype, np.number)
+        if not (usable and np.isfinite(Cs).all() and (Cs > 0).all()):
+            raise ValueError(
+                f"Cs must be a number of values or a list of positive ones, got {self.Cs!r}."
+            )
+        return np.unique(Cs.astype(np.float64))
+
+    def _scores_of_fold(
+        self, data: ClassificationData, values: KernelData, train, test, Cs
+    ) -> list[float]:
+        """The scores of every C on the test part of a fold."""
+        part = replace(
+            data,
+            X=np.empty((len(train), 0)) if values.given else data.X[train],
+            labels=data.labels[train],
+            weights=data.weights[train],
+            rows=train,
+        )
+        self._check_classes(part)
+        Z = values.X[test]
+        model = SwapSVC(
+            kernel=values.kernel.name,
+            decision_function_shape=self.decision_function_shape,
+            break_ties=self.break_ties,
+        )
+        vars(model)["n_features_in_"] = Z.shape[1]
+        scorer = check_scoring(model, self.scoring)
+        subproblems, kept, scores = pairs_of(part), {}, []
+        for C in Cs:
+            costs = self._costs(part, C)
+            alphas = []
+            for k, (points, target) in enumerate(subproblems):
+                where, cost = train[points], costs[points]
+                solver = self._solver(values, where, target, cost, kept.get(k), 0, 1)
+                result = run(solver, tol=self.tol, max_iter=-(-self.max_iter // CHUNK))
+                kept[k] = result.w / result.w.sum()
+                alphas.append(result.w)
+            vars(model).update(machine(part, values.kernel, alphas))
+            scores.append(scorer(model, Z, data.classes[data.labels[test]]))
+        return scores
+
+    def _check_classes(self, part: ClassificationData) -> None:
+        missing = np.setdiff1d(np.arange(len(part.classes)), part.labels)
+        if len(missing):
+            raise ValueError(
+                f"The class {part.classes[missing[0]]!r} has no sample in the training part of a "
+                "fold of cv: use stratified or fewer folds."
+            )
