@@ -35,6 +35,172 @@ _SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way fr
 
 
 class SwapSVC(CallbackSupportMixin, KernelClassifier):
+    """Kernel support vector machine with the squared hinge loss, by Frank-Wolfe with SWAP steps.
+
+    For labels y_i in {-1, +1} it minimises over w, in the feature space of the kernel
+    ``k(x, z) = <phi(x), phi(z)>``, and b::
+
+        J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))^2
+
+    where C_i is C times sample and class weight: the L2-SVM. The intercept is penalised like one
+    more feature that is always 1, which the method needs: its dual is a problem on the unit
+    simplex, ``min a'Ka`` with ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the
+    value reached, the model is ``f(x) = sum_i alpha_i y_i (k(x_i, x) + 1)``, ``alpha = a / Q``, and
+    ``1 / (2 Q)`` is a lower bound of J, so that every fit comes with its duality gap. Three and
+    more classes are handled one-versus-one, as in :class:`~sklearn.svm.SVC`, whose attributes it
+    has.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses, positive. The loss of SVC is not squared: the best C differs.
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
+        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It has
+        to be positive semidefinite: "sigmoid" is not.
+    gamma : {"scale", "auto", "distance"} or float, default="scale"
+        For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
+        mean of ``||x - z||^2`` over all pairs, the paper's choice up to a factor of 2 (its sigma^2
+        is the mean, its gamma ``1/(2 sigma^2)``). Sample weights count in "scale" and "distance".
+    degree : int, default=3
+        Of "poly", at least 0.
+    coef0 : float, default=0.0
+        Of "poly", at least 0; 0 makes it homogeneous.
+    solver : {"swap-2o", "swap", "mfw", "fw", "cvm"}, default="swap-2o"
+        SWAP steps with the partner of largest gain or of smallest gradient (Algorithms 5 and 4 of
+        [1]_), away steps, plain Frank-Wolfe, or steps among the support until it is solved before
+        the next point is added. "swap-2o" takes the fewest steps; "fw" does not get below a gap of
+        a few per cent in reasonable time.
+    tol : float, default=1e-3
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000000
+        Limit on the steps, for each pair of classes. A step costs about 10 ns a point.
+    max_time : float, default=None
+        Limit in seconds on the whole fit. None is no limit.
+    cache_size : float, default=1000
+        Memory for kernel values in MB. More than that is computed again when needed.
+    n_candidates : int, default=None
+        Random points among which to look for the next one, before all points are looked at: the
+        paper's 60 (its section 5.1). None looks at all, which is as fast as a rule.
+    n_initial : int, default=1
+        Random points whose solution the method starts from (the paper's 20); 1 starts at the first
+        point.
+    active_set : "auto", int or None, default="auto"
+        Points to begin with, to which those that violate the solution are added until none is
+        left, for problems larger than that; None begins with all. "auto" is 2000 for problems of
+        more than 4,000 points (20,000 if the kernel is precomputed), else None.
+    class_weight : dict or "balanced", default=None
+        Factors on C by class. "balanced" gives all classes the same total weight, sample weights
+        included.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For three and more classes: scores for each class, or for each pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties of votes by the scores, which takes longer.
+    warm_start : bool, default=False
+        Whether to keep the dual points, and start from them when the next fit has the same X, y,
+        weights and kernel; C and tol may differ.
+    n_jobs : int, default=None
+        Threads over pairs of classes and in `predict`; for two classes those of BLAS. None is 1
+        outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Of the first active points, of `n_candidates` and `n_initial`.
+    verbose : int, default=0
+        1 prints a line a few times a second.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    support_ : ndarray of shape (n_support,)
+        Indices of the rows of X with a dual variable that is not zero, by classes.
+    support_vectors_ : ndarray or CSR of shape (n_support, n_features)
+        These rows; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Their number in each class.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes - 1, n_support)
+        ``alpha_i y_i``. With three or more classes, a vector of class i has its coefficient for
+        the pair with class j in row j, or j - 1 if j > i; the first class of a pair is +1.
+    intercept_ : ndarray of shape (1,) or (n_pairs,)
+        b, which is the sum of the coefficients.
+    coef_ : ndarray of shape (1, n_features) or (n_pairs, n_features)
+        w, for the linear kernel only.
+    gamma_ : float
+        The gamma used.
+    objective_ : float, or ndarray of shape (n_pairs,)
+        J at the returned point. With three or more classes this and the following have an entry
+        a pair: (0, 1), (0, 2), ..., (1, 2), ...
+    lower_bound_ : float, or ndarray of shape (n_pairs,)
+        A value that J cannot fall below.
+    dual_gap_ : float, or ndarray of shape (n_pairs,)
+        ``objective_ - lower_bound_``.
+    n_iter_ : int, or ndarray of shape (n_pairs,)
+        Steps.
+    status_ : str, or list of str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        left nothing to gain).
+    history_ : structured ndarray, or list of them
+        Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound``,
+        ``passes`` (kernel rows computed), the steps of each kind: ``fw``, ``swap_add``,
+        ``swap_drop``, ``away`` and ``away_drop``; with an active set also ``active``, its size.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+    shape_fit_ : tuple
+        Shape of the training data, rows of weight zero left out.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, one class only, NaN or infinity, negative or all-zero
+        weights, multilabel y, a kernel matrix that is not square, a callable whose result has the
+        wrong shape. Nothing is fitted then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        If the kernel is found not to be positive semidefinite. It may go unnoticed.
+
+    See Also
+    --------
+    SwapSVCCV : With C by cross-validation.
+    PragamSVC : Linear, hinge loss, an intercept that is not penalised.
+
+    Notes
+    -----
+    Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain (28). One
+    thing is different: the partner is the one with the largest gain of the step that can be taken.
+    The unlimited gain keeps choosing a point with hardly any weight, and the method then takes
+    tens of thousands of Frank-Wolfe steps that gain next to nothing.
+
+    Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
+    with fresh kernel values between all points that have a loss or a dual variable; the other
+    losses are 0 by a margin that rounding cannot bridge. Where float32 rows do not reach `tol`, the
+    method goes on from exact scores, and at last with float64 rows; below a `tol` of 1e-6 these
+    are used from the start. The gap is at most ``2 delta - delta^2`` of the objective, with delta
+    the relative gap of the simplex problem over 2, and as a rule far smaller.
+
+    `predict` works in float32 and computes again in float64 what is too close to call.
+
+    References
+    ----------
+    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
+       and applications to large-scale SVM training, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn_bundle import SwapSVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SwapSVC(C=10).fit(X[:1000], y[:1000])
+    >>> bool((model.dual_gap_ <= 1e-3 * model.objective_).all())
+    True
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.95)
+    True
+    """
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -181,7 +347,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
             fitted["_warm"] = warm
         return fitted, results, interrupted
 
-    def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict]:
+    def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict[str, Any]]:
         """C, and fitted attributes that say how it was chosen."""
         return self.C, {}
 

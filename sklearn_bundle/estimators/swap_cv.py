@@ -22,6 +22,67 @@ from sklearn_bundle.solvers.swap import CHUNK
 
 
 class SwapSVCCV(SwapSVC):
+    """:class:`SwapSVC` with C by cross-validation, on one matrix of kernel values.
+
+    Only the diagonal of the problem that :class:`SwapSVC` solves depends on C, and a fold is a part
+    of the matrix: kernel values are computed once for all folds and values of C, and each fit of a
+    fold starts from the one with the next smaller C. Then the model is fitted to all data with the
+    best C. gamma="scale" and "distance" and balanced class weights are those of all data, not
+    those of each training part.
+
+    Parameters
+    ----------
+    Cs : int or array-like of shape (n_Cs,), default=7
+        Values of C, positive; a number means as many from 1e-3 to 1e3, equally spaced on a
+        logarithmic scale.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Folds; None and a number mean stratified ones, 5 by default.
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Samples are not
+        weighted in it.
+    kernel, gamma, degree, coef0, solver, tol, max_iter, cache_size, class_weight, \
+decision_function_shape, break_ties, random_state, verbose
+        As in :class:`SwapSVC`. The shared matrix of ``4 n^2`` bytes has to fit into `cache_size`;
+        if it does not, every fit computes its own values.
+    n_jobs : int, default=None
+        Threads over the folds, and in the final fit.
+
+    Attributes
+    ----------
+    C_ : float
+        The best C: the smallest one with the largest mean score.
+    Cs_ : ndarray of shape (n_Cs,)
+        All values, ascending.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Score of every fold and C.
+    mean_test_scores_ : ndarray of shape (n_Cs,)
+        Means over the folds.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, \
+objective_, lower_bound_, dual_gap_, n_iter_, status_, history_, n_features_in_, \
+feature_names_in_, shape_fit_
+        Of the final fit, as in :class:`SwapSVC`.
+
+    Raises
+    ------
+    ValueError
+        As in :class:`SwapSVC`, and if a class is missing in a training part.
+
+    See Also
+    --------
+    SwapSVC : With a given C; there are the objective and its reference.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn_bundle import SwapSVCCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SwapSVCCV(Cs=[1, 10, 100], cv=3).fit(X[:600], y[:600] % 2)
+    >>> model.scores_.shape
+    (3, 3)
+    >>> bool(model.C_ in model.Cs_)
+    True
+    """
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **{
             name: constraint

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from time import perf_counter
 from typing import Protocol
 
@@ -145,8 +146,13 @@ def run(
         intercept=final.intercept,
         status=status,
         n_iter=rows[-1][0],
-        history=np.array(rows, dtype=HISTORY_DTYPE.descr + list(further)),
+        history=np.array(rows, dtype=_history_dtype(further)),
     )
+
+
+@cache
+def _history_dtype(further: tuple) -> np.dtype:
+    return np.dtype(HISTORY_DTYPE.descr + list(further))
 
 
 def _row(n_iter: int, start: float, state: State) -> tuple:
