@@ -99,10 +99,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
                 "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
                 "by the one-versus-rest scores."
             )
-        shape = np.shape(X) if not sp.issparse(X) else X.shape
         if self._given():
             if sp.issparse(X):
                 raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+            shape = np.shape(X)
             if len(shape) == 2 and shape[0] != shape[1]:
                 raise ValueError(
                     "kernel='precomputed' needs a square matrix X of kernel values between the "

@@ -38,8 +38,8 @@ class SwapSVCCV(SwapSVC):
     cv : int, cross-validation generator, iterable or None, default=None
         Folds; None and a number mean stratified ones, 5 by default.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Samples are not
-        weighted in it.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Sample weights
+        count in it, unless it is a callable.
     kernel, gamma, degree, coef0, solver, tol, max_iter, cache_size, class_weight, \
 decision_function_shape, break_ties, random_state, verbose
         As in :class:`SwapSVC`. The shared matrix of ``4 n^2`` bytes has to fit into `cache_size`;
@@ -139,9 +139,8 @@ feature_names_in_, shape_fit_
 
     def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict]:
         Cs = self._grid()
-        y = data.classes[data.labels]
-        folds = list(check_cv(self.cv, y, classifier=True).split(data.X, y))
-        if 4 * len(y) ** 2 <= self.cache_size * 2**20:
+        folds = self._folds(data)
+        if 4 * len(data.labels) ** 2 <= self.cache_size * 2**20:
             values.keep_all()
             values = KernelData(values.kept, Kernel("precomputed"))
         with blas_threads(1):
@@ -166,6 +165,17 @@ feature_names_in_, shape_fit_
             )
         return np.unique(Cs.astype(np.float64))
 
+    def _folds(self, data: ClassificationData) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Training and test part of every fold, among the rows that are left."""
+        y = data.classes[data.labels]
+        folds = list(check_cv(self.cv, y, classifier=True).split(np.zeros(len(y)), y))
+        if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
+            return folds
+        place = np.full(1 + max(np.max(part) for fold in folds for part in fold), -1)
+        known = data.rows[data.rows < len(place)]
+        place[known] = np.arange(len(known))  # given indices are those of the caller's rows
+        return [tuple(place[part][place[part] >= 0] for part in fold) for fold in folds]
+
     def _scores_of_fold(
         self, data: ClassificationData, values: KernelData, train, test, Cs
     ) -> list[float]:
@@ -185,7 +195,9 @@ feature_names_in_, shape_fit_
             break_ties=self.break_ties,
         )
         vars(model)["n_features_in_"] = Z.shape[1]
-        scorer = check_scoring(model, self.scoring)
+        scorer, weights = check_scoring(model, self.scoring), {}
+        if not callable(self.scoring) and (data.sample_weight != 1.0).any():
+            weights = {"sample_weight": data.sample_weight[test]}
         subproblems, kept, scores = pairs_of(part), {}, []
         for C in Cs:
             costs = self._costs(part, C)
@@ -197,7 +209,7 @@ feature_names_in_, shape_fit_
                 kept[k] = result.w / result.w.sum()
                 alphas.append(result.w)
             vars(model).update(machine(part, values.kernel, alphas))
-            scores.append(scorer(model, Z, data.classes[data.labels[test]]))
+            scores.append(scorer(model, Z, data.classes[data.labels[test]], **weights))
         return scores
 
     def _check_classes(self, part: ClassificationData) -> None:

@@ -19,6 +19,7 @@ _MANY = 0.25  # violators per active point
 _CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
 _SAMPLE, _SAMPLED = 0.1, 10.0  # size of a sample, of all points and of the active ones
 _ENOUGH = 30  # violators in a sample that make it do
+_EXACT_SLACK = 0.01  # the same with rows in float64, where it is cheap
 _NEAR = 30.0  # times tol: so near that one more problem should do
 _COPY = 1.25  # a matrix that grows needs this much of its final space
 
@@ -139,9 +140,10 @@ class ActiveSetSolver:
         if not np.isfinite(self._primal):
             return _LOOSEST
         gap = (self._primal - self._bound) / self._primal
+        least = _SLACK if self._problem.dtype == np.float32 else _EXACT_SLACK
         if gap <= _NEAR * self._tol:
-            return _SLACK * self._tol
-        return max(_SLACK * self._tol, min(_LOOSEST, _SHARE * gap))
+            return least * self._tol
+        return max(least * self._tol, min(_LOOSEST, _SHARE * gap))
 
     def _solve(self) -> Iterator[State]:
         """The problem on the active points, as far as is useful before the next look."""

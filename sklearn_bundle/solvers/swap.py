@@ -202,24 +202,25 @@ class SwapSolver:
         self._compiled = problem.compiled()
 
     def _advance(self) -> None:
-        """Up to 128 steps, fewer where ``tol`` is reached."""
+        """Up to 128 steps; with rows in float32, fewer where ``tol`` is reached."""
+        tol = self._tol if self._problem.dtype == np.float32 else 0.0
         kinds = np.zeros(int(min(CHUNK, self._max_steps - self.n_steps)), dtype=np.int8)
         if self._compiled is None:
-            done, end = self._steps(kinds)
+            done, end = self._steps(kinds, tol)
         else:
             self.value, self._size, done, self._n_kept, n_rows, end = lazy.run(
                 *(self._algorithm, *self._compiled, _COMPILED_BLOCK, self._rows, self._owners),
                 *(self._n_kept, self._slots, self._used, self._problem.ridge),
                 *(self._problem.diagonal, self.q, self.value, self.a, self._single),
                 *(self._support, self._where),
-                *(self._size, self._tol, kinds, self.n_steps, self._n_candidates, self._seed),
+                *(self._size, tol, kinds, self.n_steps, self._n_candidates, self._seed),
             )
             self.n_rows += n_rows
         self.indefinite = end == swap.INDEFINITE
         self.n_steps += done
         self.kinds += np.bincount(kinds[:done], minlength=len(self.kinds))
 
-    def _steps(self, kinds: np.ndarray) -> tuple[int, int]:
+    def _steps(self, kinds: np.ndarray, tol: float) -> tuple[int, int]:
         """As ``lazy.run``, with rows that the problem computes."""
         done = 0
         while True:
@@ -227,7 +228,7 @@ class SwapSolver:
                 *(self._algorithm, self._rows, self._slots, self._used, self._problem.ridge),
                 *(self._problem.diagonal, self.q, self.value, self.a, self._single),
                 *(self._support, self._where),
-                *(self._size, self._tol, kinds, self.n_steps, done, self._n_candidates),
+                *(self._size, tol, kinds, self.n_steps, done, self._n_candidates),
                 self._seed,
             )
             if missing < 0:
