@@ -55,39 +55,41 @@ def gather(transposed, points, out):
 
 
 @jit
-def _add_one(x, columns, out):
-    """``out += x'columns``, four rows of ``columns`` at a time."""
-    d, n = columns.shape
+def _add_one(x, columns, first, last, out):
+    """``out += x'columns[:, first:last]``, four rows of ``columns`` at a time."""
+    d, n = columns.shape[0], last - first
     k = 0
     while k + 4 <= d:
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        p0, p1, p2, p3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+        p0, p1 = columns[k, first:last], columns[k + 1, first:last]
+        p2, p3 = columns[k + 2, first:last], columns[k + 3, first:last]
         for c in range(n):
             out[c] += (x0 * p0[c] + x1 * p1[c]) + (x2 * p2[c] + x3 * p3[c])
         k += 4
     while k < d:
-        x0, p0 = x[k], columns[k]
+        x0, p0 = x[k], columns[k, first:last]
         for c in range(n):
             out[c] += x0 * p0[c]
         k += 1
 
 
 @jit
-def _add_two(x, y, columns, out_x, out_y):
+def _add_two(x, y, columns, first, last, out_x, out_y):
     """As ``_add_one`` for two points, which read ``columns`` together."""
-    d, n = columns.shape
+    d, n = columns.shape[0], last - first
     k = 0
     while k + 4 <= d:
         x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
         y0, y1, y2, y3 = y[k], y[k + 1], y[k + 2], y[k + 3]
-        p0, p1, p2, p3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+        p0, p1 = columns[k, first:last], columns[k + 1, first:last]
+        p2, p3 = columns[k + 2, first:last], columns[k + 3, first:last]
         for c in range(n):
             a0, a1, a2, a3 = p0[c], p1[c], p2[c], p3[c]
             out_x[c] += (x0 * a0 + x1 * a1) + (x2 * a2 + x3 * a3)
             out_y[c] += (y0 * a0 + y1 * a1) + (y2 * a2 + y3 * a3)
         k += 4
     while k < d:
-        x0, y0, p0 = x[k], y[k], columns[k]
+        x0, y0, p0 = x[k], y[k], columns[k, first:last]
         for c in range(n):
             out_x[c] += x0 * p0[c]
             out_y[c] += y0 * p0[c]
@@ -95,27 +97,60 @@ def _add_two(x, y, columns, out_x, out_y):
 
 
 @jit
-def fill(kernel, values, points, columns, norms, y, chosen, out):
-    """Rows ``y_i y (k(x_i, x) + 1)`` for the chosen i.
+def _values(kernel, values, points, columns, norms, chosen, todo, first, last, out):
+    """Kernel values of the rows ``todo`` of ``out``, in columns first to last.
 
-    Point i is ``values[points[i]]`` and column i of ``columns``. Blocks of rows are too small for
-    BLAS, which would spend its time on copying ``columns``.
+    Blocks are too small for BLAS, which would spend its time on copying ``columns``.
     """
     name, gamma, coef0, degree = kernel
-    n_rows = out.shape[0]
-    for r in range(0, n_rows - n_rows % 2, 2):
-        x, z = values[points[chosen[r]]], values[points[chosen[r + 1]]]
-        out[r] = np.float32(0.0)
-        out[r + 1] = np.float32(0.0)
-        _add_two(x, z, columns, out[r], out[r + 1])
-    if n_rows % 2 == 1:
-        out[n_rows - 1] = np.float32(0.0)
-        _add_one(values[points[chosen[n_rows - 1]]], columns, out[n_rows - 1])
-    if name == RBF:
-        passes.rbf_single(out, 0, out.shape[1], norms[chosen], norms, np.float32(2.0) * gamma)
-    elif name == POLY:
-        passes.poly(out, 0, out.shape[1], gamma, coef0, degree)
-    for r in range(n_rows):
+    count = todo.shape[0]
+    for t in range(count):
+        out[todo[t], first:last] = np.float32(0.0)
+    for t in range(0, count - count % 2, 2):
+        r, s = todo[t], todo[t + 1]
+        x, y = values[points[chosen[r]]], values[points[chosen[s]]]
+        _add_two(x, y, columns, first, last, out[r, first:last], out[s, first:last])
+    if count % 2 == 1:
+        r = todo[count - 1]
+        _add_one(values[points[chosen[r]]], columns, first, last, out[r, first:last])
+    for t in range(count):
+        r = todo[t]
+        row = out[r : r + 1]
+        if name == RBF:
+            own = norms[chosen[r] : chosen[r] + 1]
+            passes.rbf_single(row, first, last, own, norms[first:last], np.float32(2.0) * gamma)
+        elif name == POLY:
+            passes.poly(row, first, last, gamma, coef0, degree)
+
+
+@jit
+def fill(kernel, values, points, columns, norms, y, split, store, known, chosen, out):
+    """Rows ``y_i y (k(x_i, x) + 1)`` for the chosen i.
+
+    Point i is ``values[points[i]]`` and column i of ``columns``; the first class has the points
+    before ``split``. Values of a point with those of its own class are wanted by every pair of
+    classes that it belongs to: they are kept in ``store`` (which may have no rows), those of the
+    points ``known``.
+    """
+    todo = np.empty(out.shape[0], dtype=np.int64)
+    for side in range(2):
+        first, last = (0, split) if side == 0 else (split, out.shape[1])
+        count = 0
+        for r in range(out.shape[0]):
+            i = chosen[r]
+            own = store.shape[0] > 0 and first <= i < last
+            if own and known[points[i]]:
+                out[r, first:last] = store[points[i], : last - first]
+            else:
+                todo[count] = r
+                count += 1
+        _values(kernel, values, points, columns, norms, chosen, todo[:count], first, last, out)
+        for t in range(count):
+            i = chosen[todo[t]]
+            if store.shape[0] > 0 and first <= i < last:
+                store[points[i], : last - first] = out[todo[t], first:last]
+                known[points[i]] = True
+    for r in range(out.shape[0]):
         swap.sign(out[r], y, y[chosen[r]])
 
 
@@ -128,6 +163,9 @@ def run(
     columns,
     norms,
     y,
+    split,
+    store,
+    known,
     block,
     rows,
     owners,
@@ -176,7 +214,7 @@ def run(
             slot = longest_unused(used, owners)
             slots[owners[slot]] = -1
         out = rows[slot : slot + count]
-        fill(kernel, values, points, columns, norms, y, chosen[:count], out)
+        fill(kernel, values, points, columns, norms, y, split, store, known, chosen[:count], out)
         for c in range(count):
             owners[slot + c] = chosen[c]
             slots[chosen[c]] = slot + c

@@ -303,6 +303,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         subproblems = pairs_of(data)
         warm = self._warm_start(warm, data, kernel, len(subproblems))
         outer, inner = split_threads(self.n_jobs, len(subproblems))
+        if len(subproblems) > 1:
+            values.share(data.labels, self.cache_size * 2**20, outer, self._dtype())
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
         def model(points):
@@ -384,7 +386,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         problem = L2SVM(values, points, target, C, self._dtype())
         settings = {
             "algorithm": self.solver,
-            "cache_bytes": int(self.cache_size * 2**20 / n_threads),
+            "cache_bytes": int(self.cache_size * 2**20 / n_threads) - values.bytes_shared,
             "tol": self.tol,
             "max_steps": self.max_iter,
             "n_candidates": self.n_candidates or 0,

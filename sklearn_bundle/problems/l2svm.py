@@ -33,6 +33,7 @@ class KernelData:
         self.given = kernel.name == "precomputed"
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
+        self._widest = self.bytes_shared = 0  # of ``store``
         self.kept: np.ndarray | None = None
         self._source: KernelRows | None = None  # of what is kept
 
@@ -41,6 +42,31 @@ class KernelData:
         if dtype not in self._rows:
             self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)
         return self._rows[dtype]
+
+    def share(self, labels: np.ndarray, cache_bytes: float, n_threads: int, dtype: type) -> None:
+        """Kernel values that several pairs of classes want are computed once, if there is space.
+
+        Of dense points in float32 that are those with points of their own class, kept as they come;
+        of others all values, computed now.
+        """
+        rows, n = self.rows(dtype), len(labels)
+        if self.given or dtype != np.float32:
+            return
+        if rows.dense is None:
+            if 4 * n**2 <= 0.5 * cache_bytes:
+                self.keep_all()
+            return
+        widest = int(np.bincount(labels).max())
+        if 4 * n * widest <= 0.5 * cache_bytes / n_threads:
+            self._widest, self.bytes_shared = widest, 4 * n * widest
+
+    @property
+    def store(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """A row for each point, and which of them are known; of this thread."""
+        if not hasattr(self._local, "store"):
+            n = self.X.shape[0] if self._widest else 0
+            self._local.store = np.empty((n, self._widest), np.float32), np.zeros(n, np.bool_)
+        return self._local.store
 
     def keep_all(self) -> None:
         """Compute all values in single precision, once; ``rows`` reads them from there."""
@@ -89,6 +115,9 @@ class Compiled(NamedTuple):
     columns: NDArray[np.float32]
     norms: NDArray[np.float32]
     y: NDArray[np.float32]
+    split: int
+    store: NDArray[np.float32]
+    known: NDArray[np.bool_]
 
 
 class L2SVM:
@@ -157,7 +186,16 @@ class L2SVM:
             columns,
             points.norms[self.points],
             self._signs,
+            *self._shared(),
         )
+
+    def _shared(self) -> tuple:
+        """The size of the first class, and what is kept of values within classes."""
+        split = int(np.count_nonzero(self.y > 0.0))
+        store, known = self.data.store
+        if len(store) and split and (self.y[:split] > 0.0).all():
+            return split, store, known
+        return self.n, store[:0], known[:0]
 
     def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
         """Rows of ``K - diag(ridge)``."""
