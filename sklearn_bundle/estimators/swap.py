@@ -26,7 +26,7 @@ from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM, KernelData
 from sklearn_bundle.solvers._run import SolverResult, Status, run
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.solvers.swap import ALGORITHMS, CHUNK, SwapSolver
+from sklearn_bundle.solvers.swap import ALGORITHMS, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
@@ -322,7 +322,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
             result = run(
                 solvers[k],
                 tol=self.tol,
-                max_iter=-(-self.max_iter // CHUNK),
+                max_iter=self.max_iter,
                 max_time=seconds,
                 observe=partial(monitor, k),
             )
@@ -407,7 +407,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         rng = np.random.default_rng(settings["seed"])
         chosen = rng.permutation(problem.n)[: self.n_initial]
         solver = SwapSolver(problem.part(chosen), **settings | {"n_candidates": 0})
-        alpha = run(solver, tol=self.tol, max_iter=-(-self.max_iter // CHUNK)).w
+        alpha = run(solver, tol=self.tol, max_iter=self.max_iter).w
         start = np.zeros(problem.n)
         start[chosen] = alpha / alpha.sum()
         return start

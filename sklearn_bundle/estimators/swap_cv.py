@@ -18,7 +18,6 @@ from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
 from sklearn_bundle.solvers._run import run
-from sklearn_bundle.solvers.swap import CHUNK
 
 
 class SwapSVCCV(SwapSVC):
@@ -205,7 +204,7 @@ feature_names_in_, shape_fit_
             for k, (points, target) in enumerate(subproblems):
                 where, cost = train[points], costs[points]
                 solver = self._solver(values, where, target, cost, kept.get(k), 0, 1)
-                result = run(solver, tol=self.tol, max_iter=-(-self.max_iter // CHUNK))
+                result = run(solver, tol=self.tol, max_iter=self.max_iter)
                 kept[k] = result.w / result.w.sum()
                 alphas.append(result.w)
             vars(model).update(machine(part, values.kernel, alphas))

@@ -124,7 +124,7 @@ def run(
                 status = stop
             elif max_time is not None and perf_counter() - start >= max_time:
                 status = Status.MAX_TIME
-            elif n_iter >= max_iter:
+            elif rows[-1][0] >= max_iter:
                 status = Status.MAX_ITER
             else:
                 continue

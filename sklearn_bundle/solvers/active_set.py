@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers._run import State
-from sklearn_bundle.solvers.swap import KINDS, MOST_REFINEMENTS, REFINEMENTS, SwapSolver, confirmed
+from sklearn_bundle.solvers.swap import (
+    KINDS,
+    MOST_REFINEMENTS,
+    REFINEMENTS,
+    Candidate,
+    SwapSolver,
+    confirmed,
+)
 
 Array = NDArray[np.float64]
 
@@ -18,7 +25,8 @@ _SLACK = 0.9  # the same of tol
 _MANY = 0.25  # violators per active point
 _CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
 _SAMPLE, _SAMPLED = 0.1, 10.0  # size of a sample, of all points and of the active ones
-_ENOUGH = 30  # violators in a sample that make it do
+_FEW = 0.1  # points added at least, per active point, while far from the optimum
+_ENOUGH = 10  # violators in a sample that make it do
 _EXACT_SLACK = 0.01  # the same with rows in float64, where it is cheap
 _NEAR = 30.0  # times tol: so near that one more problem should do
 _COPY = 1.25  # a matrix that grows needs this much of its final space
@@ -70,9 +78,9 @@ class ActiveSetSolver:
         self._filled = self._missed = 0
         self._primal, self._bound = np.inf, -np.inf
         self._rng, self._sampling = np.random.default_rng(seed), False
-        self._active = self._first(size, start)
-        self._open(np.zeros(len(self._active)) if start is None else start[self._active], None)
-        self._look()
+        active = self._first(size, start)
+        self._open(active, np.zeros(len(active)) if start is None else start[active], None)
+        self._look_at_all()
         self._sampling = True
 
     def states(self) -> Iterator[State]:
@@ -80,6 +88,8 @@ class ActiveSetSolver:
         while self._missed < MOST_REFINEMENTS:
             before = self.n_steps
             yield from self._solve()
+            if self.indefinite:
+                return
             self._look()
             yield self._state()
             grown = self._grow()
@@ -88,37 +98,34 @@ class ActiveSetSolver:
 
     def confirm(self) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
+        if not self._looked:
+            self._look_at_all()
         self._primal, self._best, self._bound = confirmed(self._problem, self._best, self._newest)
         self._missed += 1
         return self._state()
 
     def _first(self, size: int, start: Array | None) -> np.ndarray:
         """Random points of both classes, as many of each as there are if they are few."""
-        if start is not None:
-            return np.flatnonzero(start)
-        chosen = []
+        chosen = [] if start is None else [np.flatnonzero(start)]
         for sign in (-1.0, 1.0):
             points = np.flatnonzero(self._problem.y == sign)
             chosen.append(self._rng.permutation(points)[: size // 2])
-        return np.sort(np.concatenate(chosen))
+        return np.unique(np.concatenate(chosen))
 
-    def _open(self, a: Array, q: Array | None) -> None:
+    def _open(self, active: np.ndarray, a: Array, q: Array | None) -> None:
         """A solver for the active points that starts from a."""
-        small = self._problem.part(self._active)
-        if not a.any():
-            a, q = None, None
-        rows = self._matrix_of(small)
-        self._small = small
-        self._solver = SwapSolver(
+        small = self._problem.part(active)
+        solver = SwapSolver(
             small,
             cache_bytes=self._cache_bytes,
-            start=a,
+            start=a if a.any() else None,
             q=q,
-            rows=rows,
+            rows=self._matrix_of(small),
             tol=self._wanted(),
             max_steps=self._max_steps - self.n_steps,
             **self._settings,
         )
+        self._active, self._solver = active, solver
 
     def _matrix_of(self, small: L2SVM) -> np.ndarray | None:
         """The kernel matrix of the active points, the new ones last; None if it is too large."""
@@ -132,6 +139,7 @@ class ActiveSetSolver:
             larger[: self._filled, : self._filled] = self._matrix[: self._filled, : self._filled]
             self._matrix = larger
         small.gram(self._matrix, self._filled)
+        self.n_rows += n - self._filled
         self._filled = n
         return self._matrix
 
@@ -139,7 +147,7 @@ class ActiveSetSolver:
         """Relative gap on the active points."""
         if not np.isfinite(self._primal):
             return _LOOSEST
-        gap = (self._primal - self._bound) / self._primal
+        gap = self._gap()
         least = _SLACK if self._problem.dtype == np.float32 else _EXACT_SLACK
         if gap <= _NEAR * self._tol:
             return least * self._tol
@@ -150,6 +158,7 @@ class ActiveSetSolver:
         wanted = self._wanted()
         steps, kinds, rows = self.n_steps, self.kinds, self.n_rows
         for state in self._solver.states():
+            self._looked = False
             self.n_steps = steps + self._solver.n_steps
             self.kinds = kinds + self._solver.kinds
             self.n_rows = rows + self._solver.n_rows
@@ -160,59 +169,80 @@ class ActiveSetSolver:
         self.indefinite = self._solver.indefinite
 
     def _look(self) -> None:
-        """Scores of all points, and the objective; of a sample, while that shows enough."""
-        outside = np.ones(self._problem.n, dtype=bool)
-        outside[self._active] = False
-        outside = np.flatnonzero(outside)
+        """At all points, or at a sample while that shows violators enough."""
+        outside = self._outside()
         size = max(_SAMPLE * self._problem.n, _SAMPLED * len(self._active))
         if self._sampling and size < 0.5 * len(outside):
             sample = self._rng.choice(outside, int(size), replace=False)
-            self._look_at(np.sort(sample))
+            self._last = self._products(np.sort(sample))
             if len(self._violators()) > _ENOUGH:
                 return
             self._sampling = False
-        self._look_at(outside)
-        a, q, _ = self._newest
+        self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        """Scores of all points, and the objective."""
+        newest = a, q, _ = self._products(self._outside())
         primal = self._problem.primal_value(a, q, self._solver.value)
         self._bound = max(self._bound, 0.5 / self._solver.value)
         if primal < self._primal:
-            self._primal, self._best = primal, self._newest
+            self._primal, self._best = primal, newest
+        self._last = self._newest = newest
+        self._looked = True
 
-    def _look_at(self, points: np.ndarray) -> None:
+    def _outside(self) -> np.ndarray:
+        outside = np.ones(self._problem.n, dtype=bool)
+        outside[self._active] = False
+        return np.flatnonzero(outside)
+
+    def _products(self, points: np.ndarray) -> Candidate:
+        """a and ``K a`` at the active points and at these, infinity elsewhere, and alpha."""
         solver, n = self._solver, self._problem.n
-        a, q = np.zeros(n), np.full(n, np.inf)  # unknown scores are no violations
+        a, q = np.zeros(n), np.full(n, np.inf)
         a[self._active], q[self._active] = solver.a, solver.q
         q[points] = self._problem.rough_products(a, points)
-        self._newest = a, q, a / solver.value
+        return a, q, a / solver.value
 
     def _violators(self) -> np.ndarray:
         """Inactive points with a loss; only the clear cases while they are many."""
-        value, outside = self._solver.value, self._newest[1].copy()
+        value, outside = self._solver.value, self._last[1].copy()
         outside[self._active] = np.inf
         violators = np.flatnonzero(outside < value)
         if len(violators) > _MANY * len(self._active):
-            gap = (self._primal - self._bound) / self._primal
-            clear = violators[outside[violators] < (1.0 - min(gap, _CLEAR)) * value]
+            clear = violators[outside[violators] < (1.0 - min(self._gap(), _CLEAR)) * value]
             return clear if len(clear) else violators
         return violators
 
+    def _newcomers(self) -> np.ndarray:
+        """The points to add: the worst violators, and the next ones if these are but a few."""
+        violators, q, n_active = self._violators(), self._last[1], len(self._active)
+        if len(violators) > n_active:
+            return violators[np.argpartition(q[violators], n_active)[:n_active]]
+        few = int(_FEW * n_active)
+        far = self._last is self._newest and self._gap() > _NEAR * self._tol
+        if far and 0 < len(violators) < few:
+            others = self._outside()
+            others = others[np.isfinite(q[others])]
+            return others[np.argsort(q[others], kind="stable")[:few]]
+        return violators
+
+    def _gap(self) -> float:
+        return (self._primal - self._bound) / self._primal
+
     def _grow(self) -> bool:
-        """Add the points whose scores are the lowest, at most as many as there are."""
-        problem, solver, q = self._problem, self._solver, self._newest[1]
-        violators, most = self._violators(), len(self._active)
-        if len(violators) > most:
-            violators = violators[np.argpartition(q[violators], most)[:most]]
-        a = np.zeros(len(self._active) + len(violators))
-        a[: len(self._active)] = solver.a
-        self._active = np.concatenate([self._active, violators])
+        """Add points; whether there were any to add."""
+        problem, solver, q = self._problem, self._solver, self._last[1]
+        newcomers = self._newcomers()
+        active = np.concatenate([self._active, newcomers])
+        a = np.concatenate([solver.a, np.zeros(len(newcomers))])
         if self._missed == 0:
-            self._open(a, q[self._active])
+            self._open(active, a, q[active])
         else:  # a confirmation failed: from exact scores, and at last with exact rows
             if self._missed > REFINEMENTS and problem.dtype == np.float32:
                 problem.promote()
                 self._matrix, self._filled = np.empty((0, 0), problem.dtype), 0
-            self._open(a, None)
-        return len(violators) > 0
+            self._open(active, a, None)
+        return len(newcomers) > 0
 
     def _state(self) -> State:
         bound, alpha = min(self._bound, self._primal), self._best[2]

@@ -70,11 +70,16 @@ def confirmed(
     same = np.array_equal(best[0], newest[0])
     for candidate in (newest,) if same else (best, newest):
         q, value = problem.exact(*candidate[:2])
-        bound = max(bound, 0.5 / value)
+        bound = max(bound, _bound(value))
         objective = problem.primal_value(candidate[0], q, value)
         if objective < primal:
             primal, found = objective, candidate
     return primal, found, bound
+
+
+def _bound(value: float) -> float:
+    """``1/(2Q)``; a Q that is not positive comes from an indefinite kernel."""
+    return 0.5 / value if value > 0.0 else -np.inf
 
 
 class SwapSolver:
@@ -153,7 +158,7 @@ class SwapSolver:
             self._advance()
             self._offer()
             yield self._state()
-            if self.n_steps == before and not self._stale:
+            if self.indefinite or (self.n_steps == before and not self._stale):
                 return
 
     def confirm(self) -> State:
@@ -261,7 +266,7 @@ class SwapSolver:
     def _offer(self) -> None:
         """The newest point may be the best one, and its bound the best bound."""
         primal = self._problem.primal_value(self.a, self.q, self.value)
-        self._bound = max(self._bound, 0.5 / self.value)
+        self._bound = max(self._bound, _bound(self.value))
         if primal < self._primal:
             self._primal = primal
             self._best = self.a.copy(), self.q.copy(), self.a / self.value
