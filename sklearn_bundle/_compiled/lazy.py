@@ -10,7 +10,7 @@ from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle._compiled import swap
 from sklearn_bundle._jit import jit
 
-LINEAR, RBF, POLY = 0, 1, 2
+LINEAR, RBF = 0, 1
 
 
 @jit
@@ -55,72 +55,52 @@ def gather(transposed, points, out):
 
 
 @jit
-def _add_one(x, columns, first, last, out):
-    """``out += x'columns[:, first:last]``, four rows of ``columns`` at a time."""
-    d, n = columns.shape[0], last - first
-    k = 0
-    while k + 4 <= d:
-        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        p0, p1 = columns[k, first:last], columns[k + 1, first:last]
-        p2, p3 = columns[k + 2, first:last], columns[k + 3, first:last]
-        for c in range(n):
-            out[c] += (x0 * p0[c] + x1 * p1[c]) + (x2 * p2[c] + x3 * p3[c])
-        k += 4
-    while k < d:
-        x0, p0 = x[k], columns[k, first:last]
-        for c in range(n):
-            out[c] += x0 * p0[c]
-        k += 1
+def _products(x, y, columns, first, last, out_x, out_y):
+    """Inner products of two points with columns first to last.
 
-
-@jit
-def _add_two(x, y, columns, first, last, out_x, out_y):
-    """As ``_add_one`` for two points, which read ``columns`` together."""
+    Both read ``columns`` together, four rows at a time; past the last one with factors 0.
+    """
     d, n = columns.shape[0], last - first
-    k = 0
-    while k + 4 <= d:
-        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        y0, y1, y2, y3 = y[k], y[k + 1], y[k + 2], y[k + 3]
-        p0, p1 = columns[k, first:last], columns[k + 1, first:last]
-        p2, p3 = columns[k + 2, first:last], columns[k + 3, first:last]
+    for c in range(n):
+        out_x[c] = 0.0
+        out_y[c] = 0.0
+    for k in range(0, d, 4):
+        k1, k2, k3 = min(k + 1, d - 1), min(k + 2, d - 1), min(k + 3, d - 1)
+        in1, in2, in3 = np.float32(k + 1 < d), np.float32(k + 2 < d), np.float32(k + 3 < d)
+        x0, x1, x2, x3 = x[k], in1 * x[k1], in2 * x[k2], in3 * x[k3]
+        y0, y1, y2, y3 = y[k], in1 * y[k1], in2 * y[k2], in3 * y[k3]
+        p0, p1 = columns[k, first:last], columns[k1, first:last]
+        p2, p3 = columns[k2, first:last], columns[k3, first:last]
         for c in range(n):
             a0, a1, a2, a3 = p0[c], p1[c], p2[c], p3[c]
             out_x[c] += (x0 * a0 + x1 * a1) + (x2 * a2 + x3 * a3)
             out_y[c] += (y0 * a0 + y1 * a1) + (y2 * a2 + y3 * a3)
-        k += 4
-    while k < d:
-        x0, y0, p0 = x[k], y[k], columns[k, first:last]
-        for c in range(n):
-            out_x[c] += x0 * p0[c]
-            out_y[c] += y0 * p0[c]
-        k += 1
 
 
 @jit
-def _values(kernel, values, points, columns, norms, chosen, todo, first, last, out):
-    """Kernel values of the rows ``todo`` of ``out``, in columns first to last.
+def _values(kernel, values, points, columns, norms, chosen, todo, count, first, last, out, spare):
+    """Kernel values of the first ``count`` rows ``todo`` of ``out``, in columns first to last.
 
     Blocks are too small for BLAS, which would spend its time on copying ``columns``.
     """
-    name, gamma, coef0, degree = kernel
-    count = todo.shape[0]
-    for t in range(count):
-        out[todo[t], first:last] = np.float32(0.0)
-    for t in range(0, count - count % 2, 2):
-        r, s = todo[t], todo[t + 1]
+    name, gamma = kernel
+    for t in range(0, count, 2):
+        r, s = todo[t], todo[min(t + 1, count - 1)]
         x, y = values[points[chosen[r]]], values[points[chosen[s]]]
-        _add_two(x, y, columns, first, last, out[r, first:last], out[s, first:last])
-    if count % 2 == 1:
-        r = todo[count - 1]
-        _add_one(values[points[chosen[r]]], columns, first, last, out[r, first:last])
-    for t in range(count):
-        r = todo[t]
-        row = out[r : r + 1]
-        if name == RBF:
-            own = norms[chosen[r] : chosen[r] + 1]
-            passes.rbf_single(row, first, last, own, norms[first:last], np.float32(2.0) * gamma)
-        elif name == POLY:
-            passes.poly(row, first, last, gamma, coef0, degree)
+        second = out[s, first:last] if s != r else spare[: last - first]
+        _products(x, y, columns, first, last, out[r, first:last], second)
+    if name == RBF:
+        for t in range(count):
+            r = todo[t]
+            i = chosen[r]
+            left, right = norms[i : i + 1], norms[first:last]
+            passes.rbf_single(out[r : r + 1], first, last, left, right, np.float32(2.0) * gamma)
+
+
+@jit
+def _copy(source, target):
+    for c in range(target.shape[0]):
+        target[c] = source[c]
 
 
 @jit
@@ -133,22 +113,24 @@ def fill(kernel, values, points, columns, norms, y, split, store, known, chosen,
     points ``known``.
     """
     todo = np.empty(out.shape[0], dtype=np.int64)
+    spare = np.empty(out.shape[1], dtype=np.float32)
     for side in range(2):
         first, last = (0, split) if side == 0 else (split, out.shape[1])
         count = 0
         for r in range(out.shape[0]):
             i = chosen[r]
-            own = store.shape[0] > 0 and first <= i < last
-            if own and known[points[i]]:
-                out[r, first:last] = store[points[i], : last - first]
+            if store.shape[0] > 0 and first <= i < last and known[points[i]]:
+                _copy(store[points[i]], out[r, first:last])
             else:
                 todo[count] = r
                 count += 1
-        _values(kernel, values, points, columns, norms, chosen, todo[:count], first, last, out)
+        _values(
+            kernel, values, points, columns, norms, chosen, todo, count, first, last, out, spare
+        )
         for t in range(count):
             i = chosen[todo[t]]
             if store.shape[0] > 0 and first <= i < last:
-                store[points[i], : last - first] = out[todo[t], first:last]
+                _copy(out[todo[t], first:last], store[points[i], : last - first])
                 known[points[i]] = True
     for r in range(out.shape[0]):
         swap.sign(out[r], y, y[chosen[r]])
@@ -189,7 +171,7 @@ def run(
 ):
     """As ``swap.run`` from step 0 on, with missing rows computed, up to ``block`` at a time.
 
-    ``kernel`` is (name, gamma, coef0, degree), numbers in float32; the first ``n_kept`` slots are
+    ``kernel`` is (name, gamma), gamma in float32; the first ``n_kept`` slots are
     taken. Returns Q, the size of the support, the number of steps done, the slots taken, the rows
     computed, and DONE or INDEFINITE.
     """

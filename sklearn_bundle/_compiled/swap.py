@@ -8,6 +8,7 @@ those of Allende, Frandi, Nanculef and Sartori (2013).
 
 import numpy as np
 
+from sklearn_bundle._compiled import vertices
 from sklearn_bundle._jit import jit
 
 NONE, FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4, 5  # kinds of steps
@@ -18,36 +19,6 @@ _FEW = 0.15  # share of a support up to which reading it point by point is the f
 _LOOK = 32  # steps between two looks at the certificate
 _ROUNDING = 1e-15
 _NEGATIVE = 1e-4  # relative; far above rounding in float32
-_LANES = 64  # minima side by side: a single running minimum does not vectorise
-
-
-@jit
-def _first_of(lanes, at):
-    """Position of the smallest number of all lanes."""
-    lane = 0
-    for k in range(1, _LANES):
-        if lanes[k] < lanes[lane]:
-            lane = k
-    return at[lane] + lane
-
-
-@jit
-def lowest(q, lanes, at):
-    """The ascent vertex; lane k runs over q[k], q[k + 64], ..."""
-    n = q.shape[0]
-    lanes[:] = np.inf
-    for start in range(0, n - n % _LANES, _LANES):
-        part = q[start : start + _LANES]
-        for k in range(_LANES):
-            better = part[k] < lanes[k]
-            lanes[k] = part[k] if better else lanes[k]
-            at[k] = start if better else at[k]
-    start = n - n % _LANES
-    for k in range(n % _LANES):
-        if q[start + k] < lanes[k]:
-            lanes[k] = q[start + k]
-            at[k] = start
-    return _first_of(lanes, at)
 
 
 @jit
@@ -55,73 +26,6 @@ def move(q, keep, by_i, row_i, by_j, row_j):
     """``q = keep q + by_i K_i + by_j K_j``, the ridge left out."""
     for k in range(q.shape[0]):
         q[k] = keep * q[k] + by_i * row_i[k] + by_j * row_j[k]
-
-
-@jit
-def highest(q, support, size):
-    """The first-order descent vertex: position in the support of its largest q."""
-    best = 0
-    for p in range(1, size):
-        if q[support[p]] > q[support[best]]:
-            best = p
-    return best
-
-
-@jit
-def best_partner(q, i, row_i, diagonal, a, support, size):
-    """The second-order descent vertex (19): position in the support of the largest SWAP gain.
-
-    That is the gain of the step that can be taken. By the gain of an unlimited one, a vertex with
-    hardly any weight is chosen again and again, its step has next to no gain, and what is done
-    instead are many thousands of Frank-Wolfe steps.
-    """
-    best, best_gain = -1, 0.0
-    for p in range(size):
-        j = support[p]
-        slope = q[j] - q[i]
-        if slope > 0.0:
-            bend = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
-            step = min(slope / bend, a[j])
-            gain = step * (2.0 * slope - step * bend)
-            if gain > best_gain:
-                best, best_gain = p, gain
-    return best
-
-
-@jit
-def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
-    """As ``best_partner``, the vertex itself, or -1: one pass over all vertices.
-
-    Gains are in single precision and relative to ``1/scale^2``, so that they do not underflow: this
-    is but a choice. Where a is 0, so is the gain.
-    """
-    n = q.shape[0]
-    least, two = np.float32(1e-7) * d_i, np.float32(2.0)
-    lanes[:] = np.float32(0.0)
-    at[:] = 0
-    for start in range(0, n - n % _LANES, _LANES):
-        of_q, of_row = q[start : start + _LANES], row_i[start : start + _LANES]
-        of_d, of_a = diagonal[start : start + _LANES], a[start : start + _LANES]
-        for k in range(_LANES):
-            slope = np.float32(scale * max(of_q[k] - q_i, 0.0))
-            bend = max((d_i + of_d[k]) - two * np.float32(of_row[k]), least)
-            step = min(slope / bend, np.float32(scale * of_a[k]))
-            gain = step * (two * slope - step * bend)
-            better = gain > lanes[k]
-            lanes[k] = gain if better else lanes[k]
-            at[k] = start if better else at[k]
-    best, best_gain = -1, np.float32(0.0)
-    for k in range(_LANES):
-        if lanes[k] > best_gain:
-            best, best_gain = at[k] + k, lanes[k]
-    for k in range(n - n % _LANES, n):
-        slope = np.float32(scale * max(q[k] - q_i, 0.0))
-        bend = max((d_i + diagonal[k]) - two * np.float32(row_i[k]), least)
-        step = min(slope / bend, np.float32(scale * a[k]))
-        gain = step * (two * slope - step * bend)
-        if gain > best_gain:
-            best, best_gain = k, gain
-    return best
 
 
 @jit
@@ -160,12 +64,12 @@ def plan(algorithm, q, value, a, i, row_i, diagonal, single, support, where, siz
     if algorithm == USE_FW:
         return FW, forward, 0
     if algorithm not in (USE_SWAP_2O, USE_CVM):
-        p = highest(q, support, size)
+        p = vertices.highest(q, support, size)
     elif size < _FEW * q.shape[0]:
-        p = best_partner(q, i, row_i, diagonal, a, support, size)
+        p = vertices.best_partner(q, i, row_i, diagonal, a, support, size)
     else:
         d_i, scale = np.float32(diagonal[i]), 1.0 / (value - q[i])
-        j = best_of_all(q, q[i], d_i, scale, row_i, single, a, lanes, at)
+        j = vertices.best_of_all(q, q[i], d_i, scale, row_i, single, a, lanes, at)
         p = where[j] if j >= 0 else -1
     if p < 0:
         return FW, forward, 0
@@ -250,28 +154,18 @@ def take(kind, step, i, p, row_i, row_j, ridge, diagonal, q, value, a, support, 
 
 
 @jit
-def lowest_of(q, indices, count):
-    """As ``lowest`` among the first ``count`` indices."""
-    best = indices[0]
-    for p in range(1, count):
-        if q[indices[p]] < q[best]:
-            best = indices[p]
-    return best
-
-
-@jit
 def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes, at):
     """i, or -1 if the gap is within ``delta``: by a full search, unless a candidate will do."""
     if candidates.shape[0] > 0:
-        i = lowest_of(q, candidates, candidates.shape[0])
+        i = vertices.lowest_of(q, candidates, candidates.shape[0])
         if value - q[i] > delta * value:
             return i
-    i = lowest(q, lanes, at)
+    i = vertices.lowest(q, lanes, at)
     if value - q[i] <= delta * value:
         return -1
     if algorithm == USE_CVM:  # corrects its support before it looks further
-        inner = lowest_of(q, support, size)
-        spread = q[support[highest(q, support, size)]] - q[inner]
+        inner = vertices.lowest_of(q, support, size)
+        spread = q[support[vertices.highest(q, support, size)]] - q[inner]
         if spread > _CORRECTION * (value - q[i]):
             return inner
     return i
@@ -342,8 +236,8 @@ def run(
     -1. Returns Q, the size of the support, the number of steps done, and the missing row, or DONE,
     or INDEFINITE where ``k_ii - 2 k_ij + k_jj`` is negative.
     """
-    lanes, gains = np.empty(_LANES), np.empty(_LANES, dtype=np.float32)
-    at = np.empty(_LANES, dtype=np.int32)
+    lanes, gains = np.empty(vertices.LANES), np.empty(vertices.LANES, dtype=np.float32)
+    at = np.empty(vertices.LANES, dtype=np.int32)
     candidates = np.empty(n_candidates, dtype=np.int64)
     begin = done
     while done < kinds.shape[0]:

@@ -68,23 +68,23 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         Of "poly", at least 0; 0 makes it homogeneous.
     solver : {"swap-2o", "swap", "mfw", "fw", "cvm"}, default="swap-2o"
         SWAP steps with the partner of largest gain or of smallest gradient (Algorithms 5 and 4 of
-        [1]_), away steps, plain Frank-Wolfe, or steps among the support until it is solved before
-        the next point is added. "swap-2o" takes the fewest steps; "fw" does not get below a gap of
-        a few per cent in reasonable time.
+        [1]_), away steps, plain Frank-Wolfe, or steps among the support until it is roughly solved
+        before the next point is added. "swap-2o" takes the fewest steps; "fw" as a rule does not
+        get to the default `tol` in reasonable time.
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000000
-        Limit on the steps, for each pair of classes. A step costs about 10 ns a point.
+        Limit on the steps, for each pair of classes. A step costs 1 to 10 ns a point.
     max_time : float, default=None
         Limit in seconds on the whole fit. None is no limit.
     cache_size : float, default=1000
         Memory for kernel values in MB. More than that is computed again when needed.
     n_candidates : int, default=None
-        Random points among which to look for the next one, before all points are looked at: the
-        paper's 60 (its section 5.1). None looks at all, which is as fast as a rule.
+        Random points among which to look for the next one, before all points are looked at
+        (section 2.4 of [1]_; 60 are usual). None looks at all, which is as fast as a rule.
     n_initial : int, default=1
-        Random points whose solution the method starts from (the paper's 20); 1 starts at the first
-        point.
+        Random points whose solution the method starts from (20 in section 6 of [1]_); 1 starts at
+        the first point.
     active_set : "auto", int or None, default="auto"
         Points to begin with, to which those that violate the solution are added until none is
         left, for problems larger than that; None begins with all. "auto" is 2000 for problems of
@@ -171,16 +171,16 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
     Notes
     -----
     Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain (28). One
-    thing is different: the partner is the one with the largest gain of the step that can be taken.
-    The unlimited gain keeps choosing a point with hardly any weight, and the method then takes
-    tens of thousands of Frank-Wolfe steps that gain next to nothing.
+    thing is different: gains, by which it chooses the partner and between a SWAP and a Frank-Wolfe
+    step, are those of the steps that can be taken, not of unlimited ones.
 
     Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
-    with fresh kernel values between all points that have a loss or a dual variable; the other
-    losses are 0 by a margin that rounding cannot bridge. Where float32 rows do not reach `tol`, the
+    with fresh kernel values of all points that have a loss or a dual variable; the other losses
+    are 0 by a margin that rounding cannot bridge. Where float32 rows do not reach `tol`, the
     method goes on from exact scores, and at last with float64 rows; below a `tol` of 1e-6 these
-    are used from the start. The gap is at most ``2 delta - delta^2`` of the objective, with delta
-    the relative gap of the simplex problem over 2, and as a rule far smaller.
+    are used from the start. At the scale ``1 / min(K a)`` in place of ``1 / Q`` the gap would be at
+    most ``2 delta - delta^2`` of the objective, ``delta = 1 - min(K a) / Q``; the gap at ``1 / Q`` is
+    far smaller near the optimum.
 
     `predict` works in float32 and computes again in float64 what is too close to call.
 
@@ -403,7 +403,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         return ActiveSetSolver(problem, size=size, start=start, **settings)
 
     def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
-        """The solution on a few random points: section 6.1 of the paper takes 20."""
+        """The solution on a few random points: section 6 of the paper takes 20."""
         rng = np.random.default_rng(settings["seed"])
         chosen = rng.permutation(problem.n)[: self.n_initial]
         solver = SwapSolver(problem.part(chosen), **settings | {"n_candidates": 0})

@@ -49,9 +49,9 @@ class Whole:
         """Slices of n rows to be computed together, against ``width`` of these points."""
         return _wide_parts(n, width)
 
-    def own_parts(self):
-        """As ``row_parts`` for values of the points with themselves."""
-        return self.row_parts(len(self.squares), len(self.squares))
+    def own_parts(self, n: int):
+        """As ``row_parts`` for values of these n points with themselves."""
+        return self.row_parts(n, n)
 
     def pieces(self, stop: int):
         """The first ``stop`` points in pieces for such rows, with the indices of each piece."""
@@ -124,8 +124,7 @@ class Dense:
         step = max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
-    def own_parts(self):
-        n = len(self.squares)
+    def own_parts(self, n: int):
         step = min(_SIDE, max(128, n // 4))  # small parts leave more of the values to symmetry
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 

@@ -166,7 +166,7 @@ class KernelRows:
     def own_sums(self, coef: np.ndarray) -> np.ndarray:
         """``sum_c coef[c] k(x_r, x_c)`` for all r and c, every kernel value computed once."""
         points, sums = self._points, np.zeros(self.n)
-        for part in points.own_parts():
+        for part in points.own_parts(self.n):
             rows = np.arange(part.start, part.stop)
             for piece, columns in points.pieces(part.stop):
                 block = np.empty((len(rows), columns.stop - columns.start), self.dtype)

@@ -13,7 +13,7 @@ from sklearn_bundle.problems.kernel import KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
-_NAMES = {"linear": lazy.LINEAR, "rbf": lazy.RBF, "poly": lazy.POLY}
+_COMPILED = {"linear": lazy.LINEAR, "rbf": lazy.RBF}
 _EXACT_ROWS = 4096
 _MOST = 0.9
 _MOST_SPARE = 1.7  # rows per column up to which computing all values of the rows is faster
@@ -171,16 +171,15 @@ class L2SVM:
         return self.data.space(n_rows * self.n, self.dtype).reshape(n_rows, self.n)
 
     def compiled(self) -> Compiled | None:
-        """For dense points in single precision."""
+        """For dense points in single precision and kernels of :data:`_COMPILED`."""
         values = self.data.rows(self.dtype)
         points, kernel = values.dense, values.kernel
-        if points is None or self.dtype != np.float32:
+        if points is None or self.dtype != np.float32 or kernel.name not in _COMPILED:
             return None
         columns = np.empty((points.values.shape[1], self.n), np.float32)
         lazy.gather(points.transposed, self.points, columns)
-        parameters = _NAMES[kernel.name], np.float32(kernel.gamma), np.float32(kernel.coef0)
         return Compiled(
-            (*parameters, int(kernel.degree)),
+            (_COMPILED[kernel.name], np.float32(kernel.gamma)),
             frozen(points.values),
             self.points,
             columns,
