@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklearn_bundle import BMRMClassifier
+from sklearn_bundle import BMRMClassifier, SwapSVC
 from sklearn_bundle.losses import BinaryLoss, Hinge
 
 
@@ -106,6 +106,25 @@ def test_error_leaves_a_fitted_model_as_it_was(data, fail):
     elif fail == "loss":
         with pytest.raises(RuntimeError, match="user's loss"):
             model.set_params(loss=Failing()).fit(X[:, :5], y)
+    else:
+        with warnings.catch_warnings(), pytest.raises(ConvergenceWarning):
+            warnings.simplefilter("error")
+            model.set_params(tol=1e-14, max_iter=1).fit(X[:, :5], y)
+    assert np.array_equal(model.decision_function(X), before[0])
+    assert model.objective_ == before[1]
+
+
+@pytest.mark.parametrize("fail", ["data", "kernel", "warning"])
+def test_error_leaves_a_fitted_kernel_machine_as_it_was(data, fail):
+    X, y = data
+    model = SwapSVC().fit(X, y)
+    before = model.decision_function(X), model.objective_
+    if fail == "data":
+        with pytest.raises(ValueError):
+            model.fit(np.c_[X, X], np.ones(len(y)))
+    elif fail == "kernel":
+        with pytest.raises(ZeroDivisionError):
+            model.set_params(kernel=lambda X, Z: 1 // 0).fit(X[:, :5], y)
     else:
         with warnings.catch_warnings(), pytest.raises(ConvergenceWarning):
             warnings.simplefilter("error")

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier, PragamSVC
+from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -70,6 +71,35 @@ def test_a_callback_stops_the_fit(model):
     assert model.status_ == "callback" and model.n_iter_ == 4
     assert stop.setups == stop.teardowns == 1
     assert stop.begun == stop.ended == 5  # four iterations and the fit
+
+
+@pytest.mark.parametrize("active_set", [None, 50])
+def test_a_callback_stops_swap_after_states_of_many_steps(active_set):
+    X, y = load_breast_cancer(return_X_y=True)
+    stop = StopAt(4)
+    model = SwapSVC(C=1e4, tol=1e-12, active_set=active_set, random_state=0).set_callbacks(stop)
+    model.fit(X, y)
+    assert model.status_ == "callback" and len(model.history_) == 4
+    assert stop.setups == stop.teardowns == 1
+    assert stop.begun == stop.ended == 5
+    K = rbf_kernel(X, gamma=model.gamma_)
+    signs = np.where(y == 1, 1.0, -1.0)
+    signed, (b,) = np.zeros(len(y)), model.intercept_
+    signed[model.support_] = model.dual_coef_[0]
+    slack = np.maximum(0.0, 1.0 - signs * (K @ signed + b))
+    objective = 0.5 * signed @ K @ signed + 0.5 * b**2 + 0.5e4 * np.sum(slack**2)
+    assert model.objective_ == pytest.approx(objective, rel=1e-10)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_one_versus_one_scores_once_every_pair_has_a_point(n_jobs):
+    X, y = load_iris(return_X_y=True)
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    model = SwapSVC(n_jobs=n_jobs).set_callbacks(monitor).fit(X, y)
+    rows = monitor.get_logs().data
+    assert rows and all(0.0 <= row["accuracy"] <= 1.0 for row in rows)
+    final = next(row for row in rows if row["task_name"] == "fit")
+    assert final["accuracy"] == model.score(X, y)
 
 
 def test_teardown_after_an_error():

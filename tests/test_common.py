@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_bundle import BMRMClassifier, PragamSVC
+from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC
 from sklearn_bundle.losses import BINARY_LOSSES
 
 # The check of weights against repeated rows compares decision values to 1e-7. A relative gap g
@@ -22,6 +22,20 @@ INSTANCES = [
     BMRMClassifier(loss, **TIGHT, reg_lambda=0.1, solver=solver)
     for loss in BINARY_LOSSES
     for solver in ("line-search", "cutting-plane")
+]
+
+# At a gap g the scores of a kernel machine are settled to sqrt(g): algorithms that end just below
+# tol need a smaller one. FW, at a gap of about 1/steps, reaches none of these.
+INSTANCES += [
+    SwapSVC(tol=1e-10),
+    SwapSVC(tol=1e-10, kernel="linear"),
+    SwapSVC(tol=1e-10, kernel="poly", coef0=1.0),
+    SwapSVC(tol=1e-10, active_set=10),
+    SwapSVC(tol=1e-10, n_candidates=20, n_initial=5),
+    SwapSVC(tol=1e-10, gamma="distance", cache_size=1e-3),
+    SwapSVC(tol=1e-13, solver="cvm"),
+    SwapSVC(tol=1e-13, solver="mfw"),
+    SwapSVC(tol=1e-13, solver="swap"),
 ]
 
 

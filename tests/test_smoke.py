@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier, PragamSVC
+from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC
 from sklearn_bundle.losses import BINARY_LOSSES
 
 
@@ -35,6 +35,25 @@ def test_fit_pragam_in_a_pipeline(lipschitz):
     assert fitted.status_ == "converged"
     assert 0.0 <= fitted.dual_gap_ <= 1e-3 * fitted.objective_
     assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("solver", ["cvm", "mfw", "swap", "swap-2o"])
+def test_fit_swap_in_a_pipeline(solver, kernel):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), SwapSVC(0.1, kernel=kernel, solver=solver))
+    fitted = pickle.loads(pickle.dumps(model.fit(X, y)))[-1]
+    assert fitted.status_ == "converged"
+    assert 0.0 <= fitted.dual_gap_ <= 1e-3 * fitted.objective_
+    assert fitted.dual_gap_ == fitted.objective_ - fitted.lower_bound_
+    assert model.score(X, y) > 0.9
+
+
+def test_swap_on_several_classes():
+    X, y = load_iris(return_X_y=True)
+    model = SwapSVC(n_jobs=2).fit(X, y)
+    assert (model.dual_gap_ <= 1e-3 * model.objective_).all()
+    assert model.decision_function(X).shape == (150, 3) and model.score(X, y) > 0.95
 
 
 def test_grid_search_over_reg_lambda():

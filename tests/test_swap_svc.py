@@ -20,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, OneClassSVM
 
 from sklearn_bundle import SwapSVC
-from sklearn_bundle._compiled import lazy
+from sklearn_bundle._compiled import lazy, swap
+from sklearn_bundle.problems.l2svm import L2SVM
 
 SOLVERS = ["fw", "cvm", "mfw", "swap", "swap-2o"]
 GAMMA = 0.05
@@ -279,8 +280,11 @@ def test_scores_have_the_shapes_and_signs_of_svc(fitted, labelled, shape):
     ours, theirs = (clone(m).set_params(decision_function_shape=shape) for m in fitted)
     a, b = ours.fit(*labelled).decision_function(X), theirs.fit(*labelled).decision_function(X)
     assert a.shape == b.shape and a.dtype == b.dtype
-    sure = np.abs(b) > 0.5
-    assert sure.mean() > 0.5 and (np.sign(a[sure]) == np.sign(b[sure])).all()
+    if shape == "ovo" or a.ndim == 1:
+        sure = np.abs(b) > 0.5
+        assert sure.mean() > 0.5 and (np.sign(a[sure]) == np.sign(b[sure])).all()
+    else:
+        assert np.mean(a.argmax(axis=1) == b.argmax(axis=1)) > 0.98
     assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.98
 
 
@@ -425,7 +429,9 @@ def test_precomputed_is_rbf(data):
     ours.fit(X, y), given.fit(K, y)
     assert ours.objective_ == pytest.approx(given.objective_, rel=2e-8)
     assert_allclose(ours.decision_function(X), given.decision_function(K), atol=1e-2)
-    assert given.support_vectors_.shape == SVC(kernel="precomputed").fit(K, y).support_vectors_.shape
+    assert (
+        given.support_vectors_.shape == SVC(kernel="precomputed").fit(K, y).support_vectors_.shape
+    )
 
 
 @pytest.mark.parametrize("active_set", [None, 30])
@@ -530,10 +536,9 @@ def without_active_set(many):
     return model.objective_
 
 
-@pytest.mark.parametrize("size", [2, 40, 400])
-@pytest.mark.parametrize("cache_size", [1000, 0.5, 1e-3])
+@pytest.mark.parametrize("size, cache_size", [(2, 1000), (40, 1000), (400, 1000), (400, 0.5)])
 @pytest.mark.parametrize("kernel", ["rbf", "csr", "precomputed", "callable"])
-def test_active_set_reaches_the_same_objective(many, without_active_set, kernel, cache_size, size):
+def test_active_set_reaches_the_same_objective(many, without_active_set, kernel, size, cache_size):
     X, y = many
     model = SwapSVC(gamma=GAMMA, tol=1e-4, active_set=size, random_state=0, cache_size=cache_size)
     if kernel == "csr":
@@ -613,43 +618,59 @@ def test_max_time_leaves_a_true_certificate(data, active_set):
     assert_true_certificate(model, rbf_kernel(X, gamma=GAMMA), signs_of(y), np.full(200, 10.0))
 
 
-def test_a_tol_below_rounding_stalls(data):
+def test_a_tol_below_rounding_ends_at_the_optimum(data):
     X, y = data
-    with pytest.warns(ConvergenceWarning, match="stalled.*Rounding"):
-        model = SwapSVC(gamma=GAMMA, tol=1e-300).fit(X, y)
+    model = quiet(SwapSVC(gamma=GAMMA, tol=1e-300), X, y)
+    assert model.status_ == ("converged" if model.dual_gap_ == 0.0 else "stalled")
     best = optimum(rbf_kernel(X, gamma=GAMMA), signs_of(y), np.ones(200))
     assert model.objective_ == pytest.approx(best, rel=1e-10)
 
 
-def interrupting(function, call):
-    """Ctrl-C that came while compiled code ran: Python acts on it when that has returned."""
-    calls = []
+@pytest.fixture
+def interrupt_steps(monkeypatch):
+    """Ctrl-C while compiled code takes steps: Python acts on it as soon as that has returned."""
 
-    def interrupted(*arguments):
-        result = function(*arguments)
-        calls.append(1)
-        if len(calls) == call:
-            os.kill(os.getpid(), signal.SIGINT)
-        return result
+    def at(call):
+        calls = []
+        for module in (lazy, swap):
 
-    return interrupted
+            def interrupted(*arguments, function=module.run):
+                result = function(*arguments)
+                calls.append(1)
+                if len(calls) == call:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return result
+
+            monkeypatch.setattr(module, "run", interrupted)
+
+    return at
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "csr"])
 @pytest.mark.parametrize("call", [1, 2, 5])
-def test_ctrl_c_keeps_the_best_point(many, call, monkeypatch):
+def test_ctrl_c_keeps_the_best_point(many, kernel, call, interrupt_steps):
     X, y = many
-    monkeypatch.setattr(lazy, "run", interrupting(lazy.run, call))
+    interrupt_steps(call)
     model = SwapSVC(10.0, gamma=GAMMA, tol=1e-5, active_set=None)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
+        model.fit(sp.csr_matrix(X) if kernel == "csr" else X, y)
     assert model.status_ == "interrupted"
     assert_true_certificate(model, rbf_kernel(X, gamma=GAMMA), signs_of(y), np.full(2000, 10.0))
 
 
-def test_ctrl_c_with_an_active_set(many, monkeypatch):
+@pytest.mark.parametrize("call", [1, 2, 5])
+@pytest.mark.parametrize("method", ["rough_products", "part", "gram", "primal_value"])
+def test_ctrl_c_with_an_active_set(many, method, call, monkeypatch):
     X, y = many
-    problem = pytest.importorskip("sklearn_bundle.problems.l2svm").L2SVM
-    monkeypatch.setattr(problem, "rough_products", interrupting(problem.rough_products, 3))
+    original, calls = getattr(L2SVM, method), []
+
+    def interrupted(*arguments, **named):
+        calls.append(1)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(L2SVM, method, interrupted)
     model = SwapSVC(10.0, gamma=GAMMA, tol=1e-5, active_set=50, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -658,9 +679,9 @@ def test_ctrl_c_with_an_active_set(many, monkeypatch):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ctrl_c_with_several_pairs(n_jobs, monkeypatch):
+def test_ctrl_c_with_several_pairs(n_jobs, interrupt_steps):
     X, y = load_digits(return_X_y=True)
-    monkeypatch.setattr(lazy, "run", interrupting(lazy.run, 7))
+    interrupt_steps(7)
     model = SwapSVC(tol=1e-9, n_jobs=n_jobs, warm_start=True)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -724,7 +745,7 @@ def test_values_beyond_the_largest_number_are_an_error(data, parameters, scale):
     with (
         warnings.catch_warnings(),
         np.errstate(all="ignore"),
-        pytest.raises(ValueError, match="finite|large|overflow|scale"),
+        pytest.raises(ValueError, match=r"finite|large|overflow|scale"),
     ):
         warnings.simplefilter("ignore")
         SwapSVC(**parameters).fit(data[0] * scale, data[1])
@@ -920,7 +941,7 @@ def test_bad_precomputed_matrix(data, convert, message):
 def test_a_sparse_precomputed_matrix_at_prediction(data):
     K = rbf_kernel(data[0])
     model = SwapSVC(kernel="precomputed").fit(K, data[1])
-    with pytest.raises((ValueError, TypeError), match="[Ss]parse|dense"):
+    with pytest.raises((ValueError, TypeError), match=r"[Ss]parse|dense"):
         model.predict(sp.csr_matrix(K))
 
 

@@ -249,7 +249,7 @@ def run(
         i = _ascent_vertex(algorithm, q, value, _ROUNDING, support, size, candidates, lanes, at)
         if i < 0:
             break
-        used[i] = first + done
+        used[i] = first + done + 1  # more than any row that this step can do without
         if slots[i] < 0:
             return value, size, done, i
         row_i = rows[slots[i], : q.shape[0]]
@@ -261,7 +261,7 @@ def run(
         row_j = row_i
         if kind != FW:
             j = support[p]
-            used[j] = first + done
+            used[j] = first + done + 1
             if slots[j] < 0:
                 return value, size, done, j
             row_j = rows[slots[j], : q.shape[0]]

@@ -69,11 +69,12 @@ def confirmed(
     primal, bound, found = np.inf, -np.inf, best
     same = np.array_equal(best[0], newest[0])
     for candidate in (newest,) if same else (best, newest):
-        q, value = problem.exact(*candidate[:2])
+        a, q, _ = candidate
+        exact, value = problem.exact(a, q)
         bound = max(bound, _bound(value))
-        objective = problem.primal_value(candidate[0], q, value)
+        objective = problem.primal_value(a, exact, value)
         if objective < primal:
-            primal, found = objective, candidate
+            primal, found = objective, (a, q, a / value)
     return primal, found, bound
 
 
