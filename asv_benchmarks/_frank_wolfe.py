@@ -82,11 +82,13 @@ class _AbsoluteStop:
 class AbsoluteSVC(SwapSVC):
     """SwapSVC that stops at the attribute ``eps``, and then has the status "stalled"."""
 
+    def _kernel_data(self, *arguments: Any) -> Any:
+        values = super()._kernel_data(*arguments)
+        values.dtype = np.dtype(np.float32)  # as in the other runs
+        return values
+
     def _solver(self, *arguments: Any) -> _AbsoluteStop:
         return _AbsoluteStop(super()._solver(*arguments), self.eps)
-
-    def _dtype(self) -> type:
-        return np.float32  # as for the tol of the other runs
 
 
 def make(solver: str, C: float, arguments: argparse.Namespace, **limits: int) -> SwapSVC:

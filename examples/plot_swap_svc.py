@@ -54,9 +54,9 @@ for solver in ("fw", "mfw", "swap", "swap-2o"):
 
 # %%
 # A Frank-Wolfe step moves all weights towards one point, and near the optimum much of that undoes
-# what the steps before it did: the gap falls ever more slowly. An away step moves weight off one point, a
-# SWAP step moves it from one point to another and leaves the rest as it is. ``"swap-2o"`` chooses
-# the pair by the gain of its step and takes the fewest.
+# what the steps before it did: the gap falls ever more slowly. An away step moves weight off one
+# point, a SWAP step moves it from one point to another and leaves the rest as it is. ``"swap-2o"``
+# chooses the partner by the gain of the step and takes the fewest.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 for solver, history in histories.items():

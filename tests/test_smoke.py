@@ -46,7 +46,7 @@ def test_fit_swap_in_a_pipeline(solver, kernel):
     assert fitted.status_ == "converged"
     assert 0.0 <= fitted.dual_gap_ <= 1e-3 * fitted.objective_
     assert fitted.dual_gap_ == fitted.objective_ - fitted.lower_bound_
-    assert model.score(X, y) > 0.9
+    assert model.score(X, y) > (0.85 if kernel == "poly" else 0.95)
 
 
 def test_swap_on_several_classes():

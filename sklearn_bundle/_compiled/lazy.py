@@ -104,13 +104,13 @@ def _copy(source, target):
 
 
 @jit
-def fill(kernel, values, points, columns, norms, y, split, store, known, chosen, out):
+def fill(kernel, values, points, columns, norms, y, own, split, store, known, chosen, out):
     """Rows ``y_i y (k(x_i, x) + 1)`` for the chosen i.
 
     Point i is ``values[points[i]]`` and column i of ``columns``; the first class has the points
     before ``split``. Values of a point with those of its own class are wanted by every pair of
     classes that it belongs to: they are kept in ``store`` (which may have no rows), those of the
-    points ``known``.
+    points ``known``. ``own`` is the diagonal, without rounding.
     """
     todo = np.empty(out.shape[0], dtype=np.int64)
     spare = np.empty(out.shape[1], dtype=np.float32)
@@ -134,6 +134,7 @@ def fill(kernel, values, points, columns, norms, y, split, store, known, chosen,
                 known[points[i]] = True
     for r in range(out.shape[0]):
         swap.sign(out[r], y, y[chosen[r]])
+        out[r, chosen[r]] = own[chosen[r]]
 
 
 @jit
@@ -145,6 +146,7 @@ def run(
     columns,
     norms,
     y,
+    own,
     split,
     store,
     known,
@@ -196,7 +198,10 @@ def run(
             slot = longest_unused(used, owners)
             slots[owners[slot]] = -1
         out = rows[slot : slot + count]
-        fill(kernel, values, points, columns, norms, y, split, store, known, chosen[:count], out)
+        fill(
+            *(kernel, values, points, columns, norms, y, own, split, store, known),
+            *(chosen[:count], out),
+        )
         for c in range(count):
             owners[slot + c] = chosen[c]
             slots[chosen[c]] = slot + c

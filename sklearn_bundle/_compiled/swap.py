@@ -82,6 +82,9 @@ def plan(algorithm, q, value, a, i, row_i, diagonal, single, support, where, siz
     if q[j] <= q[i]:
         return FW, forward, 0
     step, gain = swap_step(q, i, j, row_i[j], diagonal, a[j])
+    if algorithm == USE_SWAP:  # compares what steps without a limit would gain, as in Algorithm 4
+        gain = (q[j] - q[i]) ** 2 / (diagonal[i] - 2.0 * row_i[j] + diagonal[j])
+        forward_gain = (value - q[i]) ** 2 / (diagonal[i] - 2.0 * q[i] + value)
     if gain < forward_gain:
         return FW, forward, 0
     return (SWAP_DROP if step == a[j] else SWAP_ADD), step, p
@@ -200,9 +203,10 @@ def primal_value(a, q, ridge, value):
 
 @jit
 def convex(i, j, row_i, ridge, diagonal):
-    """Whether the squared distance of i and j is not negative, but for single precision."""
+    """Whether the squared distance of i and j is not negative, but for rounding."""
     k_ii, k_jj = diagonal[i] - ridge[i], diagonal[j] - ridge[j]
-    return i == j or k_ii - 2.0 * row_i[j] + k_jj >= -_NEGATIVE * (abs(k_ii) + abs(k_jj))
+    rounding = _NEGATIVE * (abs(k_ii) + abs(k_jj)) + 1e-12 * (ridge[i] + ridge[j])
+    return i == j or k_ii - 2.0 * row_i[j] + k_jj >= -rounding
 
 
 @jit

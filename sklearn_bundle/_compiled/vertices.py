@@ -54,9 +54,9 @@ def highest(q, support, size):
 def best_partner(q, i, row_i, diagonal, a, support, size):
     """The second-order descent vertex (19): position in the support of the largest SWAP gain.
 
-    That is the gain of the step that can be taken. By the gain of an unlimited one, a vertex with
-    hardly any weight is chosen again and again, its step has next to no gain, and what is done
-    instead are many thousands of Frank-Wolfe steps.
+    (19) is the gain of a step without a limit; here it is that of the step that can be taken, by
+    which it is then compared with the Frank-Wolfe step. With (19) in one place only, a vertex with
+    hardly any weight is chosen again and again, and Frank-Wolfe steps follow that gain nothing.
     """
     best, best_gain = -1, 0.0
     for p in range(size):

@@ -43,7 +43,7 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
     subproblems, n_classes = pairs_of(data), len(data.classes)
     used = np.zeros(len(data.labels), dtype=bool)
     for (points, _), alpha in zip(subproblems, alphas, strict=True):
-        used[points[alpha > 0.0]] = True
+        used[points[alpha != 0.0]] = True
     support = np.flatnonzero(used)
     support = support[np.argsort(data.labels[support], kind="stable")]  # by classes
     place = np.zeros(len(used), dtype=np.intp)

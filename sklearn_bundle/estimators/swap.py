@@ -31,6 +31,7 @@ from sklearn_bundle.solvers.swap import ALGORITHMS, SwapSolver
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
 _ACTIVE = 2000
+_LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
 _SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way from the start
 
 
@@ -178,9 +179,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
     with fresh kernel values of all points that have a loss or a dual variable; the other losses
     are 0 by a margin that rounding cannot bridge. Where float32 rows do not reach `tol`, the
     method goes on from exact scores, and at last with float64 rows; below a `tol` of 1e-6 these
-    are used from the start. At the scale ``1 / min(K a)`` in place of ``1 / Q`` the gap would be at
-    most ``2 delta - delta^2`` of the objective, ``delta = 1 - min(K a) / Q``; the gap at ``1 / Q`` is
-    far smaller near the optimum.
+    are used from the start. The gap is that of the model at the scale ``1 / Q``; it falls about as
+    fast as the square of the relative gap of the simplex problem.
 
     `predict` works in float32 and computes again in float64 what is too close to call.
 
@@ -304,7 +304,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         warm = self._warm_start(warm, data, kernel, len(subproblems))
         outer, inner = split_threads(self.n_jobs, len(subproblems))
         if len(subproblems) > 1:
-            values.share(data.labels, self.cache_size * 2**20, outer, self._dtype())
+            values.share(data.labels, self.cache_size * 2**20, outer)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
         def model(points):
@@ -366,24 +366,27 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         return costs
 
     def _kernel_data(self, data: ClassificationData, kernel: Kernel) -> KernelData:
-        values = KernelData(data.X, kernel)
-        rows = values.rows(self._dtype())
-        lowest = int(rows.diagonal.argmin())
-        if not rows.diagonal[lowest] >= 0.0:
+        values = KernelData(data.X, kernel, np.float64 if self.tol < _SINGLE_TOL else np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = values.rows(values.dtype)
+            largest = rows.largest
+        if not largest <= _LARGEST:
+            raise ValueError(
+                f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
+                "features, or use a smaller gamma."
+            )
+        diagonal, lowest = rows.diagonal, int(rows.diagonal.argmin())
+        if diagonal[lowest] < 0.0:
             raise ValueError(
                 f"kernel={self.kernel!r} is not positive semidefinite: k(x, x) is "
-                f"{rows.diagonal[lowest]} for the sample {data.rows[lowest]}."
+                f"{diagonal[lowest]} for the sample {data.rows[lowest]}."
             )
         return values
 
-    def _dtype(self) -> type:
-        """Of kernel rows."""
-        return np.float32 if self.tol >= _SINGLE_TOL else np.float64
-
     def _solver(
-        self, values: KernelData, points, target, C, kept, seed: int, n_threads: int
+        self, values: KernelData, points, target, C, kept, seed: int, n_threads: int, last=None
     ) -> SwapSolver | ActiveSetSolver:
-        problem = L2SVM(values, points, target, C, self._dtype())
+        problem = L2SVM(values, points, target, C)
         settings = {
             "algorithm": self.solver,
             "cache_bytes": int(self.cache_size * 2**20 / n_threads) - values.bytes_shared,
@@ -392,6 +395,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
             "n_candidates": self.n_candidates or 0,
             "seed": seed,
         }
+        if isinstance(last, SwapSolver):
+            return SwapSolver(problem, last=last, **settings)
         start = kept
         if kept is None and self.n_initial > 1:
             start = self._start(problem, settings)

@@ -141,7 +141,7 @@ feature_names_in_, shape_fit_
         folds = self._folds(data)
         if 4 * len(data.labels) ** 2 <= self.cache_size * 2**20:
             values.keep_all()
-            values = KernelData(values.kept, Kernel("precomputed"))
+            values = KernelData(values.kept, Kernel("precomputed"), values.dtype)
         with blas_threads(1):
             scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")(
                 delayed(self._scores_of_fold)(data, values, train, test, Cs)
@@ -197,17 +197,18 @@ feature_names_in_, shape_fit_
         scorer, weights = check_scoring(model, self.scoring), {}
         if not callable(self.scoring) and (data.sample_weight != 1.0).any():
             weights = {"sample_weight": data.sample_weight[test]}
-        subproblems, kept, scores = pairs_of(part), {}, []
-        for C in Cs:
-            costs = self._costs(part, C)
-            alphas = []
-            for k, (points, target) in enumerate(subproblems):
-                where, cost = train[points], costs[points]
-                solver = self._solver(values, where, target, cost, kept.get(k), 0, 1)
-                result = run(solver, tol=self.tol, max_iter=self.max_iter)
-                kept[k] = result.w / result.w.sum()
-                alphas.append(result.w)
-            vars(model).update(machine(part, values.kernel, alphas))
+        alphas: list[list] = [[] for _ in Cs]
+        for points, target in pairs_of(part):
+            where, last, kept = train[points], None, None
+            for c, C in enumerate(Cs):
+                costs = self._costs(part, C)[points]
+                last = self._solver(values, where, target, costs, kept, 0, 1, last)
+                result = run(last, tol=self.tol, max_iter=self.max_iter)
+                kept = result.w / result.w.sum()
+                alphas[c].append(result.w)
+        scores = []
+        for of_C in alphas:
+            vars(model).update(machine(part, values.kernel, of_C))
             scores.append(scorer(model, Z, data.classes[data.labels[test]], **weights))
         return scores
 

@@ -214,11 +214,13 @@ class Sparse(Whole):
 class Called(Whole):
     """Points of which a callable computes the kernel values."""
 
-    def __init__(self, X, kernel: Kernel):
-        self.X, self.kernel = X, kernel
+    def __init__(self, X, kernel: Kernel, dtype=None):
+        """In float64 the callable gets data in float64."""
+        self.X = X if dtype != np.float64 else X.astype(np.float64, copy=False)
+        self.kernel = kernel
 
     def like(self, Z) -> "Called":
-        return Called(Z, self.kernel)
+        return Called(Z, self.kernel, self.X.dtype)
 
     def diagonal(self) -> NDArray[np.float64]:
         diagonal = np.empty(self.X.shape[0])

@@ -59,7 +59,7 @@ class KernelRows:
     def __init__(self, X: Matrix, kernel: Kernel, dtype=np.float64):
         self.kernel, self.dtype = kernel, np.dtype(dtype)
         if callable(kernel.name):
-            points = Called(X, kernel)
+            points = Called(X, kernel, self.dtype)
         elif kernel.name == "precomputed":
             points = Given.of(X)
         elif sp.issparse(X):
@@ -81,6 +81,12 @@ class KernelRows:
     def dense(self) -> Dense | None:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude of k(x, x), and of the exponent's parts."""
+        squares = getattr(self._points, "squares", np.zeros(1))
+        return float(np.max([self.diagonal.max(), self.kernel.gamma * squares.max()]))
 
     def rounding(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | float:
         """Bounds on the errors of ``k(x_r, x_c)`` over c in ``columns``, for r in ``rows``."""

@@ -105,6 +105,7 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = No
     if gamma == "auto":
         return 1.0 / d
     weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
+    weights = weights / weights.max()  # first, since the sum of large ones may overflow
     weights = weights / weights.sum()
     mean = _mean(X, weights)
     centre = np.full(d, mean.mean()) if gamma == "scale" else mean

@@ -34,6 +34,10 @@ class KernelScores:
         self._ends = np.concatenate([[0], np.cumsum(n_support)])
         self._pairs = list(combinations(range(len(n_support)), 2))
 
+    def __getstate__(self) -> dict:
+        kept = ("_vectors", "_kernel", "_coef", "_intercept", "_ends", "_pairs")
+        return {name: vars(self)[name] for name in kept}
+
     def scores(
         self, Z: Matrix, dtype: type = np.float64, n_threads: int = 1
     ) -> NDArray[np.float64]:

@@ -26,10 +26,12 @@ class KernelData:
     ----------
     X : ndarray or CSR; the kernel matrix for "precomputed"
     kernel : Kernel
+    dtype : float32 or float64, default=float32
+        In which problems begin.
     """
 
-    def __init__(self, X: Matrix, kernel: Kernel):
-        self.X, self.kernel = X, kernel
+    def __init__(self, X: Matrix, kernel: Kernel, dtype: type = np.float32):
+        self.X, self.kernel, self.dtype = X, kernel, np.dtype(dtype)
         self.given = kernel.name == "precomputed"
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
@@ -43,16 +45,16 @@ class KernelData:
             self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)
         return self._rows[dtype]
 
-    def share(self, labels: np.ndarray, cache_bytes: float, n_threads: int, dtype: type) -> None:
+    def share(self, labels: np.ndarray, cache_bytes: float, n_threads: int) -> None:
         """Kernel values that several pairs of classes want are computed once, if there is space.
 
         Of dense points in float32 that are those with points of their own class, kept as they come;
         of others all values, computed now.
         """
-        rows, n = self.rows(dtype), len(labels)
-        if self.given or dtype != np.float32:
+        n = len(labels)
+        if self.given or self.dtype != np.float32:
             return
-        if rows.dense is None:
+        if self.rows(self.dtype).dense is None:
             if 4 * n**2 <= 0.5 * cache_bytes:
                 self.keep_all()
             return
@@ -115,6 +117,7 @@ class Compiled(NamedTuple):
     columns: NDArray[np.float32]
     norms: NDArray[np.float32]
     y: NDArray[np.float32]
+    own: NDArray[np.float32]
     split: int
     store: NDArray[np.float32]
     known: NDArray[np.bool_]
@@ -134,14 +137,12 @@ class L2SVM:
         Those of its points that take part.
     y : ndarray of shape (n,), in {-1.0, 1.0}
     C : ndarray of shape (n,), positive
-    dtype : float32 or float64
-        Of the kernel rows that are kept.
     """
 
-    def __init__(self, data: KernelData, points: np.ndarray, y: Array, C: Array, dtype: type):
+    def __init__(self, data: KernelData, points: np.ndarray, y: Array, C: Array):
         self.data, self.points, self.y = data, points, y
         self.n, self.ridge = len(y), 1.0 / C
-        self._set_dtype(np.dtype(dtype))
+        self._set_dtype(data.dtype)
 
     def _set_dtype(self, dtype: np.dtype) -> None:
         self.dtype, self._signs = dtype, self.y.astype(dtype)
@@ -162,9 +163,11 @@ class L2SVM:
 
     def part(self, indices: np.ndarray) -> "L2SVM":
         """The problem of some of the points."""
-        return L2SVM(
-            self.data, self.points[indices], self.y[indices], 1.0 / self.ridge[indices], self.dtype
-        )
+        C = 1.0 / self.ridge[indices]
+        part = L2SVM(self.data, self.points[indices], self.y[indices], C)
+        if self.dtype != part.dtype:
+            part.promote()
+        return part
 
     def space(self, n_rows: int) -> np.ndarray:
         """Memory for rows of this problem, which the next problem of this thread may reuse."""
@@ -185,6 +188,7 @@ class L2SVM:
             columns,
             points.norms[self.points],
             self._signs,
+            (values.diagonal[self.points] + 1.0).astype(np.float32),
             *self._shared(),
         )
 

@@ -125,7 +125,7 @@ class ActiveSetSolver:
             max_steps=self._max_steps - self.n_steps,
             **self._settings,
         )
-        self._active, self._solver = active, solver
+        self._active, self._small, self._solver = active, small, solver
 
     def _matrix_of(self, small: L2SVM) -> np.ndarray | None:
         """The kernel matrix of the active points, the new ones last; None if it is too large."""
@@ -167,6 +167,12 @@ class ActiveSetSolver:
                 return
             yield self._state()
         self.indefinite = self._solver.indefinite
+        if self._small.dtype != self._problem.dtype:
+            self._promote()
+
+    def _promote(self) -> None:
+        self._problem.promote()
+        self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 
     def _look(self) -> None:
         """At all points, or at a sample while that shows violators enough."""
@@ -183,10 +189,12 @@ class ActiveSetSolver:
     def _look_at_all(self) -> None:
         """Scores of all points, and the objective."""
         newest = a, q, _ = self._products(self._outside())
-        primal = self._problem.primal_value(a, q, self._solver.value)
-        self._bound = max(self._bound, 0.5 / self._solver.value)
-        if primal < self._primal:
-            self._primal, self._best = primal, newest
+        value = self._solver.value
+        if value > 0.0:  # or the kernel is indefinite
+            primal = self._problem.primal_value(a, q, value)
+            self._bound = max(self._bound, 0.5 / value)
+            if primal < self._primal:
+                self._primal, self._best = primal, newest
         self._last = self._newest = newest
         self._looked = True
 
@@ -239,8 +247,7 @@ class ActiveSetSolver:
             self._open(active, a, q[active])
         else:  # a confirmation failed: from exact scores, and at last with exact rows
             if self._missed > REFINEMENTS and problem.dtype == np.float32:
-                problem.promote()
-                self._matrix, self._filled = np.empty((0, 0), problem.dtype), 0
+                self._promote()
             self._open(active, a, None)
         return len(newcomers) > 0
 

@@ -71,16 +71,13 @@ def confirmed(
     for candidate in (newest,) if same else (best, newest):
         a, q, _ = candidate
         exact, value = problem.exact(a, q)
-        bound = max(bound, _bound(value))
+        if not value > 0.0:  # an indefinite kernel
+            continue
+        bound = max(bound, 0.5 / value)
         objective = problem.primal_value(a, exact, value)
         if objective < primal:
             primal, found = objective, (a, q, a / value)
     return primal, found, bound
-
-
-def _bound(value: float) -> float:
-    """``1/(2Q)``; a Q that is not positive comes from an indefinite kernel."""
-    return 0.5 / value if value > 0.0 else -np.inf
 
 
 class SwapSolver:
@@ -98,6 +95,9 @@ class SwapSolver:
         ``K start``, if it is known.
     rows : ndarray, default=None
         All rows of M, if they are known.
+    last : SwapSolver, default=None
+        A solver for the same M with another ridge, not to be used any more: its point and its
+        rows are taken over.
     tol : float
         Relative gap at which a state ends early.
     max_steps : int, default=None
@@ -123,6 +123,7 @@ class SwapSolver:
         start: Array | None = None,
         q: Array | None = None,
         rows: np.ndarray | None = None,
+        last: "SwapSolver | None" = None,
         tol: float = 0.0,
         max_steps: int | None = None,
         n_candidates: int = 0,
@@ -139,7 +140,11 @@ class SwapSolver:
         self._missed = 0
         self._stale = False
         self._bound, self._primal = -np.inf, np.inf
-        self._open_cache(rows)
+        if last is None:
+            self._open_cache(rows)
+        else:
+            self._take_over(last)
+            start, q = last.a, last.q + last.a * (problem.ridge - last._problem.ridge)
         if start is None:
             start = np.zeros(problem.n)
             start[0] = 1.0
@@ -177,7 +182,8 @@ class SwapSolver:
         self._size = len(active)
         self._support[: self._size] = active
         self._where[active] = np.arange(self._size)
-        self._single = self._problem.diagonal.astype(np.float32)
+        largest = np.finfo(np.float32).max
+        self._single = np.minimum(self._problem.diagonal, largest).astype(np.float32)
 
     def _refine(self) -> None:
         """Go on from ``K a`` in float64; steps with rounded rows only add what a moves from here.
@@ -207,9 +213,17 @@ class SwapSolver:
         self._owners, self._n_kept = np.zeros(capacity, dtype=np.int64), 0
         self._compiled = problem.compiled()
 
+    def _take_over(self, last: "SwapSolver") -> None:
+        if last._problem.dtype != self._problem.dtype:
+            self._problem.promote()
+        self._used = last._used * 0
+        self._rows, self._slots, self._owners = last._rows, last._slots, last._owners
+        self._n_kept, self._compiled = last._n_kept, last._compiled
+
     def _advance(self) -> None:
         """Up to 128 steps; with rows in float32, fewer where ``tol`` is reached."""
         tol = self._tol if self._problem.dtype == np.float32 else 0.0
+        self.value = float(np.sum(self.a * self.q))  # updates add up rounding
         kinds = np.zeros(int(min(CHUNK, self._max_steps - self.n_steps)), dtype=np.int8)
         if self._compiled is None:
             done, end = self._steps(kinds, tol)
@@ -222,9 +236,17 @@ class SwapSolver:
                 *(self._size, tol, kinds, self.n_steps, self._n_candidates, self._seed),
             )
             self.n_rows += n_rows
-        self.indefinite = end == swap.INDEFINITE
+        if end == swap.INDEFINITE:
+            self._doubt()
         self.n_steps += done
         self.kinds += np.bincount(kinds[:done], minlength=len(self.kinds))
+
+    def _doubt(self) -> None:
+        """K seems not to be positive definite: in float32 that may be rounding."""
+        if self._problem.dtype == np.float32:
+            self._missed, self._stale = REFINEMENTS, True
+        else:
+            self.indefinite = True
 
     def _steps(self, kinds: np.ndarray, tol: float) -> tuple[int, int]:
         """As ``lazy.run``, with rows that the problem computes."""
@@ -266,8 +288,10 @@ class SwapSolver:
 
     def _offer(self) -> None:
         """The newest point may be the best one, and its bound the best bound."""
+        if not self.value > 0.0:  # an indefinite kernel
+            return
         primal = self._problem.primal_value(self.a, self.q, self.value)
-        self._bound = max(self._bound, _bound(self.value))
+        self._bound = max(self._bound, 0.5 / self.value)
         if primal < self._primal:
             self._primal = primal
             self._best = self.a.copy(), self.q.copy(), self.a / self.value
