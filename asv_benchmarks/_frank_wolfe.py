@@ -1,10 +1,10 @@
 """Frank-Wolfe methods for the kernel L2-SVM, as in section 6 of Allende et al. (2013).
 
-Every solver of SwapSVC fits the same problems, RBF kernel with the paper's gamma ("distance"), one-
-versus-one, on all points at once (active_set=None), until the certified relative gap is within
---tol or --max-iter steps are taken on a two-class problem. With --eps it stops as the paper does,
-where the simplex gap max_i grad_i - 2 g is at most eps (equation 8), whatever the size of g; it
-looks every 32 steps.
+Every solver of SwapSVC fits the same problems, RBF kernel, gamma="distance" (one over the mean
+squared distance of the points; the paper's gamma is half of that), one-versus-one, on all points at
+once (active_set=None), until the certified relative gap is within --tol or --max-iter steps are
+taken on a two-class problem. With --eps it stops as the paper does, where the simplex gap
+max_i grad_i - 2 g is at most eps (equation 8), whatever the size of g; it looks every 128 steps.
 
 The paper searches C on a grid from 1 to 4096 and does not state what it found. Here it is a value
 of that grid that does well on a held-out part, one for each collection of sets; --C takes another.
