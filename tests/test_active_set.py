@@ -53,7 +53,7 @@ def case(request, data, dtype, layout):
         X = sp.csr_matrix(X)
     elif request.param == "precomputed":
         X = values(X, X)
-    return L2SVM(KernelData(X, kernel), points, y[points], C, dtype), M, C
+    return L2SVM(KernelData(X, kernel, dtype), points, y[points], C), M, C
 
 
 def random_point(n):
@@ -141,8 +141,8 @@ def many():
 
 def problem_of(many, dtype=np.float32):
     X, y = many
-    data = KernelData(X, Kernel("rbf", gamma=0.05))
-    return L2SVM(data, np.arange(len(y)), y, np.ones(len(y)), dtype)
+    data = KernelData(X, Kernel("rbf", gamma=0.05), dtype)
+    return L2SVM(data, np.arange(len(y)), y, np.ones(len(y)))
 
 
 def matrix_of(many):

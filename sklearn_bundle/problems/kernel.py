@@ -16,7 +16,6 @@ from sklearn_bundle.problems._points import Called, Dense, Given, Sparse
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 _TILE_ROWS = 256
-_CROSS_ROWS = 1024
 _SUMS_ENTRIES = 1 << 20
 _SUMMED = 512  # products added in the working dtype before float64 takes over
 
@@ -91,10 +90,6 @@ class KernelRows:
     def rounding(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | float:
         """Bounds on the errors of ``k(x_r, x_c)`` over c in ``columns``, for r in ``rows``."""
         return self._points.rounding(np.finfo(self.dtype).eps / 2.0, rows, columns)
-
-    def row(self, i: int, out: np.ndarray, columns: np.ndarray | None = None) -> None:
-        """``out[c] = k(x_i, x_columns[c])``; all points without ``columns``."""
-        self.block(np.array([i]), columns, out[np.newaxis])
 
     def block(
         self, rows: np.ndarray, columns: np.ndarray | None = None, out: np.ndarray | None = None
@@ -203,15 +198,3 @@ class KernelRows:
                 buffer = np.empty((n_rows, self.n), self.dtype)
             left.fill(np.arange(n_rows), self._points, None, self.n, buffer[:n_rows])
             yield buffer[:n_rows], left.rounding_with(self._points, unit)
-
-    def cross(
-        self, Z: Matrix, columns: np.ndarray | None = None, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        """``out[a, c] = k(z_a, x_columns[c])``; for "precomputed", Z holds k(z_a, x) for all x."""
-        points = self._points if columns is None else self._points.take(columns)
-        width = self.n if columns is None else len(columns)
-        out = np.empty((Z.shape[0], width), self.dtype) if out is None else out
-        for start in range(0, Z.shape[0], _CROSS_ROWS):
-            part = slice(start, start + _CROSS_ROWS)
-            self._points.like(Z[part]).fill(None, points, None, width, out[part])
-        return out
