@@ -179,8 +179,8 @@ class ActiveSetSolver:
         outside = self._outside()
         size = max(_SAMPLE * self._problem.n, _SAMPLED * len(self._active))
         if self._sampling and size < 0.5 * len(outside):
-            sample = self._rng.choice(outside, int(size), replace=False)
-            self._last = self._products(np.sort(sample))
+            sample = np.unique(self._rng.integers(0, len(outside), int(size)))
+            self._last = self._products(outside[sample])
             if len(self._violators()) > _ENOUGH:
                 return
             self._sampling = False
