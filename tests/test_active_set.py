@@ -9,6 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 from sklearn_bundle._compiled import lazy
+from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM, KernelData
 from sklearn_bundle.solvers._run import Status, run
@@ -26,6 +27,13 @@ KERNELS = {
     "precomputed": (Kernel("precomputed"), lambda X, Z: rbf_kernel(X, Z, gamma=0.05)),
 }
 ROUNDING = {np.float32: 2e-5, np.float64: 1e-12}  # of sums of 200 values up to 1e3, relative
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As the estimators do: where cores are shared, the threads of BLAS wait for each other."""
+    with blas_threads(1):
+        yield
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["work32", "work64"])

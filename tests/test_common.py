@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC
+from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC, SwapSVCCV
 from sklearn_bundle.losses import BINARY_LOSSES
 
 # The check of weights against repeated rows compares decision values to 1e-7. A relative gap g
@@ -36,6 +36,7 @@ INSTANCES += [
     SwapSVC(tol=1e-13, solver="cvm"),
     SwapSVC(tol=1e-13, solver="mfw"),
     SwapSVC(tol=1e-13, solver="swap"),
+    SwapSVCCV([0.01], tol=1e-10, cv=3),
 ]
 
 

@@ -367,6 +367,14 @@ def test_prediction_near_the_boundary_is_that_of_float64(data):
         assert_array_equal(model.predict(Z)[sure], (exact + model.intercept_ > 0.0)[sure])
 
 
+@pytest.mark.parametrize("scale", [1e-20, 3e18, 1e20])
+def test_prediction_where_single_precision_does_not_reach(data, scale):
+    X, y = data[0] * scale, data[1]
+    with np.errstate(all="ignore"):
+        model = SwapSVC(tol=1e-8).fit(X, y)
+        assert_array_equal(model.predict(X), model.decision_function(X) > 0.0)
+
+
 # ---- gamma, weights ---------------------------------------------------------------------------
 
 
@@ -738,6 +746,8 @@ def test_a_negative_diagonal_is_refused(data):
         ({"kernel": "linear"}, 1e160),
         ({"kernel": "poly", "gamma": 10.0, "degree": 60}, 1.0),
         ({"gamma": 1e300}, 1.0),
+        ({"gamma": "scale"}, 1e20),
+        ({"gamma": "scale"}, 1e-25),
     ],
     ids=str,
 )

@@ -66,7 +66,6 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
         "n_support_": n_support,
         "dual_coef_": coef,
         "intercept_": intercept,
-        "shape_fit_": data.X.shape,
         "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
     }
 
@@ -139,7 +138,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            For two classes f(x), positive where the second one is predicted. For more with
+            In single precision if X of fit was. For two classes f(x), positive where the second
+            one is predicted. For more with
             ``decision_function_shape="ovr"``, votes plus a monotone function of the sum of the
             scores, and with "ovo" the scores of the pairs, positive where the first one wins.
         """

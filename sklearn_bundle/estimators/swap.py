@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle.estimators._base import (
@@ -31,6 +32,7 @@ from sklearn_bundle.solvers.swap import ALGORITHMS, SwapSolver
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
 _ACTIVE = 2000
+_LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
 _LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
 _SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way from the start
 
@@ -131,7 +133,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         J at the returned point. With three or more classes this and the following have an entry
         a pair: (0, 1), (0, 2), ..., (1, 2), ...
     lower_bound_ : float, or ndarray of shape (n_pairs,)
-        A value that J cannot fall below.
+        A value that J cannot fall below: the largest ``1 / (2 Q)``, which may come from another
+        point than the model does.
     dual_gap_ : float, or ndarray of shape (n_pairs,)
         ``objective_ - lower_bound_``.
     n_iter_ : int, or ndarray of shape (n_pairs,)
@@ -148,7 +151,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had string names.
     shape_fit_ : tuple
-        Shape of the training data, rows of weight zero left out.
+        Shape of the training data.
 
     Raises
     ------
@@ -345,6 +348,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
                 stacklevel=5,
             )
         fitted = further | model([(r.w, r.intercept) for r in results]) | certificate(results)
+        fitted["shape_fit_"] = (_num_samples(X), self.n_features_in_)
         if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
             fitted["_warm"] = warm
         return fitted, results, interrupted
@@ -355,13 +359,12 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
 
     def _costs(self, data: ClassificationData, C: float) -> NDArray[np.float64]:
         """C_i, C times sample and class weight."""
-        costs = C * data.total * data.weights
         with np.errstate(over="ignore"):
-            usable = np.isfinite(costs).all() and np.isfinite(1.0 / costs).all()
-        if not usable:
+            costs = C * data.total * data.weights
+        if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
             raise ValueError(
-                "C times a sample weight, and one over that, must be finite; got C="
-                f"{C!r} and products from {costs.min()} to {costs.max()}."
+                f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
+                f"{_LARGEST_COST:g}; got C={C!r} and products from {costs.min()} to {costs.max()}."
             )
         return costs
 
@@ -369,6 +372,9 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         values = KernelData(data.X, kernel, np.float64 if self.tol < _SINGLE_TOL else np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             rows = values.rows(values.dtype)
+            if not rows.in_range:
+                values.dtype = np.dtype(np.float64)
+                rows = values.rows(values.dtype)
             largest = rows.largest
         if not largest <= _LARGEST:
             raise ValueError(

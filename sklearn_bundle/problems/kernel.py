@@ -15,6 +15,7 @@ from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle.problems._points import Called, Dense, Given, Sparse
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
+_FAR = 1e30
 _TILE_ROWS = 256
 _SUMS_ENTRIES = 1 << 20
 _SUMMED = 512  # products added in the working dtype before float64 takes over
@@ -86,6 +87,13 @@ class KernelRows:
         """Largest magnitude of k(x, x), and of the exponent's parts."""
         squares = getattr(self._points, "squares", np.zeros(1))
         return float(np.max([self.diagonal.max(), self.kernel.gamma * squares.max()]))
+
+    @property
+    def in_range(self) -> bool:
+        """Whether gamma and the squares of lengths are far from where float32 ends."""
+        squares = getattr(self._points, "squares", np.zeros(1))
+        ends = 1.0 / _FAR <= self.kernel.gamma <= _FAR
+        return bool(ends and squares.max() <= _FAR)
 
     def rounding(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | float:
         """Bounds on the errors of ``k(x_r, x_c)`` over c in ``columns``, for r in ``rows``."""

@@ -46,11 +46,13 @@ class KernelScores:
 
     def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
         """As ``scores``, in float32 where that settles the sign."""
-        if not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed":
-            return self.scores(Z, np.float64, n_threads)
-        scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
+        given = not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed"
+        with np.errstate(over="ignore", invalid="ignore"):
+            if given or not self._single.in_range:
+                return self.scores(Z, np.float64, n_threads)
+            scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
         doubt = _SURE * np.outer(self._norms, rounding)
-        unsure = np.flatnonzero((np.abs(scores) < doubt).any(axis=0))
+        unsure = np.flatnonzero(~(np.abs(scores) >= doubt).all(axis=0))  # NaN are unsure too
         if len(unsure):
             scores[:, unsure] = self.scores(Z[unsure], np.float64, n_threads)
         return scores

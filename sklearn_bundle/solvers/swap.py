@@ -133,7 +133,8 @@ class SwapSolver:
         self._algorithm = ALGORITHMS[algorithm]
         self._cache_bytes = cache_bytes
         self._max_steps = np.inf if max_steps is None else max_steps
-        self._n_candidates, self._seed = n_candidates, seed
+        self._n_candidates = n_candidates if n_candidates < problem.n else 0
+        self._seed = seed
         self.n_steps = self.n_rows = 0
         self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
         self.indefinite = False

@@ -1,0 +1,113 @@
+"""SwapSVCCV: the same scores and model as a search that fits every fold by itself."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+from sklearn_bundle import SwapSVC, SwapSVCCV
+
+CS = [0.1, 1.0, 10.0]
+GAMMA = 0.1
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
+
+
+def search(X, y, **parameters):
+    """GridSearchCV over SwapSVC with the same folds."""
+    model = SwapSVC(gamma=GAMMA, tol=1e-8, **parameters)
+    return GridSearchCV(model, {"C": CS}, cv=FOLDS).fit(X, y)
+
+
+def scores_of(grid):
+    return np.array([grid.cv_results_[f"split{k}_test_score"] for k in range(3)])
+
+
+@pytest.mark.parametrize("cache_size", [1000, 1e-3], ids=["one matrix", "no space for it"])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_and_model_of_a_search(cache_size, convert, classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes, 1:3], y[y < classes]
+    X = convert(X)
+    model = SwapSVCCV(CS, cv=FOLDS, gamma=GAMMA, tol=1e-8, cache_size=cache_size).fit(X, y)
+    grid = search(X, y)
+    np.testing.assert_allclose(model.scores_, scores_of(grid), atol=1e-12)
+    np.testing.assert_array_equal(model.mean_test_scores_, model.scores_.mean(axis=0))
+    assert model.C_ == grid.best_params_["C"] == CS[np.argmax(model.mean_test_scores_)]
+    best = SwapSVC(model.C_, gamma=GAMMA, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), best.decision_function(X), atol=1e-4)
+    assert np.all(model.dual_gap_ <= 1e-8 * model.objective_)
+
+
+def test_precomputed_matrix(data):
+    X, y = data
+    K = rbf_kernel(X, gamma=GAMMA)
+    given = SwapSVCCV(CS, cv=FOLDS, kernel="precomputed", tol=1e-8).fit(K, y)
+    model = SwapSVCCV(CS, cv=FOLDS, gamma=GAMMA, tol=1e-8).fit(X, y)
+    np.testing.assert_array_equal(given.scores_, model.scores_)
+    assert np.array_equal(given.predict(K), model.predict(X))
+
+
+def test_other_scores(data):
+    X, y = data
+    model = SwapSVCCV(CS, cv=FOLDS, gamma=GAMMA, tol=1e-8, scoring="roc_auc").fit(X, y)
+    grid = GridSearchCV(SwapSVC(gamma=GAMMA, tol=1e-8), {"C": CS}, cv=FOLDS, scoring="roc_auc")
+    np.testing.assert_allclose(model.scores_, scores_of(grid.fit(X, y)), atol=1e-4)
+
+
+def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(data):
+    X, y = data
+    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    folds = list(FOLDS.split(X, y))
+    model = SwapSVCCV(CS, cv=folds, tol=1e-10).fit(X, y, weights)
+    origin = np.repeat(np.arange(len(y)), weights.astype(int))
+    repeated = [
+        (np.flatnonzero(np.isin(origin, train)), np.flatnonzero(np.isin(origin, test)))
+        for train, test in folds
+    ]
+    other = SwapSVCCV(CS, cv=repeated, tol=1e-10).fit(X[origin], y[origin])
+    np.testing.assert_allclose(model.scores_, other.scores_, atol=1e-12)
+    assert model.C_ == other.C_
+    # a gap of 1e-10 J leaves a distance of sqrt(2e-10 J) in w, and |phi(x)|^2 + 1 is 2
+    atol = 2.0 * np.sqrt(2e-10 * model.objective_)
+    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=atol)
+
+
+def test_threads_agree(data):
+    one, two = (SwapSVCCV(CS, cv=5, n_jobs=n).fit(*data) for n in (1, 2))
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+
+
+def test_number_of_values(data):
+    model = SwapSVCCV(3, cv=3).fit(*data)
+    np.testing.assert_allclose(model.Cs_, [1e-3, 1.0, 1e3])
+    assert model.scores_.shape == (3, 3)
+    assert clone(model).get_params()["Cs"] == 3
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"Cs": [1.0, -1.0]}, r"Cs must be .*got \[1.0, -1.0\]"),
+        ({"Cs": [np.nan]}, "Cs must be"),
+        ({"Cs": []}, "Cs must be"),
+        ({"Cs": [[1.0]]}, "Cs must be"),
+        ({"Cs": ["1"]}, "Cs must be"),
+        ({"Cs": 0}, "'Cs' parameter of SwapSVCCV"),
+        ({"scoring": "accurate"}, "'scoring' parameter of SwapSVCCV"),
+        ({"kernel": "sigmoid"}, "not positive definite"),
+    ],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SwapSVCCV(**parameters).fit(*data)
+
+
+def test_a_class_that_is_missing_in_a_fold(data):
+    X, y = data
+    folds = [(np.flatnonzero(y == 0), np.flatnonzero(y == 1))]
+    with pytest.raises(ValueError, match=r"The class .*1.* has no sample in the training part"):
+        SwapSVCCV(CS, cv=folds).fit(X, y)
