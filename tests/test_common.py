@@ -29,14 +29,14 @@ INSTANCES = [
 INSTANCES += [
     SwapSVC(tol=1e-10),
     SwapSVC(tol=1e-10, kernel="linear"),
-    SwapSVC(tol=1e-10, kernel="poly", coef0=1.0),
+    SwapSVC(tol=1e-10, kernel="poly", coef0=1.0, C=1e-3),
     SwapSVC(tol=1e-10, active_set=10),
     SwapSVC(tol=1e-10, n_candidates=20, n_initial=5),
     SwapSVC(tol=1e-10, gamma="distance", cache_size=1e-3),
     SwapSVC(tol=1e-13, solver="cvm"),
     SwapSVC(tol=1e-13, solver="mfw"),
     SwapSVC(tol=1e-13, solver="swap"),
-    SwapSVCCV([0.01], tol=1e-10, cv=3),
+    SwapSVCCV([0.01], tol=1e-13, cv=3),
 ]
 
 

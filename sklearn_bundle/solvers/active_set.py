@@ -25,6 +25,7 @@ _SLACK = 0.9  # the same of tol
 _MANY = 0.25  # violators per active point
 _CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
 _SAMPLE, _SAMPLED = 0.1, 10.0  # size of a sample, of all points and of the active ones
+_MOST_IDLE = 3
 _FEW = 0.1  # points added at least, per active point, while far from the optimum
 _ENOUGH = 10  # violators in a sample that make it do
 _EXACT_SLACK = 0.01  # the same with rows in float64, where it is cheap
@@ -85,15 +86,17 @@ class ActiveSetSolver:
 
     def states(self) -> Iterator[State]:
         """One state for every 128 steps or less, and one for every look at all points."""
-        while self._missed < MOST_REFINEMENTS:
-            before = self.n_steps
+        idle = 0  # problems without progress
+        while self._missed < MOST_REFINEMENTS and idle < _MOST_IDLE:
+            steps, reached = self.n_steps, (self._primal, self._bound)
             yield from self._solve()
             if self.indefinite:
                 return
             self._look()
             yield self._state()
             grown = self._grow()
-            if self.n_steps == before and not grown:
+            idle = 0 if grown or (self._primal, self._bound) != reached else idle + 1
+            if self.n_steps == steps and not grown:
                 return
 
     def confirm(self) -> State:

@@ -22,6 +22,7 @@ KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")
 CHUNK = 128  # steps a state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
 _COMPILED_BLOCK = 4
+MOST_IDLE = 20  # states without progress: what is left is rounding
 MOST_REFINEMENTS = 20  # by then they no longer help
 REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
 
@@ -158,14 +159,20 @@ class SwapSolver:
 
     def states(self) -> Iterator[State]:
         """One state for every 128 steps or less; ends when no step is left."""
+        idle = 0  # states without progress
         while self._missed < MOST_REFINEMENTS:
             if self._stale:
                 self._refine()
-            before = self.n_steps
+            steps, reached = self.n_steps, (self._primal, self._bound)
             self._advance()
             self._offer()
             yield self._state()
-            if self.indefinite or (self.n_steps == before and not self._stale):
+            idle = 0 if (self._primal, self._bound) != reached else idle + 1
+            if idle > MOST_IDLE and self._problem.dtype == np.float32:
+                idle, self._missed, self._stale = 0, REFINEMENTS, True
+            if self.indefinite or idle > MOST_IDLE:
+                return
+            if self.n_steps == steps and not self._stale:
                 return
 
     def confirm(self) -> State:
