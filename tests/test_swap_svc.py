@@ -1022,3 +1022,26 @@ def test_bad_data(data, change, message):
     X, y = data
     with pytest.raises(ValueError, match=message):
         SwapSVC().fit(**({"X": X, "y": y} | change(X, y)))
+
+
+@pytest.mark.parametrize("n_initial", [2, 5])
+def test_a_start_on_a_few_points_leaves_shared_values_alone(n_initial):
+    """Rows of a part of a pair are shorter than those that the pairs share."""
+    X, y = load_digits(return_X_y=True)
+    model = SwapSVC(n_initial=n_initial, random_state=0).fit(X, y)
+    plain = SwapSVC().fit(X, y)
+    assert_allclose(model.objective_, plain.objective_, rtol=2e-3)
+    assert set(model.status_) == {"converged"}
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-2])
+@pytest.mark.parametrize("active_set", [None, 50])
+def test_small_kernel_values_beside_the_one_that_is_added(data, scale, active_set):
+    """Rounding of k + 1 is that of 1; C is large, so that Q is small against it."""
+    X, y = data[0][:, :2] * scale, signs_of(data[1])
+    model = quiet(SwapSVC(1e6, kernel="linear", active_set=active_set, max_iter=5000), X, y)
+    coef = np.zeros(len(y))
+    coef[model.support_] = model.dual_coef_[0]
+    scores = X @ (X.T @ coef) + coef.sum()
+    objective = 0.5 * coef @ scores + 0.5e6 * np.sum(np.maximum(0.0, 1.0 - y * scores) ** 2)
+    assert model.objective_ == pytest.approx(objective, rel=1e-6)  # Q loses 1e-16/Q

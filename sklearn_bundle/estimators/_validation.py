@@ -25,7 +25,7 @@ class ClassificationData:
     X is C-ordered dense or CSR, float32 or float64; ``labels[i]`` is an index into ``classes``;
     ``weights`` are positive float64, sample and class weights merged, and sum to one; ``total`` is
     what they summed to before, ``sample_weight`` the sample weights alone, as they came; ``rows``
-    are the rows of the caller's X that are left.
+    are the rows of the caller's X that are left; ``all_labels`` is y of all rows.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
@@ -35,6 +35,7 @@ class ClassificationData:
     rows: NDArray[np.intp]
     total: float
     sample_weight: NDArray[np.float64]
+    all_labels: np.ndarray
 
 
 def check_classification_data(
@@ -51,6 +52,7 @@ def check_classification_data(
             "multilabel y. Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
         )
     X, y = validate_data(estimator, X, y, **_X_CHECKS)
+    all_labels = y
     check_classification_targets(y)
     weights = _check_sample_weight(sample_weight, len(y))
     present = np.flatnonzero(weights)
@@ -71,7 +73,7 @@ def check_classification_data(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
             f"weight), but got only one class: {classes[0]!r}."
         )
-    return ClassificationData(X, labels, classes, merged, kept, total, weights[kept])
+    return ClassificationData(X, labels, classes, merged, kept, total, weights[kept], all_labels)
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:

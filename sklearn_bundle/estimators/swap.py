@@ -395,7 +395,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         problem = L2SVM(values, points, target, C)
         settings = {
             "algorithm": self.solver,
-            "cache_bytes": int(self.cache_size * 2**20 / n_threads) - values.bytes_shared,
+            "cache_bytes": int((self.cache_size * 2**20 - values.bytes_kept) / n_threads)
+            - values.bytes_shared,
             "tol": self.tol,
             "max_steps": self.max_iter,
             "n_candidates": self.n_candidates or 0,
@@ -418,7 +419,10 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         rng = np.random.default_rng(settings["seed"])
         chosen = rng.permutation(problem.n)[: self.n_initial]
         solver = SwapSolver(problem.part(chosen), **settings | {"n_candidates": 0})
-        alpha = run(solver, tol=self.tol, max_iter=self.max_iter).w
+        result = run(solver, tol=self.tol, max_iter=self.max_iter)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        alpha = result.w
         start = np.zeros(problem.n)
         start[chosen] = alpha / alpha.sum()
         return start

@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
@@ -17,7 +17,7 @@ from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
-from sklearn_bundle.solvers._run import run
+from sklearn_bundle.solvers._run import Status, run
 
 
 class SwapSVCCV(SwapSVC):
@@ -35,14 +35,16 @@ class SwapSVCCV(SwapSVC):
         Values of C, positive; a number means as many from 1e-3 to 1e3, equally spaced on a
         logarithmic scale.
     cv : int, cross-validation generator, iterable or None, default=None
-        Folds; None and a number mean stratified ones, 5 by default.
+        Folds; None and a number mean stratified ones, 5 by default, of the rows with a positive
+        weight. Others get all rows, and rows without weight are left out of their folds.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Sample weights
-        count in it, unless it is a callable.
+        count in it, unless it is a callable. A callable gets kernel values in place of X if the
+        matrix is shared, and has to get along with `predict` and `decision_function`.
     kernel, gamma, degree, coef0, solver, tol, max_iter, cache_size, class_weight, \
 decision_function_shape, break_ties, random_state, verbose
-        As in :class:`SwapSVC`. The shared matrix of ``4 n^2`` bytes has to fit into `cache_size`;
-        if it does not, every fit computes its own values.
+        As in :class:`SwapSVC`. The shared matrix, in single precision, has to fit into half
+        of `cache_size` (``4 n^2`` bytes); if it does not, every fit computes its own values.
     n_jobs : int, default=None
         Threads over the folds, and in the final fit.
 
@@ -139,12 +141,14 @@ feature_names_in_, shape_fit_
     def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict]:
         Cs = self._grid()
         folds = self._folds(data)
-        if 4 * len(data.labels) ** 2 <= self.cache_size * 2**20:
+        if 4 * len(data.labels) ** 2 <= 0.5 * self.cache_size * 2**20:
             values.keep_all()
-            values = KernelData(values.kept, Kernel("precomputed"), values.dtype)
+            kept = KernelData(values.kept, Kernel("precomputed"), values.dtype)
+            kept.bytes_kept, values = values.bytes_kept, kept
+        n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
         with blas_threads(1):
             scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")(
-                delayed(self._scores_of_fold)(data, values, train, test, Cs)
+                delayed(self._scores_of_fold)(data, values, train, test, Cs, n_threads)
                 for train, test in folds
             )
         scores = np.array(scores)
@@ -154,9 +158,12 @@ feature_names_in_, shape_fit_
 
     def _grid(self) -> NDArray[np.float64]:
         """Values of C, ascending."""
-        if isinstance(self.Cs, Integral):
+        if isinstance(self.Cs, Integral) and not isinstance(self.Cs, bool):
             return np.logspace(-3, 3, self.Cs)
-        Cs = np.asarray(self.Cs)
+        try:
+            Cs = np.asarray(self.Cs)
+        except ValueError:  # ragged
+            Cs = np.empty(0)
         usable = Cs.ndim == 1 and len(Cs) > 0 and np.issubdtype(Cs.dtype, np.number)
         if not (usable and np.isfinite(Cs).all() and (Cs > 0).all()):
             raise ValueError(
@@ -166,17 +173,18 @@ feature_names_in_, shape_fit_
 
     def _folds(self, data: ClassificationData) -> list[tuple[np.ndarray, np.ndarray]]:
         """Training and test part of every fold, among the rows that are left."""
-        y = data.classes[data.labels]
-        folds = list(check_cv(self.cv, y, classifier=True).split(np.zeros(len(y)), y))
-        if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
-            return folds
-        place = np.full(1 + max(np.max(part) for fold in folds for part in fold), -1)
-        known = data.rows[data.rows < len(place)]
-        place[known] = np.arange(len(known))  # given indices are those of the caller's rows
-        return [tuple(place[part][place[part] >= 0] for part in fold) for fold in folds]
+        if self.cv is None or isinstance(self.cv, Integral):
+            y = data.classes[data.labels]
+            return list(check_cv(self.cv, y, classifier=True).split(np.zeros(len(y)), y))
+        y = data.all_labels  # what splits is the caller's, and so are the rows that it splits
+        place = np.full(len(y), -1)
+        place[data.rows] = np.arange(len(data.rows))
+        folds = check_cv(self.cv, y, classifier=True).split(np.zeros(len(y)), y)
+        places = [[place[np.arange(len(y))[part]] for part in fold] for fold in folds]
+        return [tuple(part[part >= 0] for part in fold) for fold in places]
 
     def _scores_of_fold(
-        self, data: ClassificationData, values: KernelData, train, test, Cs
+        self, data: ClassificationData, values: KernelData, train, test, Cs, n_threads: int
     ) -> list[float]:
         """The scores of every C on the test part of a fold."""
         part = replace(
@@ -202,8 +210,10 @@ feature_names_in_, shape_fit_
             where, last, kept = train[points], None, None
             for c, C in enumerate(Cs):
                 costs = self._costs(part, C)[points]
-                last = self._solver(values, where, target, costs, kept, 0, 1, last)
+                last = self._solver(values, where, target, costs, kept, 0, n_threads, last)
                 result = run(last, tol=self.tol, max_iter=self.max_iter)
+                if result.status is Status.INTERRUPTED:
+                    raise KeyboardInterrupt
                 kept = result.w / result.w.sum()
                 alphas[c].append(result.w)
         scores = []

@@ -18,7 +18,7 @@ from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 _FAR = 1e30
 _TILE_ROWS = 256
 _SUMS_ENTRIES = 1 << 20
-_SUMMED = 512  # products added in the working dtype before float64 takes over
+SUMMED = 512  # products added in the working dtype before float64 takes over
 
 
 def _parts(n: int, width: int) -> Iterator[slice]:
@@ -30,8 +30,8 @@ def _parts(n: int, width: int) -> Iterator[slice]:
 def add_products(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
     """``out += block @ coef``: a few products added in the dtype of the block, then in float64."""
     coef = np.ascontiguousarray(coef, block.dtype)
-    for c in range(0, len(coef), _SUMMED):
-        out += block[:, c : c + _SUMMED] @ coef[c : c + _SUMMED]
+    for c in range(0, len(coef), SUMMED):
+        out += block[:, c : c + SUMMED] @ coef[c : c + SUMMED]
 
 
 class KernelRows:
@@ -86,7 +86,10 @@ class KernelRows:
     def largest(self) -> float:
         """Largest magnitude of k(x, x), and of the exponent's parts."""
         squares = getattr(self._points, "squares", np.zeros(1))
-        return float(np.max([self.diagonal.max(), self.kernel.gamma * squares.max()]))
+        largest = [self.diagonal.max(), self.kernel.gamma * squares.max()]
+        if isinstance(self._points, Given):
+            largest += [self._points.matrix.max(), -self._points.matrix.min()]
+        return float(np.max(largest))
 
     @property
     def in_range(self) -> bool:

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._parallel import BlockRunner
-from sklearn_bundle.problems.kernel import KernelRows, add_products
+from sklearn_bundle.problems.kernel import SUMMED, KernelRows, add_products
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
-_SURE = 8.0  # standard deviations of the rounding of a score
+_SURE = 16.0  # standard deviations of the rounding of a score
 
 
 class KernelScores:
@@ -51,7 +51,7 @@ class KernelScores:
             if given or not self._single.in_range:
                 return self.scores(Z, np.float64, n_threads)
             scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
-        doubt = _SURE * np.outer(self._norms, rounding)
+        doubt = _SURE * (np.outer(self._norms, rounding) + self._of_sums[:, np.newaxis])
         unsure = np.flatnonzero(~(np.abs(scores) >= doubt).all(axis=0))  # NaN are unsure too
         if len(unsure):
             scores[:, unsure] = self.scores(Z[unsure], np.float64, n_threads)
@@ -93,6 +93,17 @@ class KernelScores:
         """Lengths of the coefficients of each pair."""
         return np.sqrt([np.sum(part**2) for part in self._parts_of_pairs()])
 
+    @cached_property
+    def _of_sums(self) -> NDArray[np.float64]:
+        """About the standard deviation of what adding products in float32 does to each score.
+
+        With ``|k| <= 1``, as for "rbf"; others are as much larger as their largest value.
+        """
+        unit, largest = 0.5 * np.finfo(np.float32).eps, max(1.0, self._single.diagonal.max())
+        sums = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
+        pieces = np.array([max(1.0, len(part) / SUMMED) for part in self._parts_of_pairs()])
+        return unit * largest * np.sqrt(SUMMED / pieces) * sums
+
     def _parts_of_pairs(self):
         """Coefficients of each pair, in two parts."""
         if len(self._pairs) == 1:
@@ -112,8 +123,10 @@ class KernelScores:
         index = {pair: p for p, pair in enumerate(self._pairs)}
         coef = self._coef.astype(block.dtype)
         for c in range(len(self._ends) - 1):
-            own = slice(self._ends[c], self._ends[c + 1])
-            sums = coef[:, own] @ block[:, own].T
+            sums = np.zeros((len(coef), len(block)))
+            for start in range(self._ends[c], self._ends[c + 1], SUMMED):
+                own = slice(start, min(start + SUMMED, self._ends[c + 1]))
+                sums += coef[:, own] @ block[:, own].T
             for row in range(len(coef)):
                 other = row if row < c else row + 1
                 out[index[min(c, other), max(c, other)]] += sums[row]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle._jit import frozen
-from sklearn_bundle.problems.kernel import KernelRows
+from sklearn_bundle.problems.kernel import SUMMED, KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
@@ -35,8 +35,9 @@ class KernelData:
         self.given = kernel.name == "precomputed"
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
-        self._widest = self.bytes_shared = 0  # of ``store``
+        self._widest = self.bytes_shared = 0  # of ``store``, for each thread
         self.kept: np.ndarray | None = None
+        self.bytes_kept = 0  # by this object, for all threads
         self._source: KernelRows | None = None  # of what is kept
 
     def rows(self, dtype: type) -> KernelRows:
@@ -52,7 +53,7 @@ class KernelData:
         of others all values, computed now.
         """
         n = len(labels)
-        if self.given or self.dtype != np.float32:
+        if self.given or self.kept is not None or self.dtype != np.float32:
             return
         if self.rows(self.dtype).dense is None:
             if 4 * n**2 <= 0.5 * cache_bytes:
@@ -74,6 +75,7 @@ class KernelData:
         """Compute all values in single precision, once; ``rows`` reads them from there."""
         self._source = self.rows(np.float32)
         self.kept = self._source.gram()
+        self.bytes_kept = self.kept.nbytes
         self._rows[np.dtype(np.float32)] = KernelRows(self.kept, Kernel("precomputed"), np.float32)
 
     def rounding(self, dtype: np.dtype, rows: np.ndarray, columns: np.ndarray) -> Array | float:
@@ -142,6 +144,8 @@ class L2SVM:
     def __init__(self, data: KernelData, points: np.ndarray, y: Array, C: Array):
         self.data, self.points, self.y = data, points, y
         self.n, self.ridge = len(y), 1.0 / C
+        self._whole = True  # all points of its classes: only then values within them are shared
+        self._summed = 0  # products that were added in single precision
         self._set_dtype(data.dtype)
 
     def _set_dtype(self, dtype: np.dtype) -> None:
@@ -165,6 +169,7 @@ class L2SVM:
         """The problem of some of the points."""
         C = 1.0 / self.ridge[indices]
         part = L2SVM(self.data, self.points[indices], self.y[indices], C)
+        part._whole = False
         if self.dtype != part.dtype:
             part.promote()
         return part
@@ -196,7 +201,7 @@ class L2SVM:
         """The size of the first class, and what is kept of values within classes."""
         split = int(np.count_nonzero(self.y > 0.0))
         store, known = self.data.store
-        if len(store) and split and (self.y[:split] > 0.0).all():
+        if self._whole and len(store) and split and (self.y[:split] > 0.0).all():
             return split, store, known
         return self.n, store[:0], known[:0]
 
@@ -230,6 +235,7 @@ class L2SVM:
         """Some entries of ``K a`` from values in the working precision, where a is 0."""
         active = np.flatnonzero(a)
         signed = a[active] * self.y[active]
+        self._summed = SUMMED + 2
         if len(rows) > _MOST * self.n:  # all of them, so that no points are copied
             sums = self.rows.sums(signed, active)[rows]
         else:
@@ -244,7 +250,9 @@ class L2SVM:
         value = float(np.sum(a * q))
         raw = q - a * self.ridge
         active = a > 0.0
+        unit, largest = 0.5 * np.finfo(self.dtype).eps, np.max(self.diagonal - self.ridge)
         rounding = self.data.rounding(self.dtype, self.points, self.points[active])
+        rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
         doubt = rounding + np.sum(a * rounding)  # of raw, and of Q: the entries of a sum to 1
         near = np.flatnonzero((raw <= value + doubt) | active)
         fresh = self.products(a, near)

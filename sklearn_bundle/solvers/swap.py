@@ -22,6 +22,7 @@ KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")
 CHUNK = 128  # steps a state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
 _COMPILED_BLOCK = 4
+_REFRESH = 100_000  # steps after which K a is computed afresh; then after twice as many
 MOST_IDLE = 20  # states without progress: what is left is rounding
 MOST_REFINEMENTS = 20  # by then they no longer help
 REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
@@ -139,8 +140,8 @@ class SwapSolver:
         self.n_steps = self.n_rows = 0
         self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
         self.indefinite = False
-        self._missed = 0
-        self._stale = False
+        self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
+        self._refresh_at = _REFRESH
         self._bound, self._primal = -np.inf, np.inf
         if last is None:
             self._open_cache(rows)
@@ -156,6 +157,8 @@ class SwapSolver:
             q[0] += problem.ridge[0]
         self._set(start.copy(), problem.products(start) if q is None else q.copy())
         self._offer()
+        if not np.isfinite(self._primal):
+            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
 
     def states(self) -> Iterator[State]:
         """One state for every 128 steps or less; ends when no step is left."""
@@ -167,6 +170,9 @@ class SwapSolver:
             self._advance()
             self._offer()
             yield self._state()
+            if self.n_steps >= self._refresh_at and self._problem.dtype == np.float32:
+                self._refresh_at *= 2  # rounding of rows adds up over many steps
+                self._missed, self._stale = self._missed - 1, True
             idle = 0 if (self._primal, self._bound) != reached else idle + 1
             if idle > MOST_IDLE and self._problem.dtype == np.float32:
                 idle, self._missed, self._stale = 0, REFINEMENTS, True
