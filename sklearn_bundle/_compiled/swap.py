@@ -121,37 +121,32 @@ def _drop(p, a, support, where, size):
 
 @jit
 def take(kind, step, i, p, row_i, row_j, ridge, diagonal, q, value, a, support, where, size):
-    """Take the planned step; returns the new Q and the new size of the support."""
+    """Take the planned step; returns the new Q and the new size of the support.
+
+    Every kind is ``a = keep a + by_i e_i - by_j e_j``; one loop for all keeps the code small.
+    """
     j = support[p]
     if kind == FW:
-        new_value = (1.0 - step) ** 2 * value + step * (
-            2.0 * (1.0 - step) * q[i] + step * diagonal[i]
-        )
-        _scale(1.0 - step, a, support, size)
-        move(q, 1.0 - step, step, row_i, 0.0, row_i)
-        size = _add(i, support, where, size)
-        a[i] += step
-        q[i] += step * ridge[i]
+        keep, by_i, by_j = 1.0 - step, step, 0.0
+        new_value = keep**2 * value + step * (2.0 * keep * q[i] + step * diagonal[i])
     elif kind in (SWAP_ADD, SWAP_DROP):
+        keep, by_i, by_j = 1.0, step, step
         bend = diagonal[i] - 2.0 * row_i[j] + diagonal[j]
         new_value = value - step * (2.0 * (q[j] - q[i]) - step * bend)
-        move(q, 1.0, step, row_i, -step, row_j)
-        size = _add(i, support, where, size)
-        a[i] += step
-        q[i] += step * ridge[i]
-        a[j] -= step
-        q[j] -= step * ridge[j]
-        if kind == SWAP_DROP:
-            size = _drop(p, a, support, where, size)
     else:
-        new_value = (1.0 + step) ** 2 * value - step * (
-            2.0 * (1.0 + step) * q[j] - step * diagonal[j]
-        )
-        _scale(1.0 + step, a, support, size)
-        move(q, 1.0 + step, -step, row_j, 0.0, row_j)
-        a[j] -= step
-        q[j] -= step * ridge[j]
-        if kind == AWAY_DROP:
+        keep, by_i, by_j = 1.0 + step, 0.0, step
+        new_value = keep**2 * value - step * (2.0 * keep * q[j] - step * diagonal[j])
+    if keep != 1.0:
+        _scale(keep, a, support, size)
+    move(q, keep, by_i, row_i, -by_j, row_j)
+    if by_i > 0.0:
+        size = _add(i, support, where, size)
+        a[i] += by_i
+        q[i] += by_i * ridge[i]
+    if by_j > 0.0:
+        a[j] -= by_j
+        q[j] -= by_j * ridge[j]
+        if kind in (SWAP_DROP, AWAY_DROP):
             size = _drop(p, a, support, where, size)
     return new_value, size
 
