@@ -231,3 +231,20 @@ def test_active_points_are_far_fewer_than_all(many):
     active = result.history["active"]
     assert (np.diff(active) >= 0).all()
     assert np.count_nonzero(result.w) <= active[-1] < 3000
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-3, 1.0])
+def test_scores_from_before_the_promotion_are_confirmed_with_their_rounding(scale):
+    """Scores in float32 do not say which losses are 0 as exactly as those in float64 do."""
+    X, y = make_classification(200, 10, n_informative=5, flip_y=0.1, random_state=0)
+    signs = np.where(y == 1, 1.0, -1.0)
+    data = KernelData(X * scale, Kernel("linear"))
+    problem = L2SVM(data, np.arange(200), signs, np.full(200, 1e6))
+    solver = SwapSolver(problem)
+    for _ in islice(solver.states(), 7):
+        pass
+    problem.promote()
+    a, q = solver.a, solver.q
+    everything = problem.products(a)
+    full = problem.primal_value(a, everything, float(a @ everything))
+    assert problem.primal_value(a, *problem.exact(a, q)) == pytest.approx(full, rel=1e-9)

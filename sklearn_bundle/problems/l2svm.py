@@ -243,15 +243,16 @@ class L2SVM:
         return self.y[rows] * (sums + signed.sum())
 
     def exact(self, a: Array, q: Array) -> tuple[Array, float]:
-        """``K a`` and Q in float64, given ``K a`` from rows in the working precision.
+        """``K a`` and Q in float64, given ``K a`` from rows in the precision that was begun with.
 
         Where the score is above 1 by more than rounding, so that the loss is 0, the entry is Q.
         """
         value = float(np.sum(a * q))
         raw = q - a * self.ridge
         active = a > 0.0
-        unit, largest = 0.5 * np.finfo(self.dtype).eps, np.max(self.diagonal - self.ridge)
-        rounding = self.data.rounding(self.dtype, self.points, self.points[active])
+        dtype = self.data.dtype  # q may be from before ``promote``
+        unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
+        rounding = self.data.rounding(dtype, self.points, self.points[active])
         rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
         doubt = rounding + np.sum(a * rounding)  # of raw, and of Q: the entries of a sum to 1
         near = np.flatnonzero((raw <= value + doubt) | active)

@@ -19,17 +19,21 @@ from sklearn_bundle.solvers.swap import (
 
 Array = NDArray[np.float64]
 
-_LOOSEST = 3e-2  # relative gap of the first problems on the active set
-_SHARE = 0.1  # of the gap left over all points, which the next active set is solved to
-_SLACK = 0.9  # the same of tol
-_MANY = 0.25  # violators per active point
-_CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
-_SAMPLE, _SAMPLED = 0.1, 10.0  # size of a sample, of all points and of the active ones
-_MOST_IDLE = 3
-_FEW = 0.1  # points added at least, per active point, while far from the optimum
-_ENOUGH = 10  # violators in a sample that make it do
-_EXACT_SLACK = 0.01  # the same with rows in float64, where it is cheap
+# How far the problems on the active points are solved, as relative gaps.
+_LOOSEST = 3e-2  # the first ones
+_SHARE = 0.1  # of the gap left over all points: the next one
 _NEAR = 30.0  # times tol: so near that one more problem should do
+_SLACK = 0.9  # of tol: the last one
+_EXACT_SLACK = 0.01  # the same with rows in float64, where it is cheap
+_MOST_IDLE = 3  # problems without progress: what is left is rounding
+
+# Which points are added. A violator is an inactive point whose score is below Q.
+_MANY = 0.25  # violators per active point from which on only the clear ones count
+_CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
+_FEW = 0.1  # points added at least, per active point, while far from the optimum
+_SAMPLE, _SAMPLED = 0.1, 10.0  # size of a sample, of all points and of the active ones
+_ENOUGH = 10  # violators in a sample that make it do
+
 _COPY = 1.25  # a matrix that grows needs this much of its final space
 
 

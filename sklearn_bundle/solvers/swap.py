@@ -116,6 +116,8 @@ class SwapSolver:
         Whether the kernel was found not to be positive semidefinite, which ends the steps.
     """
 
+    history_fields = tuple((kind, np.int64) for kind in KINDS)
+
     def __init__(
         self,
         problem: SimplexProblem,
@@ -315,5 +317,3 @@ class SwapSolver:
         further = tuple(self.kinds[1:])
         alpha = self._best[2]
         return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)
-
-    history_fields = tuple((kind, np.int64) for kind in KINDS)
