@@ -35,12 +35,13 @@ def source_stamp() -> bytes:
     return digest.digest()
 
 
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+def jit(function: Callable[..., Any], **further: bool) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
+    options = _OPTIONS | further
     try:
-        compiled = numba.njit(cache=True, **_OPTIONS)(function)
+        compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**_OPTIONS)(function)
+        return numba.njit(**options)(function)
     # Not public in numba; tests/test_jit.py fails if a release moves it.
     compiled._cache._cache_file._source_stamp = source_stamp()
     return compiled
@@ -51,3 +52,20 @@ def frozen(array: np.ndarray) -> np.ndarray:
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a function that only compiled code calls.
+
+    It has no wrapper that Python could call: that takes LLVM longer than many a function, the more
+    so where named tuples of arrays are taken apart.
+    """
+    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for one that is called in one place: it becomes a part of its caller.
+
+    Each function is optimised again together with all that it calls, and that takes the longest.
+    """
+    return jit(function, inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True)

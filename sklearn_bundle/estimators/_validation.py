@@ -54,7 +54,7 @@ def check_classification_data(
     X, y = validate_data(estimator, X, y, **_X_CHECKS)
     all_labels = y
     check_classification_targets(y)
-    weights = _check_sample_weight(sample_weight, len(y))
+    weights = check_sample_weight(sample_weight, len(y))
     present = np.flatnonzero(weights)
     classes, labels = np.unique(y[present], return_inverse=True)
     merged = np.zeros(len(y))
@@ -63,10 +63,10 @@ def check_classification_data(
     )
     with np.errstate(over="ignore"):  # only some estimators need the total
         total = float(merged.sum())
-    merged = _normalised(merged)
+    merged = normalised(merged)
     kept = np.flatnonzero(merged)
     if len(kept) < len(y):
-        X, y, merged = X[kept], y[kept], _normalised(merged[kept])
+        X, y, merged = X[kept], y[kept], normalised(merged[kept])
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -81,7 +81,8 @@ def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
     return validate_data(estimator, X, reset=False, **_X_CHECKS)
 
 
-def _check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
+def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
+    """Weights of the samples or sequences: finite, none negative, not all of them zero."""
     if sample_weight is None or np.isscalar(sample_weight):
         weights = np.full(n_samples, 1.0 if sample_weight is None else float(sample_weight))
     else:
@@ -104,7 +105,7 @@ def _check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
     return weights
 
 
-def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of sum one; by the largest first, since the sum of large weights may overflow."""
     scaled = weights / weights.max()
     return scaled / scaled.sum()

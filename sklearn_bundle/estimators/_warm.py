@@ -7,6 +7,7 @@ from typing import Any
 import joblib
 import scipy.sparse as sp
 
+from sklearn_bundle.estimators._sequences import TrainingSequences
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.losses import BinaryLoss
 
@@ -21,10 +22,18 @@ class WarmStart:
 
 def data_fingerprint(data: ClassificationData) -> str:
     """Equal for equal X, labels and weights."""
-    X: Any = data.X
-    if sp.issparse(X):  # not the object, which has cached flags as well
-        X = X.shape, X.data, X.indices, X.indptr
-    return joblib.hash((X, data.labels, data.classes, data.weights))
+    return joblib.hash((_arrays(data.X), data.labels, data.classes, data.weights))
+
+
+def sequences_fingerprint(data: TrainingSequences) -> str:
+    """Equal for equal X, bounds of sequences, labels and weights."""
+    parts = data.lengths, data.labels, data.classes, data.weights
+    return joblib.hash((_arrays(data.X), *parts))
+
+
+def _arrays(X: Any) -> Any:
+    """Not a sparse matrix as an object, which has cached flags as well."""
+    return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
 
 
 def problem_fingerprint(

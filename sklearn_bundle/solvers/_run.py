@@ -137,7 +137,7 @@ def run(
         final = solver.confirm()
         if status in MISSES and final.relative_gap <= tol:
             status = Status.CONVERGED
-        rows[-1] = _row(len(rows), start, final)
+        rows[-1:] = [_row(len(rows), start, final)]  # a solver may have ended at once
     further = getattr(solver, "history_fields", ())
     return SolverResult(
         primal=final.primal,

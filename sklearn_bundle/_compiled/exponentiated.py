@@ -1,0 +1,139 @@
+"""Exponentiated gradient on the dual of chain CRFs: blocks kept as log-potentials."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled.chain import scores, transitions
+from sklearn_bundle._compiled.chain_dual import add_rows, aggregate, dot, largest
+from sklearn_bundle._compiled.forward_backward import marginals, new_room
+from sklearn_bundle._compiled.sampling import pick, put
+from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, store
+from sklearn_bundle._jit import inlined, jit
+
+_ATTEMPTS = 10
+_ROUNDING = 1e-13  # of the numbers that a gain is the difference of
+_OVER = 1.5  # steps longer than the quadratic model asks for take fewer epochs
+
+
+class _Buffers(NamedTuple):
+    theta: NDArray[np.float64]
+    theta_pairs: NDArray[np.float64]
+    move: NDArray[np.float64]
+    move_pairs: NDArray[np.float64]
+    mu: NDArray[np.float64]
+    mu_edges: NDArray[np.float64]
+    nu: NDArray[np.float64]
+    nu_edges: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+
+@jit
+def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, steps):
+    """``steps`` blocks, one after the other.
+
+    Returns by how much the dual rose, oracle calls, and the size of the numbers it was taken from.
+
+    ``gaps[i]`` is the gap of block i when it was last looked at, ``couplings[i]`` the ratio of the
+    squares of the change of features and of marginals in its last step.
+    """
+    S = chains.width
+    T = largest(chains.tokens)
+    size, square = T * S, S * S
+    room = new_room(T, S)
+    buffers = _Buffers(
+        np.empty(size),
+        np.empty(square),
+        np.empty(size),
+        np.empty(square),
+        np.empty(size),
+        np.empty(square),
+        np.empty(size),
+        np.empty(square),
+        np.empty((largest(chains.blocks) + S + 3) * S),
+    )
+    gained = largest_number = 0.0
+    calls = 0
+    for _ in range(steps):
+        i = pick(sampling)
+        scale = weights[i] / reg_lambda
+        slope, step, entropy, numbers = _direction(
+            chains, i, scale, w, blocks, gaps, couplings, room, buffers
+        )
+        largest_number = max(largest_number, numbers)
+        calls += 2
+        if slope > 0.0:
+            for _ in range(_ATTEMPTS):
+                gain = _move(chains, i, scale, w, blocks, couplings, step, entropy, room, buffers)
+                calls += 1
+                if gain >= -_ROUNDING * numbers:
+                    add_rows(chains, i, -scale, buffers.rows, w)
+                    gained += weights[i] * gain
+                    break
+                step *= 0.5
+            else:
+                _move(chains, i, scale, w, blocks, couplings, 0.0, entropy, room, buffers)
+        put(sampling, i, weights[i] * gaps[i])
+    return gained, calls, largest_number
+
+
+@inlined
+def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
+    """From the log-potentials theta of block i to the scores at w, and how far."""
+    S = chains.width
+    T = chains.tokens[i + 1] - chains.tokens[i]
+    size, square = T * S, (S * S if T > 1 else 0)
+    at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
+    pairs = transitions(chains, w)
+    scores(chains, i, w, b.move)
+    log_z_w = marginals(chains, b.move, pairs, T, room, b.nu, b.nu_edges)
+    for x in range(0, size, WIDTH):
+        old = load(blocks.nodes, at + x)
+        store(b.theta, x, old)
+        store(b.move, x, minus(load(b.move, x), old))
+    for x in range(0, square, WIDTH):
+        old = load(blocks.pairs, pairs_at + x)
+        store(b.theta_pairs, x, old)
+        store(b.move_pairs, x, minus(load(pairs, x), old))
+    log_z = marginals(chains, b.theta, b.theta_pairs, T, room, b.mu, b.mu_edges)
+    entropy = log_z - dot(b.theta, b.mu, size) - dot(b.theta_pairs, b.mu_edges, square)
+    along = dot(b.move, b.mu, size) + dot(b.move_pairs, b.mu_edges, square)
+    slope = dot(b.move, b.nu, size) + dot(b.move_pairs, b.nu_edges, square) - along
+    gaps[i] = max(log_z_w - log_z - along, 0.0)
+    for x in range(0, size, WIDTH):
+        store(b.nu, x, minus(load(b.nu, x), load(b.mu, x)))
+    squared = couplings[i] * dot(b.nu, b.nu, size)
+    step = min(1.0, _OVER * slope / (slope + scale * squared))
+    return slope, step, entropy, 1.0 + abs(log_z) + abs(log_z_w) + abs(along)
+
+
+@inlined
+def _move(chains, i, scale, w, blocks, couplings, step, entropy, room, b):
+    """Move block i by ``step`` times ``move``: what the dual gains, and the change of features.
+
+    The new log-potentials are read back as they are stored, so that w belongs to what is kept.
+    """
+    S = chains.width
+    T = chains.tokens[i + 1] - chains.tokens[i]
+    size, square = T * S, (S * S if T > 1 else 0)
+    at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
+    factor = splat(step)
+    for x in range(0, size, WIDTH):
+        store(blocks.nodes, at + x, fma(factor, load(b.move, x), load(b.theta, x)))
+        store(room.nodes, x, load(blocks.nodes, at + x))
+    for x in range(0, square, WIDTH):
+        moved = fma(factor, load(b.move_pairs, x), load(b.theta_pairs, x))
+        store(blocks.pairs, pairs_at + x, moved)
+        store(room.pairs, x, load(blocks.pairs, pairs_at + x))
+    log_z = marginals(chains, room.nodes, room.pairs, T, room, b.nu, b.nu_edges)
+    expected = dot(room.nodes, b.nu, size) + dot(room.pairs, b.nu_edges, square)
+    for x in range(0, size, WIDTH):
+        store(b.nu, x, minus(load(b.nu, x), load(b.mu, x)))
+    for x in range(0, square, WIDTH):
+        store(b.nu_edges, x, minus(load(b.nu_edges, x), load(b.mu_edges, x)))
+    along, squared = aggregate(chains, i, b.nu, b.nu_edges, w, b.rows)
+    distance = dot(b.nu, b.nu, size)
+    if distance > 0.0:
+        couplings[i] = squared / distance
+    return log_z - expected - entropy + along - 0.5 * scale * squared

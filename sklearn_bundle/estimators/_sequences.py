@@ -1,0 +1,310 @@
+"""What the CRF accepts: sequences of feature vectors, labels and weights -> one CSR matrix."""
+
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from reprlib import repr as short
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from sklearn_bundle.estimators._features import (
+    check_finite,
+    fit_vectorizer,
+    place,
+    vectorized,
+)
+from sklearn_bundle.estimators._packing import (
+    TOKEN_FORMS,
+    X_CHECKS,
+    another_kind,
+    nature,
+    pack_plain,
+    pack_sequences,
+    positions_of,
+    sequences_in,
+)
+from sklearn_bundle.estimators._validation import check_sample_weight, normalised
+
+_NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
+_OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"
+
+
+@dataclass
+class Sequences:
+    """Sequences in the solver's language, all positions one below the other.
+
+    X is CSR, float32 or float64, its indices sorted, without duplicates or explicit zeros;
+    ``lengths`` are all >= 1; ``plain`` says that X came as a 2-D matrix: chains of length one.
+    """
+
+    X: sp.csr_array
+    lengths: NDArray[np.int64]
+    plain: bool
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """The first position of every sequence, and the number of positions."""
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths)])
+
+
+@dataclass
+class TrainingSequences(Sequences):
+    """Sequences to learn from; those of weight zero are gone.
+
+    ``labels[t]`` is an index into the sorted ``classes``; ``weights``, one a sequence, are positive
+    and sum to one, ``total`` is what they summed to before; ``kept`` are the caller's sequences
+    that are left; ``fitted`` are attributes of the estimator, those that prediction needs included.
+    """
+
+    labels: NDArray[np.intp]
+    classes: np.ndarray
+    weights: NDArray[np.float64]
+    total: float
+    kept: NDArray[np.intp]
+    fitted: dict[str, Any]
+
+
+def check_training_sequences(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | float | None
+) -> TrainingSequences:
+    """Check everything that is wrong with training data before any work starts.
+
+    On the estimator only scikit-learn's ``validate_data`` writes, and attributes of an earlier fit
+    are removed that this one does not have.
+    """
+    name = type(estimator).__name__
+    if y is None:
+        raise ValueError(
+            f"This {name} estimator requires y to be passed, but the target y is None."
+        )
+    sequences = sequences_in(X)
+    if sequences is None:
+        if nature(X) in ("list", "matrix"):  # else it is X that is wrong
+            _refuse_several_labels(name, y)
+        X, y = validate_data(estimator, X, y, **X_CHECKS)
+        if y.dtype.kind == "O":
+            _sorted_labels(y.tolist(), None)  # says what is wrong, which scikit-learn does not
+        check_classification_targets(y)
+        packed = pack_plain(X)
+        classes, labels = np.unique(y, return_inverse=True)
+    else:
+        packed = pack_sequences(estimator, sequences, None)
+        classes, labels = _encoded(_all_labels(y, packed.lengths), packed.lengths)
+    weights = check_sample_weight(sample_weight, len(packed.lengths))
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    weights = normalised(weights)
+    kept = np.flatnonzero(weights)
+    present, labels = np.unique(labels[positions_of(kept, packed.lengths)], return_inverse=True)
+    classes = classes[present]
+    if len(classes) < 2:
+        raise ValueError(
+            f"{name} needs labels of at least 2 classes in y (in sequences with a positive weight),"
+            f" but got only one class: {classes.tolist()[0]!r}."
+        )
+    packed = packed.take(kept)
+    fitted: dict[str, Any] = {"_form": packed.form}
+    if packed.form in TOKEN_FORMS:
+        vectorizer, X = fit_vectorizer(packed.form, packed.positions)
+        names = vectorizer.get_feature_names_out()
+        fitted |= {"n_features_in_": len(names), "attribute_names_": names}
+        fitted["_vectorizer"] = vectorizer
+        check_finite(X, packed.lengths, names, kept)
+    else:
+        X = packed.positions
+        for attribute in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, attribute):
+                fitted[attribute] = getattr(estimator, attribute)
+    for attribute in _OPTIONAL:
+        if attribute not in fitted:
+            vars(estimator).pop(attribute, None)
+    plain, weights = packed.form == "plain", normalised(weights[kept])
+    return TrainingSequences(
+        X, packed.lengths, plain, labels, classes, weights, total, kept, fitted
+    )
+
+
+def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
+    """X for predict: of the kind that was fitted; attributes that fit has not seen are ignored."""
+    form = estimator._form
+    sequences = sequences_in(X)
+    if sequences is None and form != "plain":
+        given = f"a {type(X).__name__} that is no list of sequences. One sequence is written [X]."
+        raise ValueError(another_kind(estimator, form, given))
+    if sequences is None:
+        packed = pack_plain(validate_data(estimator, X, reset=False, **X_CHECKS))
+    else:
+        packed = pack_sequences(estimator, sequences, form)
+    X = packed.positions
+    if packed.form in TOKEN_FORMS:
+        X = vectorized(estimator._vectorizer, packed.form, packed.positions)
+        check_finite(X, packed.lengths, estimator.attribute_names_)
+    return Sequences(X, packed.lengths, form == "plain")
+
+
+def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDArray[np.intp]:
+    """The true labels of sequences as indices into ``classes_``."""
+    name = type(estimator).__name__
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    if sequences.plain:
+        _refuse_several_labels(name, y)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(sequences.X, y)
+        flat = y
+    else:
+        flat = _all_labels(y, sequences.lengths)
+    flat = flat.tolist() if isinstance(flat, np.ndarray) else flat
+    index = {label: k for k, label in enumerate(estimator.classes_.tolist())}
+    labels = np.empty(len(flat), dtype=np.intp)
+    for t, label in enumerate(flat):
+        try:
+            labels[t] = index[label]
+        except (KeyError, TypeError):
+            where = place(t, None if sequences.plain else sequences.lengths)
+            raise ValueError(
+                f"y holds the label {label!r} ({where}), which {name} was not fitted on; its "
+                f"classes_ are {short(list(index))}."
+            ) from None
+    return labels
+
+
+def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | list[np.ndarray]:
+    """Values of all positions in the shape that X came in: a list by sequences, or one array."""
+    if sequences.plain:
+        return values
+    return [values[start:stop] for start, stop in pairwise(sequences.starts.tolist())]
+
+
+def _refuse_several_labels(name: str, y: Any) -> None:
+    """For a 2-D X; scikit-learn knows only arrays of numbers as multilabel."""
+    kind = nature(y)
+    several = kind == "matrix" and y.shape[1] > 1
+    if kind == "list":
+        first = next(iter(y), None)
+        several = nature(first) == "list" and len(first) != 1
+    if several:
+        raise ValueError(
+            f"{name} takes one label a row of a 2-D X, y of shape (n_rows,); got multilabel y, or "
+            "sequences of labels. In a list of sequences X, a sequence of numbers must have the "
+            "shape (T, d): (T, 1) for a single feature."
+        )
+
+
+def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
+    """The labels of all positions: an array if all sequences are arrays of one kind."""
+    if nature(y) not in ("list", "matrix") or hasattr(y, "columns"):
+        raise TypeError(
+            f"y must be a list with a sequence of labels for each sequence of X, got "
+            f"{short(y)} of type {type(y).__name__}."
+        )
+    sequences = list(y)
+    if len(sequences) != len(lengths):
+        raise ValueError(
+            f"X and y have inconsistent numbers of sequences: {len(lengths)} in X, "
+            f"{len(sequences)} in y."
+        )
+    for i, (labels, length) in enumerate(zip(sequences, lengths.tolist(), strict=True)):
+        if nature(labels) != "list":
+            raise ValueError(
+                f"Sequence {i} of y must be a list of labels, got {short(labels)} of type "
+                f"{type(labels).__name__}."
+            )
+        if len(labels) != length:
+            raise ValueError(
+                f"Sequence {i} has {length} positions in X, but {len(labels)} labels in y."
+            )
+    kinds = {labels.dtype.kind if isinstance(labels, np.ndarray) else "O" for labels in sequences}
+    if len(kinds) == 1 and kinds < set(_NUMPY_KINDS):
+        return np.concatenate(sequences)
+    return list(chain.from_iterable(sequences))
+
+
+def _encoded(labels: list | np.ndarray, lengths: NDArray[np.int64]) -> tuple[np.ndarray, NDArray]:
+    """Sorted classes, and indices into them."""
+    if isinstance(labels, np.ndarray):
+        if labels.dtype.kind == "f" and np.isnan(labels).any():
+            raise _missing_label(labels, lengths)
+        classes, indices = np.unique(labels, return_inverse=True)
+    else:
+        ordered = _sorted_labels(labels, lengths)
+        index = {label: k for k, label in enumerate(ordered)}
+        indices = np.fromiter(map(index.__getitem__, labels), np.intp, len(labels))
+        classes = _class_array(ordered)
+    if classes.dtype.kind == "f":
+        odd = classes[~np.isfinite(classes) | (classes != np.floor(classes))]
+        if len(odd):
+            raise ValueError(
+                f"Unknown label type: continuous. y holds {odd[0]}; labels must be whole numbers, "
+                "strings or other discrete values."
+            )
+    return classes, indices
+
+
+def _sorted_labels(labels: list, lengths: NDArray[np.int64] | None) -> list:
+    try:
+        present = set(labels)
+    except TypeError:
+        t, label = next((t, label) for t, label in enumerate(labels) if not _is_hashable(label))
+        raise ValueError(
+            f"Labels must be hashable, got {short(label)} of type {type(label).__name__} "
+            f"({place(t, lengths)} of y)."
+        ) from None
+    if any(map(_is_missing, present)):
+        raise _missing_label(labels, lengths)
+    try:
+        return sorted(present)
+    except TypeError as error:
+        kinds = ", ".join(sorted({type(label).__name__ for label in present}))
+        raise ValueError(
+            f"Labels must be sortable, but y holds labels of the types {kinds}: {error}."
+        ) from error
+
+
+def _missing_label(labels: list | np.ndarray, lengths: NDArray[np.int64] | None) -> ValueError:
+    t, label = next((t, label) for t, label in enumerate(labels) if _is_missing(label))
+    return ValueError(f"Input y contains NaN or None: {label!r} ({place(t, lengths)}).")
+
+
+def _is_hashable(label: Any) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA answers neither yes nor no
+        return True
+
+
+def _class_array(labels: list) -> np.ndarray:
+    """An array of numbers or strings where it holds just these, else of objects."""
+    values = [
+        x.item() if isinstance(x, np.generic) and x.dtype.kind in _NUMPY_KINDS else x
+        for x in labels
+    ]
+    try:
+        classes = np.array(values)
+    except ValueError:  # tuples of several lengths
+        classes = np.empty(0, dtype=object)
+    if classes.dtype.kind in _NUMPY_KINDS and classes.ndim == 1:
+        kinds = set(map(type, values))
+        same = set(map(type, classes.tolist())) == kinds or kinds == {int, float}
+        if same and classes.tolist() == values:
+            return classes
+    classes = np.empty(len(values), dtype=object)
+    for k, value in enumerate(values):
+        classes[k] = value
+    return classes

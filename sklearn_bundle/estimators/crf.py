@@ -1,0 +1,421 @@
+"""Linear-chain conditional random fields."""
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle.estimators._base import (
+    CallbackSupportMixin,
+    Monitor,
+    certificate,
+    fit_certified,
+    with_callbacks,
+)
+from sklearn_bundle.estimators._labelling import ChainLabeller
+from sklearn_bundle.estimators._sequences import check_training_sequences
+from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
+from sklearn_bundle.problems.chain import ChainProblem, taken_apart
+from sklearn_bundle.solvers._run import SolverResult, Status, run
+from sklearn_bundle.solvers.chain_auto import LBFGS_ITERATIONS, AutoSolver
+from sklearn_bundle.solvers.lbfgs import LBFGSSolver
+from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
+
+_LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
+_DENSE = 0.5  # share of entries that are not zero, above which L-BFGS is the faster
+
+
+class SDCACRF(CallbackSupportMixin, ChainLabeller):
+    """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
+
+    For sequences x_i of T_i tokens with labels y_i it minimises over w::
+
+        P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i (-log p(y_i | x_i; w))
+
+        p(y | x; w) proportional to exp(sum_t (<coef_[y_t], x_t> + intercept_[y_t])
+                                        + sum_{t>1} transitions_[y_{t-1}, y_t]
+                                        + start_[y_1] + end_[y_T])
+
+    where the s_i are the sample weights, one a sequence, normalised to sum to one (1/n each without
+    weights). A sequence's loss is that of all its tokens together, it is not divided by its length.
+    The parameters w are a weight for each attribute with each label, seen together in the data or
+    not, one for each two labels in sequence and, with `fit_intercept`, three biases a label: at any
+    token, the first and the last. All are regularised, as in [1]_. Without the biases this is
+    CRFsuite's model. Every fit returns a lower bound of the optimum, and with it the duality gap.
+
+    What X and y are taken as; T is the length of a sequence, d the number of features:
+
+    .. list-table::
+       :header-rows: 1
+       :widths: 55 45
+
+       * - X
+         - taken as
+       * - array (n, d), sparse matrix, data frame, list of rows of numbers
+         - n chains of length one; y of shape (n,), a weight a row; the output is an array
+       * - list of arrays (T, d), sparse matrices, data frames or lists of rows of numbers; array
+           (n, T, d)
+         - a sequence each; y a list of sequences of labels, a weight a sequence; so for all below
+       * - list of lists of lists of strings (the innermost may be tuples, sets, arrays)
+         - a sequence each, a list of strings a position; a string is an attribute of value 1, and
+           of value k if it stands there k times
+       * - list of lists of dicts
+         - a sequence each, a dict a position, that has these attributes:
+       * - ``{"n": 2.5}`` (any real number)
+         - ``n`` of value 2.5
+       * - ``{"b": True}``, ``{"b": False}``
+         - ``b`` of value 1, of value 0
+       * - ``{"w": "x"}``
+         - ``w:x`` of value 1
+       * - ``{"s": ["x", "y"]}`` (or a tuple or set)
+         - ``s:x`` and ``s:y`` of value 1
+       * - ``{"f": {"w": "x", "n": 2}}``
+         - ``f:w:x`` of value 1 and ``f:n`` of value 2
+
+    Strings and dicts mean what they mean to CRFsuite: an attribute that occurs several times has
+    the sum of its values, a value of zero is as good as none, a token may have no attribute. The
+    outer list may be a tuple, an object array or a Series as well. All sequences must be of one
+    kind, that of fit in prediction, where lists of strings and dicts may stand for each other and
+    attributes that fit has not seen are ignored. One sequence is written ``[sequence]``, a word
+    ``[word]`` or ``{"word": word}``: a bare string is an error, as are None, NaN and an empty
+    sequence. Labels are strings, integers, booleans, whole floats, tuples, or anything hashable
+    that sorts.
+
+    Parameters
+    ----------
+    reg_lambda : float, default=None
+        Regularization strength, positive, on the mean loss of a sequence: it does not scale with n.
+        None is one over the sum of the sample weights: 1/n without. CRFsuite's c2 is ``n reg_lambda
+        / 2``.
+    solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
+        "exponentiated": exponentiated gradient on the dual with the sampling of [1]_. "sdca":
+        Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS where over half of the entries
+        of X are not zero; else "exponentiated" which, as soon as after ten epochs or more the gap
+        falls so slowly that it would take over 100 further ones, is followed by L-BFGS from the
+        point reached, unless w has more than 5 million entries. See the notes.
+    fit_intercept : bool, default=True
+        Whether there are biases of the labels, at any, the first and the last token. They are
+        regularised.
+    sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
+        How the sequence of a step is chosen (section 5 of [1]_): in proportion to its duality gap
+        as last seen; any; in proportion to ``reg_lambda + s_i R_i``, with R_i the squared radius
+        of its features; to the product of both; or that with the largest gap as last seen, which
+        may not converge. Gaps count s_i times. Not for L-BFGS.
+    nonuniformity : float, default=0.8
+        Share of the steps, in [0, 1], that choose so; the others take any sequence.
+    line_search_tol : float, default=1e-3
+        For "sdca": the line search ends where Newton's next step is at most this, of a step length
+        in [0, 1]. Positive.
+    tol : float, default=1e-3
+        Relative duality gap to reach, at least 0: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=100
+        Limit on the epochs, of as many steps as there are sequences; for "lbfgs" on its iterations,
+        three of which count as an epoch in "auto".
+    max_time : float, default=None
+        Limit in seconds on the optimisation, checked after every epoch. None is no limit.
+    warm_start : bool, default=False
+        Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
+        same X, y, weights, `fit_intercept` and solver; reg_lambda, tol and the sampling may differ.
+    n_jobs : int, default=None
+        Threads of the full passes over the data, of L-BFGS and in prediction; the steps are taken
+        one after the other. None is 1 outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Of the sampling.
+    verbose : int, default=0
+        1 prints a line a few times a second.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    coef_ : ndarray of shape (n_classes, n_features)
+        Weights of attributes with labels.
+    transitions_ : ndarray of shape (n_classes, n_classes)
+        Weights of two labels in sequence, ``transitions_[from, to]``.
+    intercept_ : ndarray of shape (n_classes,)
+        Bias of each label; this and the next two are zero with ``fit_intercept=False``.
+    start_ : ndarray of shape (n_classes,)
+        Further bias at the first token.
+    end_ : ndarray of shape (n_classes,)
+        Further bias at the last token.
+    attribute_names_ : ndarray of shape (n_features,)
+        Names of the columns of ``coef_``, sorted, if X was of dicts or lists of strings.
+    objective_ : float
+        P at the returned point.
+    lower_bound_ : float
+        A value that P cannot fall below.
+    dual_gap_ : float
+        ``objective_ - lower_bound_``.
+    n_iter_ : int
+        Epochs; for "lbfgs" iterations, in "auto" threes of them.
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (L-BFGS only:
+        rounding left nothing to gain).
+    solver_ : {"exponentiated", "sdca", "lbfgs"}
+        The solver that the fit ended with.
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective`` (at the best point that a full pass has
+        looked at; until the first one P(0)), ``lower_bound``, ``passes`` (oracle calls, which
+        compute the marginals of a sequence, over n) and ``estimate``: the sum of the gaps, s_i
+        times each, as they were when their sequences were last looked at.
+    n_features_in_ : int
+        Number of features, or of attributes.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had data frames with string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range; no sequence, an empty one, or X and y that differ in the
+        number or in the length of sequences; mixed kinds of features, NaN or infinity; one class
+        only, labels that are missing or cannot be sorted; negative or all-zero weights. Nothing is
+        fitted then.
+    TypeError
+        For an X or y that is no list of sequences at all.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+
+    See Also
+    --------
+    sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
+    sklearn_bundle.datasets.load_conll : Reads files with a token a line.
+
+    Notes
+    -----
+    The dual has a distribution mu_i of the labellings of each sequence, its block::
+
+        D(mu) = -reg_lambda / 2 ||w||^2 + sum_i s_i H(mu_i)
+        w = 1 / reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))
+
+    with F the features and H the entropy: (3) and (16) of [1]_. Its value at any mu is a lower
+    bound of P, and ``P(w) - D(mu)`` is the sum of the gaps ``s_i KL(mu_i || p(.|x_i; w))`` (11). A
+    step changes one block, and w with it.
+
+    "sdca" is Algorithm 2 of [1]_. It keeps the marginals of each two tokens in sequence, (T - 1)
+    K^2 numbers for K labels, in double precision; it moves them towards those of the model, with an
+    exact line search that computes no further marginals.
+
+    "exponentiated" is not in [1]_: it is exponentiated gradient [2]_ with gap sampling, the
+    combination that section 7 of [1]_ leaves open. It keeps each block as log-potentials theta_i,
+    T K numbers and, as transitions do not depend on the position, K^2 more; in single precision for
+    a `tol` of 1e-8 and above, as w and the bound are those of the numbers that are kept. A step
+    mixes them with the scores of the model at w, ``theta_i <- (1 - g) theta_i + g scores_i(w)``,
+    with ``g = min(1, 1.5 J / (J + s_i u / reg_lambda))``: J is ``KL(mu||nu) + KL(nu||mu)`` of the
+    block and the model, u what ``||E_nu F - E_mu F||^2`` would be if its ratio to the square of the
+    change of the tokens' marginals were that of the block's last step. g is halved while the dual
+    would fall. A step calls the oracle three times or more often, "sdca" once.
+
+    "lbfgs" is SciPy's, on the same oracle. Its bound is the dual at the marginals of the model, and
+    its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far from tight: it
+    takes more iterations to prove an optimum than to reach it.
+
+    Labels are padded to a multiple of 8, in memory too. With the dual solvers P is known after a
+    full pass only. One is made where the sum of the gaps as last seen is within `tol`, and at exit:
+    it computes w, D, P and all gaps afresh in double precision from the kept blocks. If the gap is
+    then above `tol` the fit goes on with these.
+
+    Departures from [1]_: weights s_i; the small share of the uniform distribution in the starting
+    point (21) is one over the number of tokens, in "exponentiated" it is mixed in at each token;
+    where a feature is negative, R_i is a bound from norms instead of that of appendix C; "sdca"
+    keeps marginals, not their logarithms. Its Algorithm 2 divides by lambda n twice.
+
+    It is no classifier by its scikit-learn tags, since y may be a list of lists: an integer `cv`
+    means folds in order of the data, for a 2-D X too (where the rows are sorted by label, pass
+    ``KFold(shuffle=True)`` or ``StratifiedKFold``).
+
+    References
+    ----------
+    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
+       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+    .. [2] M. Collins, A. Globerson, T. Koo, X. Carreras, P. L. Bartlett: Exponentiated gradient
+       algorithms for conditional random fields and max-margin Markov networks. Journal of Machine
+       Learning Research 9 (2008), 1775-1822.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import SDCACRF
+    >>> X = [
+    ...     [{"word": "the"}, {"word": "old"}, {"word": "man"}, {"word": "sleeps", "ends": "s"}],
+    ...     [{"word": "they"}, {"word": "man"}, {"word": "the"}, {"word": "boats", "ends": "s"}],
+    ...     [{"word": "the"}, {"word": "boats", "ends": "s"}, {"word": "sleep"}],
+    ... ]
+    >>> y = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
+    >>> model = SDCACRF(random_state=0).fit(X, y)
+    >>> model.status_, bool(model.dual_gap_ <= 1e-3 * model.objective_)
+    ('converged', True)
+    >>> model.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "man"}]])
+    [['PRP', 'VB'], ['DT', 'NN']]
+    >>> model.coef_.shape, model.attribute_names_[:2].tolist()
+    ((5, 8), ['ends:s', 'word:boats'])
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
+        "solver": [StrOptions({"auto", "exponentiated", "sdca", "lbfgs"})],
+        "fit_intercept": ["boolean"],
+        "sampling": [StrOptions(set(SAMPLINGS))],
+        "nonuniformity": [Interval(Real, 0, 1, closed="both")],
+        "line_search_tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="left"), None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    _advice: ClassVar[dict[Status, str]] = {
+        Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
+        Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
+        Status.STALLED: "Rounding errors leave nothing to gain: increase tol.",
+    }
+
+    def __init__(
+        self,
+        *,
+        reg_lambda: float | None = None,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        sampling: str = "gap",
+        nonuniformity: float = 0.8,
+        line_search_tol: float = 1e-3,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.reg_lambda = reg_lambda
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.sampling = sampling
+        self.nonuniformity = nonuniformity
+        self.line_search_tol = line_search_tol
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Training data; see the table above.
+        y : list of sequences of labels, or array-like of shape (n_samples,)
+            Labels that can be hashed and sorted, a sequence for each of X and a label for each of
+            its tokens.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weights, one a sequence. None is 1 for all.
+
+        Returns
+        -------
+        self : SDCACRF
+            Fitted estimator.
+        """
+        return fit_certified(self, X, y, sample_weight)
+
+    @with_callbacks
+    def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:
+        self._validate_params()
+        data = check_training_sequences(self, X, y, sample_weight)
+        fingerprint = None
+        if self.warm_start:
+            fingerprint = sequences_fingerprint(data), self.fit_intercept, self.solver
+        kept = warm.kept[0] if warm is not None and warm.fingerprint == fingerprint else None
+        reg_lambda = self._reg_lambda(data.total)
+        _, n_threads = split_threads(self.n_jobs, 1)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+
+        def model(points):
+            parts = taken_apart(points[0][0], len(data.classes))
+            return {
+                "classes_": data.classes,
+                "coef_": parts.coef,
+                "transitions_": parts.transitions,
+                "intercept_": parts.intercept,
+                "start_": parts.start,
+                "end_": parts.end,
+                **data.fitted,
+            }
+
+        monitor = Monitor(self, X, y, sample_weight, 1, self.max_iter, self.verbose, model)
+        with (
+            blas_threads(n_threads),
+            ChainProblem(
+                *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
+                *(reg_lambda, self.fit_intercept, n_threads),
+            ) as problem,
+        ):
+            solver = self._solver(problem, kept, seed)
+            result = run(
+                solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_time=self.max_time,
+                observe=partial(monitor, 0),
+            )
+        interrupted = result.status is Status.INTERRUPTED
+        try:
+            monitor.close_all([result])
+        except KeyboardInterrupt:
+            interrupted = True
+        fitted = model([(result.w, 0.0)]) | certificate([result]) | {"solver_": solver.name}
+        if self.warm_start and not interrupted:
+            fitted["_warm"] = WarmStart(fingerprint, [solver.kept])
+        return fitted, [result], interrupted
+
+    def _reg_lambda(self, total: float) -> float:
+        value, what = self.reg_lambda, "reg_lambda"
+        if value is None:
+            what = "The inverse of the sum of the weights, which is reg_lambda=None,"
+            with np.errstate(over="ignore", divide="ignore"):
+                value = float(np.divide(1.0, total))
+        if not 1.0 / _LARGEST <= value <= _LARGEST:
+            raise ValueError(
+                f"{what} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value}."
+            )
+        return value
+
+    def _solver(
+        self, problem: ChainProblem, kept: Any, seed: int
+    ) -> AutoSolver | DualSolver | LBFGSSolver:
+        auto = self.solver == "auto"
+        if auto and (problem.density > _DENSE or isinstance(kept, np.ndarray)):
+            return LBFGSSolver(problem, kept, LBFGS_ITERATIONS)
+        if self.solver == "lbfgs":
+            return LBFGSSolver(problem, kept)
+        dual = DualSolver(
+            problem,
+            potentials=self.solver != "sdca",
+            sampling=self.sampling,
+            nonuniformity=self.nonuniformity,
+            precision=self.line_search_tol,
+            tol=self.tol,
+            seed=seed,
+            kept=kept,
+        )
+        return AutoSolver(dual, self.tol) if auto else dual
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags

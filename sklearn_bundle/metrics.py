@@ -1,0 +1,409 @@
+"""Scores of label sequences: tokens, whole sequences, and spans as conlleval counts them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import make_scorer, precision_recall_fscore_support
+
+from sklearn_bundle._label_sequences import SpanFinder, check_label_sequences
+
+__all__ = [
+    "sequence_accuracy_score",
+    "sequence_accuracy_scorer",
+    "span_f1_score",
+    "span_f1_scorer",
+    "span_precision_recall_fscore_support",
+    "span_precision_score",
+    "span_precision_scorer",
+    "span_recall_score",
+    "span_recall_scorer",
+    "spans",
+    "token_accuracy_score",
+    "token_accuracy_scorer",
+]
+
+_AVERAGES = ("micro", "macro", "weighted", None)
+
+
+def token_accuracy_score(
+    y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Fraction of the tokens whose label is right.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of labels, or list of sequences of labels
+        Single labels are sequences of length one. A tuple is a sequence, never a label, unless it
+        is within a sequence.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A weight a sequence; it counts for each of its tokens.
+
+    Returns
+    -------
+    score : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        For no sequence or no token, numbers or lengths of sequences that differ, or weights that
+        are negative, not finite or all zero.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import token_accuracy_score
+    >>> token_accuracy_score([["B-NP", "I-NP", "O"], ["O"]], [["B-NP", "O", "O"], ["O"]])
+    0.75
+    """
+    y_true, y_pred, weights = check_label_sequences(
+        y_true, y_pred, sample_weight, single_labels=True
+    )
+    lengths = np.array([len(labels) for labels in y_true])
+    if not weights @ lengths:
+        raise ValueError("There is no token (with a positive weight) in y_true.")
+    return float(weights @ _agreements(y_true, y_pred) / (weights @ lengths))
+
+
+def sequence_accuracy_score(
+    y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Fraction of the sequences of which every label is right.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of labels, or list of sequences of labels
+        As in :func:`token_accuracy_score`.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A weight a sequence.
+
+    Returns
+    -------
+    score : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        For no sequence, numbers or lengths of sequences that differ, or weights that are negative,
+        not finite or all zero.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import sequence_accuracy_score
+    >>> sequence_accuracy_score([["B-NP", "I-NP", "O"], ["O"]], [["B-NP", "O", "O"], ["O"]])
+    0.5
+    """
+    y_true, y_pred, weights = check_label_sequences(
+        y_true, y_pred, sample_weight, single_labels=True
+    )
+    lengths = np.array([len(labels) for labels in y_true])
+    return float(np.average(_agreements(y_true, y_pred) == lengths, weights=weights))
+
+
+def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, int]]:
+    """Spans that the labels of one sequence mark, by the rules of conlleval.
+
+    A label is a tag, and a type after the first hyphen: "B-NP" begins a noun phrase. Tags may
+    follow each other in any order, as a model may predict them: a span also begins at an inside tag
+    that follows an outside one or a span of another type, and ends where a span of another type
+    begins, at an outside tag and at the end of the sequence.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Labels of one sequence.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+        Tags that occur; any other is an error. What they do depends on no scheme, so that IOB1 and
+        IOB2 count alike:
+
+        ======================  ====================================================
+        "O", "."                outside
+        "B"                     the first token of a span
+        "I"                     inside, or the first after an outside tag or another type
+        "E"                     the last token of a span
+        "S", "[", "]"           a span of one token
+        ======================  ====================================================
+
+        IOB1 and IOB2 have the tags I, O and B, IOE1 and IOE2 I, O and E, BIOES (or IOBES) all five,
+        "brackets" has O, ".", "[" and "]".
+
+    Returns
+    -------
+    spans : list of tuples (type, start, stop)
+        In order; the tokens are ``labels[start:stop]``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown scheme and for a label that is not of the scheme.
+    TypeError
+        For a label that is not a string.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import spans
+    >>> spans(["B-NP", "I-NP", "O", "I-NP", "I-VP", "B-VP"])
+    [('NP', 0, 2), ('NP', 3, 4), ('VP', 4, 5), ('VP', 5, 6)]
+    """
+    finder = SpanFinder(scheme)
+    if isinstance(labels, str):
+        raise TypeError(f"labels must be a sequence of strings, got one string: {labels!r}.")
+    return finder(labels)
+
+
+def span_precision_recall_fscore_support(
+    y_true: Iterable,
+    y_pred: Iterable,
+    *,
+    scheme: str = "IOB2",
+    beta: float = 1.0,
+    labels: Sequence[str] | None = None,
+    average: str | None = "micro",
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | str = 0.0,
+) -> tuple[Any, Any, Any, Any]:
+    """Precision, recall, F-score and number of spans, as conlleval counts them.
+
+    A predicted span is right if a true one has the same type, start and end. Precision is the
+    fraction of the predicted spans that are right, recall the fraction of the true spans that are
+    found, and the F-score their (weighted) harmonic mean.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        True and predicted labels.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+        Tags of the labels, as in :func:`spans`.
+    beta : float, default=1.0
+        Weight of recall against precision in the F-score.
+    labels : sequence of str, default=None
+        Types of span that count, in the order of the result with ``average=None``; None means
+        all that occur in y_true or y_pred, sorted.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+        "micro" counts over all types, and is the overall result of conlleval; "macro" is the mean
+        over the types; "weighted" weights them by their number of true spans; None gives an
+        array with an entry a type.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A weight a sequence; it counts for each of its spans.
+    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
+        What a ratio of zeros is, as in :func:`sklearn.metrics.precision_recall_fscore_support`.
+
+    Returns
+    -------
+    precision, recall, fscore : float, or ndarray of shape (n_types,)
+    support : None, or ndarray of shape (n_types,)
+        True spans of each type, with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        For no sequence, numbers or lengths of sequences that differ, labels that are not of the
+        scheme, and values of the parameters that are not allowed.
+    TypeError
+        For labels that are not strings.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
+       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import span_precision_recall_fscore_support
+    >>> y_true = [["B-NP", "I-NP", "B-VP", "O"], ["B-NP"]]
+    >>> y_pred = [["B-NP", "B-NP", "B-VP", "O"], ["I-NP"]]
+    >>> precision, recall, f1, _ = span_precision_recall_fscore_support(y_true, y_pred)
+    >>> print(f"{precision:.3f} {recall:.3f} {f1:.3f}")
+    0.500 0.667 0.571
+    >>> span_precision_recall_fscore_support(y_true, y_pred, average=None)[3]  # NP, VP
+    array([2, 1])
+    """
+    if average not in _AVERAGES:
+        raise ValueError(f"average must be one of {_AVERAGES}, got {average!r}.")
+    finder = SpanFinder(scheme)
+    y_true, y_pred, weights = check_label_sequences(
+        y_true, y_pred, sample_weight, single_labels=False
+    )
+    counts = _count(y_true, y_pred, weights, finder)
+    types = sorted({kind for kind, _ in counts}) if labels is None else list(labels)
+    if not types and average is None:
+        return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
+
+    # scikit-learn divides and averages. A span missed or invented is one that the other side takes
+    # for "none"; the row (none, none) counts for no type and keeps the table from being empty.
+    none = max(len(types), 1)
+    true, predicted, number = [none], [none], [1.0]
+    for k, kind in enumerate(types):
+        for outcome, pair in (("right", (k, k)), ("missed", (k, none)), ("invented", (none, k))):
+            true.append(pair[0])
+            predicted.append(pair[1])
+            number.append(counts[kind, outcome])
+    *scores, support = precision_recall_fscore_support(
+        true,
+        predicted,
+        beta=beta,
+        labels=range(none),
+        average=average,
+        sample_weight=number,
+        zero_division=zero_division,
+    )
+    if support is not None and sample_weight is None:
+        support = np.rint(support).astype(np.int64)
+    return *scores, support
+
+
+def span_precision_score(
+    y_true: Iterable,
+    y_pred: Iterable,
+    *,
+    scheme: str = "IOB2",
+    labels: Sequence[str] | None = None,
+    average: str | None = "micro",
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | str = 0.0,
+) -> Any:
+    """Fraction of the predicted spans that are right.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        True and predicted labels.
+    scheme, labels, average, sample_weight, zero_division
+        As in :func:`span_precision_recall_fscore_support`.
+
+    Returns
+    -------
+    precision : float, or ndarray of shape (n_types,)
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import span_precision_score
+    >>> span_precision_score([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-NP"]])
+    0.5
+    """
+    return span_precision_recall_fscore_support(
+        y_true,
+        y_pred,
+        scheme=scheme,
+        labels=labels,
+        average=average,
+        sample_weight=sample_weight,
+        zero_division=zero_division,
+    )[0]
+
+
+def span_recall_score(
+    y_true: Iterable,
+    y_pred: Iterable,
+    *,
+    scheme: str = "IOB2",
+    labels: Sequence[str] | None = None,
+    average: str | None = "micro",
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | str = 0.0,
+) -> Any:
+    """Fraction of the true spans that are found.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        True and predicted labels.
+    scheme, labels, average, sample_weight, zero_division
+        As in :func:`span_precision_recall_fscore_support`.
+
+    Returns
+    -------
+    recall : float, or ndarray of shape (n_types,)
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import span_recall_score
+    >>> span_recall_score([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-NP"]])
+    1.0
+    """
+    return span_precision_recall_fscore_support(
+        y_true,
+        y_pred,
+        scheme=scheme,
+        labels=labels,
+        average=average,
+        sample_weight=sample_weight,
+        zero_division=zero_division,
+    )[1]
+
+
+def span_f1_score(
+    y_true: Iterable,
+    y_pred: Iterable,
+    *,
+    scheme: str = "IOB2",
+    labels: Sequence[str] | None = None,
+    average: str | None = "micro",
+    sample_weight: ArrayLike | None = None,
+    zero_division: float | str = 0.0,
+) -> Any:
+    """F1 of the spans, FB1 in conlleval: harmonic mean of precision and recall.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        True and predicted labels.
+    scheme, labels, average, sample_weight, zero_division
+        As in :func:`span_precision_recall_fscore_support`.
+
+    Returns
+    -------
+    f1 : float, or ndarray of shape (n_types,)
+
+    Notes
+    -----
+    ``span_f1_scorer`` is a scorer for ``GridSearchCV(scoring=...)`` with the defaults; for others
+    make one: ``sklearn.metrics.make_scorer(span_f1_score, scheme="BIOES", average="macro")``.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.metrics import span_f1_score
+    >>> span_f1_score([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "O"]])
+    0.6666666666666666
+    """
+    return span_precision_recall_fscore_support(
+        y_true,
+        y_pred,
+        scheme=scheme,
+        labels=labels,
+        average=average,
+        sample_weight=sample_weight,
+        zero_division=zero_division,
+    )[2]
+
+
+token_accuracy_scorer = make_scorer(token_accuracy_score)
+sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)
+span_precision_scorer = make_scorer(span_precision_score)
+span_recall_scorer = make_scorer(span_recall_score)
+span_f1_scorer = make_scorer(span_f1_score)
+
+
+def _count(y_true: list[list], y_pred: list[list], weights, finder: SpanFinder) -> Counter:
+    """(type, "right", "missed" or "invented") -> how often, weighted."""
+    counts: Counter = Counter()
+    for true, predicted, weight in zip(y_true, y_pred, weights.tolist(), strict=True):
+        expected, found = set(finder(true)), set(finder(predicted))
+        if weight:
+            for outcome, group in (
+                ("right", expected & found),
+                ("missed", expected - found),
+                ("invented", found - expected),
+            ):
+                for kind, _, _ in group:
+                    counts[kind, outcome] += weight
+    return counts
+
+
+def _agreements(y_true: list[list], y_pred: list[list]) -> NDArray[np.int64]:
+    """Number of right labels of each sequence."""
+    pairs = zip(y_true, y_pred, strict=True)
+    return np.array([sum(a == b for a, b in zip(t, p, strict=True)) for t, p in pairs])

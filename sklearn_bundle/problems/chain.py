@@ -1,0 +1,248 @@
+"""Sequences bound to the conditional random field of a linear chain."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import chain_dual, chain_sdca, exponentiated
+from sklearn_bundle._compiled.chain import Chains, by_attribute
+from sklearn_bundle._compiled.chain_dual import GAPS, GRADIENT, WEIGHTS, Blocks
+from sklearn_bundle._compiled.sampling import Sampling
+from sklearn_bundle._compiled.vector import WIDTH
+from sklearn_bundle._jit import frozen
+from sklearn_bundle._parallel import BlockRunner, row_blocks
+
+_NO_BLOCKS = Blocks(False, np.empty(0), np.empty(0), np.empty(0, np.int64))
+_NOTHING = np.empty(0)
+
+
+class Weights(NamedTuple):
+    """The parameters of a chain CRF, taken apart; all zero for what the model has not."""
+
+    coef: NDArray[np.float64]  # (K, d)
+    transitions: NDArray[np.float64]  # (K, K), from and to
+    intercept: NDArray[np.float64]  # (K,)
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+
+
+def padded(n_labels: int) -> int:
+    """Labels rounded up to whole vectors."""
+    return -(-n_labels // WIDTH) * WIDTH
+
+
+def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: bool) -> Chains:
+    """Rows of CSR, in sequence, as compiled code reads them."""
+    tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    attributes, slots, positions = (np.empty(X.nnz, np.uint32) for _ in range(3))
+    values = np.empty(X.nnz, X.dtype)
+    blocks, entries = by_attribute(
+        tokens,
+        frozen(X.indptr),
+        frozen(X.indices),
+        frozen(X.data),
+        X.shape[1],
+        (attributes, slots, positions, values),
+    )
+    attributes = attributes[: blocks[-1]].copy()
+    width = padded(n_labels)
+    rest = tokens, blocks, attributes, entries, slots, positions, values
+    return Chains(n_labels, width, X.shape[1], intercept, *rest)
+
+
+def flat(weights: Weights) -> NDArray[np.float64]:
+    """One vector of parameters, in rows as compiled code has them."""
+    K, d = weights.coef.shape
+    S = padded(K)
+    w = np.zeros((d + S + 3, S))
+    w[:d, :K] = weights.coef.T
+    w[d : d + K, :K] = weights.transitions
+    w[d + S :, :K] = weights.intercept, weights.start, weights.end
+    return w.ravel()
+
+
+def taken_apart(w: NDArray[np.float64], n_labels: int) -> Weights:
+    """The inverse of :func:`flat`."""
+    K, S = n_labels, padded(n_labels)
+    rows = w.reshape(-1, S)
+    d = len(rows) - S - 3
+    coef = np.ascontiguousarray(rows[:d, :K].T)
+    return Weights(coef, rows[d : d + K, :K].copy(), *rows[d + S :, :K].copy())
+
+
+class ChainProblem:
+    """``P(w) = reg_lambda/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))``, and its dual.
+
+    The dual variables are a distribution mu_i of the labellings of each sequence, ``D(mu) = -
+    reg_lambda/2 ||w||^2 + sum_i s_i H(mu_i)`` at ``w = 1/reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i
+    F(x_i, .))``, and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))``.
+
+    Parameters
+    ----------
+    X : CSR of shape (n_tokens, n_attributes)
+    lengths : ndarray of int64 of shape (n_sequences,)
+    labels : ndarray of shape (n_tokens,)
+    n_labels : int
+    weights : ndarray of shape (n_sequences,)
+        s_i, positive, of sum one.
+    reg_lambda : float
+    intercept : bool
+        Whether there are biases of the labels, at any, the first and the last position.
+    n_threads : int
+    """
+
+    def __init__(self, X, lengths, labels, n_labels, weights, reg_lambda, intercept, n_threads):
+        self.chains = pack(X, lengths, n_labels, intercept)
+        self.labels = np.ascontiguousarray(labels, np.int64)
+        self.weights = weights
+        self.reg_lambda = float(reg_lambda)
+        self.n_sequences = len(lengths)
+        self.n_tokens = len(labels)
+        self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
+        self.at_zero = float(weights @ lengths) * np.log(n_labels)  # P(0)
+        self.density = X.nnz / (X.shape[0] * X.shape[1])
+        self._X = X
+        self._n_threads = n_threads
+        self._runner = BlockRunner(n_threads)
+        size = self.n_tokens * self.chains.width + X.nnz
+        self._bounds = row_blocks(size, self.n_sequences, 1)
+
+    def __enter__(self) -> "ChainProblem":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.__exit__(*exception)
+
+    def start(self, potentials: bool, dtype: type) -> Blocks:
+        """Nearly all probability on the true labels, the rest uniform.
+
+        Marginals are those of the mixture (21); log-potentials make the positions independent,
+        with the same marginals. The share of the rest falls with the number of tokens, since w
+        grows with their product.
+        """
+        S, K = self.chains.width, self.chains.n_labels
+        lengths = np.diff(self.chains.tokens)
+        rest = 1.0 / max(self.n_tokens, 100)
+        nodes = np.zeros((self.n_tokens, S), dtype)
+        tokens = np.arange(self.n_tokens)
+        matrices = np.where(lengths > 1, 1, 0) if potentials else lengths - 1
+        at = np.cumsum(matrices) - matrices
+        pairs = np.zeros((matrices.sum(), S, S), dtype)
+        if potentials:
+            nodes[tokens, self.labels] = np.log1p(K * (1.0 - rest) / rest)
+        else:
+            nodes[:, :K] = rest / K
+            nodes[tokens, self.labels] += 1.0 - rest
+            pairs[:, :K, :K] = rest / K**2
+            later = np.delete(tokens, self.chains.tokens[:-1])
+            which = np.arange(len(pairs)), self.labels[later - 1], self.labels[later]
+            pairs[which] += 1.0 - rest
+        return Blocks(potentials, nodes.ravel(), pairs.ravel(), at.astype(np.int64))
+
+    def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float]:
+        """The point w that belongs to a dual point, and the value of the dual."""
+        w, (entropies, margins) = np.zeros(self.n_parameters), np.empty((2, self.n_sequences))
+        part = 0, self.n_sequences
+        self._sweep(WEIGHTS, blocks, None, 1.0 / self.reg_lambda, part, entropies, margins, w)
+        return w, float(self.weights @ entropies) - self._penalty(w)
+
+    def gaps(
+        self, w: NDArray[np.float64], blocks: Blocks
+    ) -> tuple[float, NDArray[np.float64], float]:
+        """P(w), the gap of each block, and what rounding may take from the value of the dual."""
+        losses, gaps, margins = np.empty((3, self.n_sequences))
+
+        def task(k: int) -> None:
+            part = self._bounds[k], self._bounds[k + 1]
+            self._sweep(GAPS, blocks, w, 0.0, part, losses, margins, _NOTHING, gaps)
+
+        self._runner.run(task, len(self._bounds) - 1)
+        value = self._penalty(w) + float(self.weights @ losses)
+        return value, gaps, float(self.weights @ margins)
+
+    def evaluate(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
+        """P(w), its gradient, and the lower bound that belongs to it: (8).
+
+        The sums over sequences are taken by threads, so that their number changes the last bits.
+        """
+        losses, margins = np.empty((2, self.n_sequences))
+        bounds = np.linspace(0, self.n_sequences, self._n_threads + 1).astype(np.int64)
+        parts = [np.zeros(self.n_parameters) for _ in range(self._n_threads)]
+
+        def task(k: int) -> None:
+            part = bounds[k], bounds[k + 1]
+            self._sweep(GRADIENT, _NO_BLOCKS, w, -1.0, part, losses, margins, parts[k])
+
+        self._runner.run(task, self._n_threads)
+        gradient = self.reg_lambda * w
+        for part in parts:
+            gradient += part
+        value = self._penalty(w) + float(self.weights @ losses)
+        gap = float(gradient @ gradient) / (2.0 * self.reg_lambda)
+        return value, gradient, value - gap - float(self.weights @ margins)
+
+    def steps(
+        self, blocks, w, gaps, memory, sampling: Sampling, number: int
+    ) -> tuple[float, int, float]:
+        """``number`` steps of the dual method that belongs to the blocks.
+
+        Returns what the dual gained, how many times marginals were computed, and the largest of the
+        numbers whose differences the gains are. ``memory`` is an array with a number a block, or
+        the precision of the line search.
+        """
+        epoch = exponentiated.epoch if blocks.potentials else chain_sdca.epoch
+        return epoch(
+            self.chains, self.weights, self.reg_lambda, w, blocks, gaps, memory, sampling, number
+        )
+
+    def squared_norms(self) -> NDArray[np.float64]:
+        """For each sequence the mean of the squared norms of its tokens."""
+        squares = np.asarray(self._X.multiply(self._X).sum(axis=1)).ravel()
+        lengths = np.diff(self.chains.tokens)
+        return np.add.reduceat(squares, self.chains.tokens[:-1]) / lengths
+
+    def radii(self) -> NDArray[np.float64]:
+        """``R_i``, the largest ``||F(x_i, y_i) - F(x_i, y)||^2``: appendix C, or a norm bound.
+
+        The bound of the appendix holds for features that are not negative, and is reached if
+        there is a label that the sequence has not.
+        """
+        lengths = np.diff(self.chains.tokens)
+        sequence = np.repeat(np.arange(self.n_sequences), lengths)
+        negative = self._X.nnz > 0 and self._X.data.min() < 0.0
+        X = abs(self._X) if negative else self._X
+        K = self.chains.n_labels
+        constant = 1.0 * (lengths - 1) ** 2
+        true = _squared_sums(X, sequence * K + self.labels, self.n_sequences, K)
+        inner = np.delete(np.arange(self.n_tokens), self.chains.tokens[:-1])
+        pair = (sequence[inner] * K + self.labels[inner - 1]) * K + self.labels[inner]
+        which, counts = np.unique(pair, return_counts=True)
+        true += np.bincount(which // K**2, 1.0 * counts**2, self.n_sequences)
+        if self.chains.intercept:
+            constant += 1.0 * lengths**2 + 2.0
+            which, counts = np.unique(sequence * K + self.labels, return_counts=True)
+            true += np.bincount(which // K, 1.0 * counts**2, self.n_sequences) + 2.0
+        other = _squared_sums(X, sequence, self.n_sequences, 1) + constant
+        return (np.sqrt(true) + np.sqrt(other)) ** 2 if negative else true + other
+
+    def _penalty(self, w: NDArray[np.float64]) -> float:
+        return 0.5 * self.reg_lambda * float(w @ w)
+
+    def _sweep(
+        self, purpose, blocks, w, factor, part, values, margins, target, gaps=_NOTHING
+    ) -> None:
+        chain_dual.sweep(
+            *(purpose, self.chains, self.labels, self.weights, blocks),
+            *(target if w is None else w, factor, *part, values, gaps, margins, target),
+        )
+
+
+def _squared_sums(X, group, n_sequences: int, per_sequence: int) -> NDArray[np.float64]:
+    """Squared norms of the sums of rows of X of equal group, added up by sequence."""
+    which, index = np.unique(group, return_inverse=True)
+    member = sp.csr_array((np.ones(len(index)), (index, np.arange(len(index)))))
+    sums = member @ X
+    squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
+    return np.bincount(which // per_sequence, squares, n_sequences)

@@ -1,0 +1,98 @@
+"""What a chain CRF with given parameters says about sequences."""
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import chain_decode
+from sklearn_bundle._parallel import BlockRunner, row_blocks
+from sklearn_bundle.problems.chain import Weights, flat, pack
+
+
+class ChainModel:
+    """Labellings of sequences and their probabilities.
+
+    Parameters
+    ----------
+    X : CSR of shape (n_tokens, n_attributes)
+    lengths : ndarray of int64 of shape (n_sequences,)
+    weights : Weights
+    n_threads : int
+    """
+
+    def __init__(
+        self, X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, n_threads: int
+    ):
+        self._n_labels = len(weights.coef)
+        self._chains = pack(X, lengths, self._n_labels, True)
+        self._w = flat(weights)
+        self._lengths = lengths
+        self._n_threads = n_threads
+        work = X.nnz + len(lengths) + X.shape[0] * self._chains.width
+        self._bounds = row_blocks(work, len(lengths), 1)
+
+    def best_labels(self) -> NDArray[np.int64]:
+        """The most probable labellings, of shape (n_tokens,)."""
+        labels = np.empty(self._chains.tokens[-1], np.int64)
+
+        def task(first: int, last: int) -> None:
+            chain_decode.best_labels(self._chains, self._w, first, last, labels)
+
+        self._each(task)
+        return labels
+
+    def several_best(self, n_best: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """For each sequence up to ``n_best`` labellings, best first, and log-probabilities."""
+        results: list = [None] * len(self._lengths)
+
+        def task(first: int, last: int) -> None:
+            for i in range(first, last):
+                labels = np.empty((n_best, self._lengths[i]), np.int64)
+                scores = np.empty(n_best)
+                count = chain_decode.several_best(self._chains, self._w, i, n_best, labels, scores)
+                results[i] = labels[:count], scores[:count]
+
+        self._each(task)
+        best = self.log_probabilities(np.concatenate([labels[0] for labels, _ in results]))
+        return [
+            (labels, scores + (probability - scores[0]))
+            for (labels, scores), probability in zip(results, best, strict=True)
+        ]
+
+    def log_probabilities(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``log p(labels|x)`` of each sequence."""
+        out = np.empty(len(self._lengths))
+
+        def task(first: int, last: int) -> None:
+            chain_decode.label_scores(self._chains, self._w, labels, first, last, out)
+
+        self._each(task)
+        return out
+
+    def marginals(self) -> NDArray[np.float64]:
+        """Of the tokens, of shape (n_tokens, K)."""
+        return self._marginals(np.empty((0, 1, 1)))
+
+    def pair_marginals(self) -> NDArray[np.float64]:
+        """Of two tokens in sequence, of shape (n_tokens - n_sequences, K, K)."""
+        K = self._n_labels
+        pairs = np.empty((int((self._lengths - 1).sum()), K, K))
+        self._marginals(pairs)
+        return pairs
+
+    def _marginals(self, pairs: np.ndarray) -> NDArray[np.float64]:
+        nodes = np.empty((self._chains.tokens[-1], self._n_labels))
+        pairs_at = self._chains.tokens[:-1] - np.arange(len(self._lengths))
+
+        def task(first: int, last: int) -> None:
+            chain_decode.label_marginals(self._chains, self._w, first, last, nodes, pairs, pairs_at)
+
+        self._each(task)
+        return nodes
+
+    def _each(self, task: Callable[[int, int], None]) -> None:
+        bounds = self._bounds
+        with BlockRunner(self._n_threads) as runner:
+            runner.run(lambda k: task(bounds[k], bounds[k + 1]), len(bounds) - 1)

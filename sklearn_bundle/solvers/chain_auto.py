@@ -1,0 +1,74 @@
+"""Exponentiated gradient for chain CRFs, and L-BFGS where that will take too long."""
+
+from collections.abc import Iterator
+from math import log
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled.chain_dual import Blocks
+from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.lbfgs import LBFGSSolver
+from sklearn_bundle.solvers.sdca import DualSolver
+
+_TRIAL = 10  # epochs before the rate is judged
+_WINDOW = 5  # epochs that the rate is taken from
+_TOO_MANY = 100  # further epochs
+LBFGS_ITERATIONS = 3  # of L-BFGS, which take about as long as an epoch
+_MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors: 0.8 GB
+
+
+class AutoSolver:
+    """Begins with exponentiated gradient, and goes on with L-BFGS from the point reached where the
+
+    gap falls so slowly that more than 100 further epochs would be needed.
+
+    Sequences that share features move the same weights: the stronger they are coupled, and the less
+    there is of regularization, the shorter the steps on the dual. It shows after a few epochs.
+
+    Parameters
+    ----------
+    dual : DualSolver
+    tol : float
+    """
+
+    history_fields: ClassVar[tuple] = DualSolver.history_fields
+
+    def __init__(self, dual: DualSolver, tol: float):
+        self._dual, self._tol = dual, tol
+        self._lbfgs: LBFGSSolver | None = None
+
+    @property
+    def name(self) -> str:
+        """The solver at work."""
+        return "exponentiated" if self._lbfgs is None else "lbfgs"
+
+    @property
+    def kept(self) -> Blocks | NDArray[np.float64]:
+        """What the next fit can start from."""
+        return self._dual.kept if self._lbfgs is None else self._lbfgs.kept
+
+    def states(self) -> Iterator[State]:
+        """An epoch each, or L-BFGS iterations that take as long."""
+        estimates = []
+        for state in self._dual.states():
+            yield state
+            estimates.append(state.further[0])
+            if self._too_slow(estimates, state):
+                break
+        best = self._dual.confirm()  # at worst w = 0
+        self._lbfgs = LBFGSSolver(self._dual.problem, best.w, LBFGS_ITERATIONS, best)
+        self._dual.release()
+        yield from self._lbfgs.states()
+
+    def confirm(self) -> State:
+        """Best point and bound, computed afresh."""
+        return (self._lbfgs or self._dual).confirm()
+
+    def _too_slow(self, estimates: list[float], state: State) -> bool:
+        if len(estimates) < _TRIAL or len(state.w) > _MOST_PARAMETERS:
+            return False
+        asked = max(self._tol * abs(state.lower_bound), 1e-300)
+        rate = log(max(estimates[-1 - _WINDOW], 1e-300) / max(estimates[-1], 1e-300)) / _WINDOW
+        return log(max(estimates[-1], 1e-300) / asked) > _TOO_MANY * rate

@@ -1,0 +1,153 @@
+"""Stochastic dual coordinate ascent for chain CRFs, with gap sampling."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled.chain_dual import Blocks
+from sklearn_bundle._compiled.sampling import Sampling, grow
+from sklearn_bundle.problems.chain import ChainProblem
+from sklearn_bundle.solvers._run import Certificate, State
+
+SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")
+_NOTHING = np.empty(0)
+_UNKNOWN_GAP = 100.0  # what the paper has for a block that no step has looked at
+_SINGLE_TOL = 1e-8  # below, log-potentials are kept in double precision
+_LARGEST = 1e6  # of what gains are differences of, for their sum to be exact enough for a bound
+
+
+class DualSolver:
+    """Algorithm 2 of Le Priol et al., or exponentiated gradient on the same dual.
+
+    A state is an epoch: as many steps as there are sequences. Its bound is the dual as the steps
+    have raised it; its objective is that of the last full pass, P(0) before the first. Such a pass
+    is made where the gaps of the blocks, as each was when it was last looked at, tell that ``tol``
+    is reached.
+
+    Needs of the problem: ``start``, ``steps``, ``weights_of``, ``gaps``, ``squared_norms``,
+    ``radii``, ``at_zero``, ``weights``, ``reg_lambda``, ``n_sequences``.
+
+    Parameters
+    ----------
+    problem : ChainProblem
+    potentials : bool
+        Whether blocks are kept as log-potentials (exponentiated gradient) or as marginals (SDCA).
+    sampling : str
+        One of ``SAMPLINGS``.
+    nonuniformity : float
+        Share of the steps that sample so; the others take any block.
+    precision : float
+        Of the line search of SDCA.
+    tol : float
+    seed : int
+    kept : Blocks or None
+        Dual point to start from.
+    """
+
+    history_fields: ClassVar[tuple] = (("estimate", np.float64),)
+
+    def __init__(
+        self,
+        problem: ChainProblem,
+        *,
+        potentials: bool,
+        sampling: str,
+        nonuniformity: float,
+        precision: float,
+        tol: float,
+        seed: int,
+        kept: Blocks | None = None,
+    ):
+        self.problem = problem
+        self.name = "exponentiated" if potentials else "sdca"
+        self._tol = tol
+        dtype = np.float32 if potentials and tol >= _SINGLE_TOL else np.float64
+        if kept is None:
+            kept = problem.start(potentials, dtype)
+        elif dtype == np.float64:
+            nodes, pairs = kept.nodes.astype(dtype), kept.pairs.astype(dtype)
+            kept = kept._replace(nodes=nodes, pairs=pairs)
+        self.kept = kept
+        self._memory = problem.squared_norms() + 2.0 if potentials else precision
+        self._sampling = _sampling(problem, sampling, nonuniformity, seed)
+        self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
+        self._grow()
+        self._w, self._dual = problem.weights_of(kept)
+        self._calls = problem.n_sequences * potentials
+        self._best = State(problem.at_zero, 0.0, np.zeros(problem.n_parameters), None, 0)
+        self._exact = True
+
+    def release(self) -> None:
+        """Give the memory of the dual point back."""
+        self.kept = self.kept._replace(nodes=_NOTHING, pairs=_NOTHING)
+
+    def states(self) -> Iterator[State]:
+        """An epoch each."""
+        problem = self.problem
+        while True:
+            gained, calls, largest = problem.steps(
+                *(self.kept, self._w, self._gaps, self._memory),
+                *(self._sampling, problem.n_sequences),
+            )
+            self._exact = self._exact and largest < _LARGEST
+            self._dual += gained
+            self._calls += calls
+            estimate = float(problem.weights @ self._gaps)
+            if Certificate(self._dual + estimate, self._dual).relative_gap <= self._tol:
+                yield self.confirm()
+            else:
+                yield self._state(self._w, estimate)
+
+    def confirm(self) -> State:
+        """w afresh from the dual point, P and D at it, and the gaps of all blocks."""
+        problem = self.problem
+        self._w, self._dual = problem.weights_of(self.kept)
+        primal, self._gaps, margin = problem.gaps(self._w, self.kept)
+        self._calls += (3 if self.kept.potentials else 1) * problem.n_sequences
+        self._grow()
+        best = self._best
+        if primal < best.primal:
+            best.primal, best.w = primal, self._w.copy()
+        self._dual -= margin
+        best.lower_bound = min(max(best.lower_bound, self._dual), best.primal)
+        state = self._state(best.w, float(problem.weights @ self._gaps))
+        state.lower_bound = best.lower_bound
+        return state
+
+    def _state(self, w: NDArray[np.float64], estimate: float) -> State:
+        """The newest point, and the best values.
+
+        Where scores are huge, the dual as the steps have raised it is no bound: what is proven is.
+        """
+        passes = self._calls // self.problem.n_sequences
+        best = self._best
+        bound = max(best.lower_bound, self._dual) if self._exact else best.lower_bound
+        return State(best.primal, min(bound, best.primal), w, None, passes, None, (estimate,))
+
+    def _grow(self) -> None:
+        """The tree of the sampling, from the gaps as they stand."""
+        sampling = self._sampling
+        n, half = sampling.n, len(sampling.tree) // 2
+        leaves = self.problem.weights * self._gaps if sampling.adaptive else 1.0
+        sampling.tree[half : half + n] = leaves * sampling.factors
+        grow(sampling.tree, sampling.largest)
+
+
+def _sampling(problem: ChainProblem, name: str, nonuniformity: float, seed: int) -> Sampling:
+    """Leaves for each block; with "importance", its ``L_i``."""
+    n = problem.n_sequences
+    factors = np.ones(n)
+    if name in ("importance", "gap-importance"):
+        factors = problem.reg_lambda + problem.radii() * problem.weights
+    size = 1 << max(1, (n - 1).bit_length())
+    return Sampling(
+        n=n,
+        share=0.0 if name == "uniform" else float(nonuniformity),
+        largest=name == "max",
+        adaptive=name in ("gap", "gap-importance", "max"),
+        tree=np.zeros(2 * size),
+        factors=factors,
+        state=np.array([seed], np.uint64),
+    )

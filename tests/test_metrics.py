@@ -1,0 +1,464 @@
+"""Scores of label sequences: against conlleval's rules, published numbers and scikit-learn."""
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, make_scorer, precision_recall_fscore_support
+from sklearn.model_selection import GridSearchCV, cross_validate
+
+from sklearn_bundle import metrics
+from sklearn_bundle.metrics import (
+    sequence_accuracy_score,
+    span_f1_score,
+    span_precision_recall_fscore_support,
+    span_precision_score,
+    span_recall_score,
+    spans,
+    token_accuracy_score,
+)
+
+ALPHABETS = {
+    "IOB1": "IOB",
+    "IOB2": "IOB",
+    "IOE1": "IOE",
+    "IOE2": "IOE",
+    "BIOES": "BIOES",
+    "IOBES": "BIOES",
+    "brackets": "[].O",
+}
+# The transitions (previous tag, tag) of one type at which conlleval ends and begins a chunk, in
+# the version of 2004, and those that its versions for IOBES add.
+ENDS = {"BB", "BO", "IB", "IO", "EE", "EI", "EO"} | {
+    *("BS", "IS", "ES", "EB", "SE", "SI", "SO", "SS", "SB")
+}
+BEGINS = {"BB", "IB", "OB", "OI", "EE", "EI", "OE"} | {
+    *("SB", "EB", "BS", "IS", "OS", "SS", "ES", "SI", "SE")
+}
+
+
+def conlleval(y_true, y_pred):
+    """conlleval's counts of true, found and right chunks by type: one pass over the tokens."""
+
+    def ends(previous, tag, previous_type, kind):
+        changed = previous not in "O." and previous_type != kind
+        return previous + tag in ENDS or changed or previous in "[]"
+
+    def begins(previous, tag, previous_type, kind):
+        changed = tag not in "O." and previous_type != kind
+        return previous + tag in BEGINS or changed or tag in "[]"
+
+    true, found, right = Counter(), Counter(), Counter()
+    last = (("O", ""), ("O", ""))
+    inside = False
+    lines = []
+    for gold, guess in zip(y_true, y_pred, strict=True):
+        lines += [*zip(gold, guess, strict=True), ("O", "O")]  # an empty line is outside
+    for labels in lines:
+        now = tuple(label.partition("-")[::2] for label in labels)
+        end, begin = (
+            [rule(last[k][0], now[k][0], last[k][1], now[k][1]) for k in (0, 1)]
+            for rule in (ends, begins)
+        )
+        if inside and all(end):
+            right[last[0][1]] += 1
+        inside = inside and not any(end)
+        if all(begin) and now[0][1] == now[1][1]:
+            inside = True
+        true[now[0][1]] += begin[0]
+        found[now[1][1]] += begin[1]
+        last = now
+    return +true, +found, +right
+
+
+@st.composite
+def corpora(draw, scheme=None):
+    """A scheme and a few true and predicted sequences of its labels, well-formed or not."""
+    scheme = scheme or draw(st.sampled_from(sorted(ALPHABETS)))
+    kinds = draw(st.sampled_from([["NP"], ["NP", "VP"], ["NP", "", "B-X"]]))
+    labels = ["O"] + [
+        f"{tag}-{kind}" if kind else tag
+        for tag in ALPHABETS[scheme]
+        for kind in kinds
+        if tag not in "O."
+    ]
+    if scheme == "brackets":
+        labels.append(".")
+    pairs = st.tuples(st.sampled_from(labels), st.sampled_from(labels))
+    some = st.one_of(pairs, st.sampled_from(labels).map(lambda label: (label, label)))
+    corpus = draw(st.lists(st.lists(some, max_size=12), min_size=1, max_size=4))
+    return scheme, *([[pair[k] for pair in sequence] for sequence in corpus] for k in (0, 1))
+
+
+@settings(deadline=None, max_examples=100)
+@given(corpora())
+def test_counts_of_conlleval(corpus):
+    scheme, y_true, y_pred = corpus
+    true, found, right = conlleval(y_true, y_pred)
+    kinds = sorted(true | found)
+    precision, recall, f1, support = span_precision_recall_fscore_support(
+        y_true, y_pred, scheme=scheme, average=None
+    )
+    assert [len(values) for values in (precision, recall, f1, support)] == [len(kinds)] * 4
+    assert support.tolist() == [true[kind] for kind in kinds]
+    np.testing.assert_allclose(precision, [right[k] / max(found[k], 1) for k in kinds])
+    np.testing.assert_allclose(recall, [right[k] / max(true[k], 1) for k in kinds])
+    overall = span_precision_recall_fscore_support(y_true, y_pred, scheme=scheme)
+    n_true, n_found, n_right = (sum(counts.values()) for counts in (true, found, right))
+    f1 = 2 * n_right / max(n_true + n_found, 1)  # the harmonic mean of the two ratios
+    np.testing.assert_allclose(
+        overall[:3], [n_right / max(n_found, 1), n_right / max(n_true, 1), f1]
+    )
+    assert overall[3] is None
+
+
+def test_example_of_the_conll_2000_readme():
+    """Its sentences, in two versions of the page: an I that begins a chunk is as good as a B."""
+    y_true = [["B-NP", "B-NP", "I-NP", "I-NP", "O"], ["B-NP", "B-VP", "B-NP", "I-NP"]]
+    y_pred = [["I-NP", "B-NP", "I-NP", "I-NP", "O"], ["I-NP", "B-VP", "B-NP", "I-NP"]]
+    assert span_f1_score(y_true, y_true) == token_accuracy_score(y_true, y_true) == 1.0
+    assert span_f1_score(y_true, y_pred) == 1.0
+    assert token_accuracy_score(y_true, y_pred) == 7 / 9
+    assert sequence_accuracy_score(y_true, y_pred) == 0.0
+
+
+def test_table_of_the_conll_2000_readme():
+    """Its percentages, to two decimals, from spans of one token with its counts."""
+    table = {  # true, found, right; precision, recall, FB1
+        "ADJP": ((6, 1, 0), (0.0, 0.0, 0.0)),
+        "ADVP": ((8, 11, 5), (45.45, 62.50, 52.63)),
+        "NP": ((262, 317, 206), (64.98, 78.63, 71.16)),
+        "PP": ((90, 107, 89), (83.18, 98.89, 90.36)),
+        "SBAR": ((6, 3, 2), (66.67, 33.33, 44.44)),
+        "VP": ((87, 100, 69), (69.00, 79.31, 73.80)),
+    }
+    y_true, y_pred = [], []
+    for kind, ((true, found, right), _) in table.items():
+        y_true += ["B-" + kind] * true + ["O"] * (found - right)
+        y_pred += ["B-" + kind] * right + ["O"] * (true - right) + ["B-" + kind] * (found - right)
+    y_true, y_pred = ([[label] for label in y] for y in (y_true, y_pred))
+    published = np.array([percent for _, percent in table.values()]).T
+    scores = span_precision_recall_fscore_support(y_true, y_pred, average=None)
+    np.testing.assert_allclose(100 * np.array(scores[:3]), published, atol=0.005)
+    assert scores[3].tolist() == [6, 8, 262, 90, 6, 87] and scores[3].sum() == 459
+    overall = span_precision_recall_fscore_support(y_true, y_pred)
+    np.testing.assert_allclose(100 * np.array(overall[:3]), (68.83, 80.83, 74.35), atol=0.005)
+
+
+@pytest.mark.parametrize(
+    "scheme, labels, expected",
+    [
+        ("IOB2", "B-A I-A O B-A B-A", [("A", 0, 2), ("A", 3, 4), ("A", 4, 5)]),
+        ("IOB1", "I-A I-A B-A I-A I-B O", [("A", 0, 2), ("A", 2, 4), ("B", 4, 5)]),
+        ("IOE1", "I-A E-A I-A O I-B", [("A", 0, 2), ("A", 2, 3), ("B", 4, 5)]),
+        ("IOE2", "E-A I-A E-A E-A", [("A", 0, 1), ("A", 1, 3), ("A", 3, 4)]),
+        ("BIOES", "S-A B-A I-A E-A S-B O", [("A", 0, 1), ("A", 1, 4), ("B", 4, 5)]),
+        ("BIOES", "B-A B-A E-A I-A S-A", [("A", 0, 1), ("A", 1, 3), ("A", 3, 4), ("A", 4, 5)]),
+        ("brackets", "[-A . . ]-A ]-B O", [("A", 0, 1), ("A", 3, 4), ("B", 4, 5)]),
+        ("IOB2", "B I O I", [("", 0, 2), ("", 3, 4)]),
+        ("IOB2", "B-a-b I-a-b I-a", [("a-b", 0, 2), ("a", 2, 3)]),
+        ("IOB2", "O O", []),
+        ("IOB2", "", []),
+    ],
+)
+def test_spans_by_hand(scheme, labels, expected):
+    labels = labels.split()
+    assert spans(labels, scheme) == expected
+    assert spans(np.array(labels, dtype=str), scheme) == expected
+
+
+ENCODINGS = {  # of a span of n tokens; whether one of the same type ends just before, begins after
+    "IOB1": lambda n, before, after: "BI"[not before] + "I" * (n - 1),
+    "IOB2": lambda n, before, after: "B" + "I" * (n - 1),
+    "IOE1": lambda n, before, after: "I" * (n - 1) + "EI"[not after],
+    "IOE2": lambda n, before, after: "I" * (n - 1) + "E",
+    "BIOES": lambda n, before, after: "S" if n == 1 else "B" + "I" * (n - 2) + "E",
+}
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.sampled_from(sorted(ENCODINGS)),
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from("AB"), st.integers(1, 4)), max_size=6),
+)
+def test_spans_come_back_from_their_labels(scheme, pieces):
+    expected, stop = [], 0
+    for outside, kind, length in pieces:
+        expected.append((kind, stop + outside, stop + outside + length))
+        stop += outside + length
+    labels = ["O"] * stop
+    for kind, start, end in expected:
+        before = any(other == kind and last == start for other, _, last in expected)
+        after = any(other == kind and first == end for other, first, _ in expected)
+        tags = ENCODINGS[scheme](end - start, before, after)
+        labels[start:end] = [f"{tag}-{kind}" for tag in tags]
+    assert spans(labels, scheme) == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(corpora())
+def test_swapping_truth_and_prediction_swaps_precision_and_recall(corpus):
+    scheme, y_true, y_pred = corpus
+    for average in ("micro", "macro"):
+        given_order = span_precision_recall_fscore_support(
+            y_true, y_pred, scheme=scheme, average=average
+        )
+        swapped = span_precision_recall_fscore_support(
+            y_pred, y_true, scheme=scheme, average=average
+        )
+        np.testing.assert_allclose(
+            given_order[:3], (swapped[1], swapped[0], swapped[2]), rtol=1e-12, atol=0
+        )
+        assert np.all((np.array(given_order[:3]) >= 0.0) & (np.array(given_order[:3]) <= 1.0))
+
+
+@settings(deadline=None, max_examples=100)
+@given(corpora("IOB2"), st.data())
+def test_a_weight_two_is_a_repeated_sequence_and_zero_a_missing_one(corpus, data):
+    _, y_true, y_pred = corpus
+    weights = data.draw(
+        st.lists(st.integers(0, 3), min_size=len(y_true), max_size=len(y_true)).filter(any)
+    )
+    origin = np.repeat(np.arange(len(y_true)), weights)
+    repeated = [[y[i] for i in origin] for y in (y_true, y_pred)]
+    for average in ("micro", "macro", "weighted", None):
+        ours = span_precision_recall_fscore_support(
+            y_true, y_pred, average=average, sample_weight=weights
+        )
+        other = span_precision_recall_fscore_support(*repeated, average=average)
+        for one, two in zip(ours, other, strict=True):
+            if two is not None:
+                np.testing.assert_allclose(one, two, rtol=1e-12)
+    score = sequence_accuracy_score
+    assert score(y_true, y_pred, sample_weight=weights) == pytest.approx(score(*repeated))
+    if any(repeated[0]):
+        score = token_accuracy_score
+        assert score(y_true, y_pred, sample_weight=weights) == pytest.approx(score(*repeated))
+
+
+@settings(deadline=None, max_examples=100)
+@given(corpora("IOB2"), st.sampled_from([0.0, 1.0, np.nan]))
+def test_averages_are_those_of_scikit_learn(corpus, zero_division):
+    """On spans as items of a classification: those of each side that the other side lacks."""
+    _, y_true, y_pred = corpus
+    true, predicted = [], []
+    for gold, guess in zip(y_true, y_pred, strict=True):
+        gold, guess = (
+            {(start, stop): kind for kind, start, stop in spans(y)} for y in (gold, guess)
+        )
+        for place in gold | guess:
+            true.append(gold.get(place, "none"))
+            predicted.append(guess.get(place, "none"))
+    kinds = sorted({*true, *predicted} - {"none"})
+    if not kinds:
+        return
+    for average in ("micro", "macro", "weighted", None):
+        settings = {"average": average, "zero_division": zero_division, "beta": 2.0}
+        ours = span_precision_recall_fscore_support(y_true, y_pred, **settings)
+        theirs = precision_recall_fscore_support(true, predicted, labels=kinds, **settings)
+        np.testing.assert_allclose(ours[:3], theirs[:3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("average", ["micro", "macro", "weighted"])
+@pytest.mark.parametrize("zero_division", [0.0, 1.0, np.nan])
+def test_no_span_at_all(average, zero_division):
+    settings = {"average": average, "zero_division": zero_division}
+    scores = span_precision_recall_fscore_support([["O"], []], [["O"], []], **settings)
+    np.testing.assert_array_equal(scores[:3], [zero_division] * 3)
+    none = span_precision_recall_fscore_support([["O"]], [["O"]], average=None)
+    assert [values.shape for values in none] == [(0,)] * 4
+
+
+def test_only_the_types_asked_for_in_their_order():
+    y_true = [["B-NP", "I-NP", "B-VP", "B-PP"]]
+    y_pred = [["B-NP", "I-NP", "B-VP", "O"]]
+    recall = span_recall_score(y_true, y_pred, labels=["PP", "NP", "X"], average=None)
+    assert recall.tolist() == [0.0, 1.0, 0.0]
+    assert span_recall_score(y_true, y_pred, labels=["PP", "NP"]) == 0.5
+    assert span_recall_score(y_true, y_pred) == 2 / 3
+    assert span_precision_score(y_true, y_pred) == 1.0
+
+
+@pytest.mark.parametrize("score", [token_accuracy_score, sequence_accuracy_score])
+@pytest.mark.parametrize("convert", [list, np.array, pd.Series], ids=["list", "array", "series"])
+@pytest.mark.parametrize("labels", [[0, 1, 2, 1, 0], ["a", "b", "b", "a", "c"]])
+def test_single_labels_are_sequences_of_length_one(score, convert, labels):
+    y_true, y_pred = convert(labels), convert(labels[::-1])
+    weights = [1.0, 2.0, 0.5, 0.0, 3.0]
+    assert score(y_true, y_pred) == accuracy_score(y_true, y_pred)
+    expected = accuracy_score(y_true, y_pred, sample_weight=weights)
+    assert score(y_true, y_pred, sample_weight=weights) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[[0, 1], [1]], [["a", ("b", 1)], [None]], [(1.5, 2.5), (3.5,)], np.array([[1, 2], [3, 4]])],
+)
+def test_labels_of_any_kind(y):
+    assert token_accuracy_score(y, y) == sequence_accuracy_score(y, y) == 1.0
+    arrays = np.empty(2, dtype=object)
+    arrays[:] = [np.array([0, 1]), np.array([1])]
+    assert token_accuracy_score(arrays, [[0, 0], (1,)]) == 2 / 3
+    assert token_accuracy_score(pd.Series(list(arrays)), [[0, 0], (1,)]) == 2 / 3
+
+
+SPAN_SCORES = [span_precision_recall_fscore_support, span_precision_score, span_f1_score]
+SCORES = [token_accuracy_score, sequence_accuracy_score, *SPAN_SCORES]
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize(
+    "y_true, y_pred, message",
+    [
+        ([["O"]], [["O"], ["O"]], "y_true has 1 sequences and y_pred 2"),
+        ([["O"], ["O", "O"]], [["O"], ["O"]], "Sequence 1 has 2 labels in y_true and 1 in y_pred"),
+        ([], [], "There is no sequence in y_true"),
+        ([["O"], "O"], [["O"], "O"], "y_true mixes sequences of labels and labels: item 1 is 'O'"),
+        ([["O"]], ["O"], "y_pred holds single labels"),
+    ],
+)
+def test_sequences_that_do_not_match(score, y_true, y_pred, message):
+    with pytest.raises(ValueError, match=message):
+        score(y_true, y_pred)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        ([1.0], r"sample_weight.shape == \(1,\), expected \(2,\)"),
+        ([1.0, np.nan], "sample_weight contains NaN"),
+        ([1.0, -1.0], "Negative values in data passed to `sample_weight`"),
+        ([0.0, 0.0], "at least one non-zero"),
+    ],
+)
+def test_bad_weights(score, weights, message):
+    with pytest.raises(ValueError, match=message):
+        score([["O"], ["O"]], [["O"], ["O"]], sample_weight=weights)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_not_sequences(score):
+    for wrong in ("B-NP O", None, 3, (label for label in ["O"])):
+        with pytest.raises(TypeError, match="y_true must be a list of sequences of labels"):
+            score(wrong, [["O"]])
+
+
+def test_no_token():
+    with pytest.raises(ValueError, match="no token"):
+        token_accuracy_score([[], ["O"]], [[], ["O"]], sample_weight=[1, 0])
+
+
+@pytest.mark.parametrize("score", SPAN_SCORES)
+def test_single_labels_have_no_spans(score):
+    with pytest.raises(ValueError, match=r"y_true holds single labels, .* into a list: \[y\]"):
+        score(["B-NP", "O"], ["B-NP", "O"])
+
+
+@pytest.mark.parametrize(
+    "labels, scheme, error, message",
+    [
+        (["O", 3], "IOB2", TypeError, "the label 3 at position 1 of a sequence"),
+        ([["O"]], "IOB2", TypeError, r"the label \['O'\] at position 0"),
+        ("B-NP", "IOB2", TypeError, "got one string: 'B-NP'"),
+        (["O", "S-NP"], "IOB2", ValueError, "'S-NP' at position 1 .* not of scheme 'IOB2'.*BIOES"),
+        (["NP"], "IOB2", ValueError, "'NP' at position 0"),
+        (["-NP"], "IOB2", ValueError, "'-NP' at position 0"),
+        ([""], "BIOES", ValueError, "'' at position 0"),
+        (["BI-NP"], "IOB2", ValueError, "'BI-NP' at position 0"),
+        (["O"], "iob", ValueError, "scheme must be one of .*'IOB2'.* got 'iob'"),
+    ],
+)
+def test_labels_that_mark_no_spans(labels, scheme, error, message):
+    with pytest.raises(error, match=message):
+        spans(labels, scheme)
+    if not isinstance(labels, str):
+        with pytest.raises(error, match=message):
+            span_f1_score([labels], [labels], scheme=scheme)
+
+
+def test_unknown_averages():
+    y = [["B-NP"]]
+    for average in ("samples", "binary", 1):
+        with pytest.raises(ValueError, match=r"average must be one of .*'micro'"):
+            span_f1_score(y, y, average=average)
+    with pytest.raises(ValueError, match="'zero_division' parameter"):
+        span_f1_score(y, y, zero_division=2)
+
+
+class Tagger(BaseEstimator):
+    """Tags a word with the label that it had most often, "O" if seen less than ``minimum``."""
+
+    def __init__(self, minimum=1):
+        self.minimum = minimum
+
+    def fit(self, X, y):
+        counts = {}
+        for words, labels in zip(X, y, strict=True):
+            for word, label in zip(words, labels, strict=True):
+                counts.setdefault(word, Counter())[label] += 1
+        self.known_ = {
+            word: seen.most_common(1)[0][0]
+            for word, seen in counts.items()
+            if seen.total() >= self.minimum
+        }
+        return self
+
+    def predict(self, X):
+        return [[self.known_.get(word, "O") for word in words] for words in X]
+
+
+SCORERS = {
+    "token_accuracy": metrics.token_accuracy_scorer,
+    "sequence_accuracy": metrics.sequence_accuracy_scorer,
+    "span_precision": metrics.span_precision_scorer,
+    "span_recall": metrics.span_recall_scorer,
+    "span_f1": metrics.span_f1_scorer,
+}
+
+
+def test_scorers_in_a_search():
+    rng = np.random.default_rng(0)
+    X = [rng.choice(["a", "dog", "runs", "far"], size=n).tolist() for n in rng.integers(1, 9, 40)]
+    tags = {"a": "B-NP", "dog": "I-NP", "runs": "B-VP", "far": "O"}
+    y = [[tags[word] for word in words] for words in X]
+    search = GridSearchCV(
+        Tagger(),
+        {"minimum": [1, 1000]},
+        scoring=SCORERS,
+        refit="span_f1",
+        cv=3,
+        error_score="raise",
+    ).fit(X, y)
+    assert search.best_params_ == {"minimum": 1}
+    assert search.score(X, y) == search.best_score_ == 1.0
+    results = search.cv_results_
+    for name in SCORERS:
+        assert results[f"mean_test_{name}"][0] == 1.0
+    assert results["mean_test_span_f1"][1] == 0.0 < results["mean_test_token_accuracy"][1] < 1.0
+    macro = make_scorer(span_f1_score, scheme="IOB1", average="macro")
+    assert cross_validate(Tagger(), X, y, scoring=macro)["test_score"].mean() == 1.0
+
+
+@pytest.mark.parametrize("name", sorted(SCORERS))
+def test_scorers_take_weights_and_are_pickled(name):
+    X, y = [["a"], ["b", "c"]], [["B-NP"], ["B-NP", "O"]]
+    model = Tagger().fit(X, [["B-NP"], ["O", "B-VP"]])
+    scorer = pickle.loads(pickle.dumps(SCORERS[name]))
+    assert scorer(model, X, y, sample_weight=[1.0, 0.0]) == 1.0
+    assert scorer(model, X, y, sample_weight=[0.0, 1.0]) == 0.0
+
+
+@pytest.mark.realdata
+def test_chunks_of_conll_2000(tasks):
+    parts = tasks.load_sequences("conll2000")
+    # published with the data: 106,978 and 23,852 chunks
+    for part, n_chunks in (("train", 106_978), ("test", 23_852)):
+        _, y = parts[part]
+        support = span_precision_recall_fscore_support(y, y, average=None)[3]
+        assert support.sum() == n_chunks
