@@ -48,16 +48,15 @@ def dot(a, b, size):
 
 
 @inner
-def aggregate(chains, i, nodes, edges, w, out):
+def aggregate(chains, i, nodes, edges, out):
     """Rows of ``out``: the features of ``nodes`` and ``edges``, of the attributes of sequence i and
 
-    then of all that is no attribute. Returns their product with w and their square.
+    then of all that is no attribute. Returns their squared norm.
     """
     S = chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
-    first = chains.blocks[i]
-    target = (chains.blocks[i + 1] - first) * S
-    for x in range(target):
+    size = (chains.blocks[i + 1] - chains.blocks[i]) * S
+    for x in range(size):
         out[x] = 0.0
     for e in range(chains.entries[i], chains.entries[i + 1]):
         row = np.int64(chains.slots[e]) * S
@@ -65,36 +64,20 @@ def aggregate(chains, i, nodes, edges, w, out):
         value = spread(chains.values, e)
         for c in range(0, S, WIDTH):
             store(out, row + c, fma(value, load(nodes, source + c), load(out, row + c)))
-    with_w, square = splat(0.0), splat(0.0)
-    for row in range(0, target, S):
-        at = np.int64(chains.attributes[first]) * S
-        for c in range(0, S, WIDTH):
-            change = load(out, row + c)
-            with_w = fma(change, load(w, at + c), with_w)
-            square = fma(change, change, square)
-        first += 1
-    rest = chains.n_attributes * S
     if T > 1:
         for x in range(0, S * S, WIDTH):
-            row = load(edges, x)
-            store(out, target + x, row)
-            with_w = fma(row, load(w, rest + x), with_w)
-            square = fma(row, row, square)
+            store(out, size + x, load(edges, x))
+        size += S * S
     if chains.intercept:
-        target += S * S
-        rest += S * S
         for c in range(0, S, WIDTH):
             row = splat(0.0)
             for t in range(T):
                 row = plus(load(nodes, t * S + c), row)
-            store(out, target + c, row)
-            store(out, target + S + c, load(nodes, c))
-            store(out, target + 2 * S + c, load(nodes, (T - 1) * S + c))
-        for x in range(0, 3 * S, WIDTH):
-            row = load(out, target + x)
-            with_w = fma(row, load(w, rest + x), with_w)
-            square = fma(row, row, square)
-    return total(with_w), total(square)
+            store(out, size + c, row)
+            store(out, size + S + c, load(nodes, c))
+            store(out, size + 2 * S + c, load(nodes, (T - 1) * S + c))
+        size += 3 * S
+    return dot(out, out, size)
 
 
 @inner
@@ -112,8 +95,8 @@ def add_rows(chains, i, factor, rows, w):
     if chains.tokens[i + 1] - chains.tokens[i] > 1:
         for x in range(0, S * S, WIDTH):
             store(w, rest + x, fma(value, load(rows, source + x), load(w, rest + x)))
-    if chains.intercept:
         source += S * S
+    if chains.intercept:
         rest += S * S
         for x in range(0, 3 * S, WIDTH):
             store(w, rest + x, fma(value, load(rows, source + x), load(w, rest + x)))

@@ -10,7 +10,7 @@ from sklearn_bundle._compiled.chain_dual import add_rows, aggregate, dot, larges
 from sklearn_bundle._compiled.elementary import log
 from sklearn_bundle._compiled.forward_backward import marginals, new_room, pair_marginals
 from sklearn_bundle._compiled.sampling import pick, put
-from sklearn_bundle._compiled.vector import WIDTH, load, plus, splat, total
+from sklearn_bundle._compiled.vector import WIDTH, load, plus, splat, store, total
 from sklearn_bundle._jit import inner, jit
 
 _TINY = 1e-300
@@ -19,6 +19,7 @@ _ITERATIONS = 50
 
 class _Buffers(NamedTuple):
     unary: NDArray[np.float64]
+    matrix: NDArray[np.float64]
     nodes: NDArray[np.float64]
     edges: NDArray[np.float64]
     pairs: NDArray[np.float64]
@@ -40,6 +41,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, precision, sampling, ste
     long = max(T - 1, 1) * S * S
     buffers = _Buffers(
         np.empty(T * S),
+        np.empty(S * S),
         np.empty(T * S),
         np.empty(S * S),
         np.empty(long),
@@ -76,12 +78,14 @@ def _direction(chains, i, w, blocks, gaps, room, b):
     T = chains.tokens[i + 1] - chains.tokens[i]
     at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
     pairs = transitions(chains, w)
+    for x in range(0, S * S, WIDTH):
+        store(b.matrix, x, load(pairs, x))
     scores(chains, i, w, b.unary)
-    log_z = marginals(chains, b.unary, pairs, T, room, b.nodes, b.edges)
+    log_z = marginals(chains, b.unary, b.matrix, T, room, b.nodes, b.edges)
     gaps[i] = log_z
     if T > 1:
-        gaps[i] -= dot(pairs, b.edges, S * S)
-        pair_marginals(chains, b.unary, pairs, T, room, log_z, b.pairs)
+        gaps[i] -= dot(b.matrix, b.edges, S * S)
+        pair_marginals(chains, b.unary, b.matrix, T, room, log_z, b.pairs)
         for x in range((T - 1) * S * S):
             b.pairs[x] -= blocks.pairs[pairs_at + x]
         for x in range(S * S):
@@ -89,12 +93,15 @@ def _direction(chains, i, w, blocks, gaps, room, b):
         for t in range(T - 1):
             for x in range(S * S):
                 b.edges[x] += b.pairs[t * S * S + x]
-        gaps[i] += dot(pairs, b.edges, S * S)
+        gaps[i] += dot(b.matrix, b.edges, S * S)
     for x in range(T * S):
         b.nodes[x] -= blocks.nodes[at + x]
     for x in range(T * S):
         gaps[i] -= b.unary[x] * blocks.nodes[at + x]
-    return aggregate(chains, i, b.nodes, b.edges, w, b.rows)
+    with_w = dot(b.unary, b.nodes, T * S)
+    if T > 1:
+        with_w += dot(b.matrix, b.edges, S * S)
+    return with_w, aggregate(chains, i, b.nodes, b.edges, b.rows)
 
 
 @inner

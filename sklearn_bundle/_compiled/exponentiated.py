@@ -65,7 +65,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, ste
         calls += 2
         if slope > 0.0:
             for _ in range(_ATTEMPTS):
-                gain = _move(chains, i, scale, w, blocks, couplings, step, entropy, room, buffers)
+                gain = _move(chains, i, scale, blocks, couplings, step, entropy, room, buffers)
                 calls += 1
                 if gain >= -_ROUNDING * numbers:
                     add_rows(chains, i, -scale, buffers.rows, w)
@@ -73,7 +73,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, ste
                     break
                 step *= 0.5
             else:
-                _move(chains, i, scale, w, blocks, couplings, 0.0, entropy, room, buffers)
+                _move(chains, i, scale, blocks, couplings, 0.0, entropy, room, buffers)
         put(sampling, i, weights[i] * gaps[i])
     return gained, calls, largest_number
 
@@ -86,8 +86,10 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
     size, square = T * S, (S * S if T > 1 else 0)
     at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
     pairs = transitions(chains, w)
+    for x in range(0, square, WIDTH):
+        store(b.move_pairs, x, load(pairs, x))
     scores(chains, i, w, b.move)
-    log_z_w = marginals(chains, b.move, pairs, T, room, b.nu, b.nu_edges)
+    log_z_w = marginals(chains, b.move, b.move_pairs, T, room, b.nu, b.nu_edges)
     for x in range(0, size, WIDTH):
         old = load(blocks.nodes, at + x)
         store(b.theta, x, old)
@@ -95,7 +97,7 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
     for x in range(0, square, WIDTH):
         old = load(blocks.pairs, pairs_at + x)
         store(b.theta_pairs, x, old)
-        store(b.move_pairs, x, minus(load(pairs, x), old))
+        store(b.move_pairs, x, minus(load(b.move_pairs, x), old))
     log_z = marginals(chains, b.theta, b.theta_pairs, T, room, b.mu, b.mu_edges)
     entropy = log_z - dot(b.theta, b.mu, size) - dot(b.theta_pairs, b.mu_edges, square)
     along = dot(b.move, b.mu, size) + dot(b.move_pairs, b.mu_edges, square)
@@ -109,7 +111,7 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
 
 
 @inlined
-def _move(chains, i, scale, w, blocks, couplings, step, entropy, room, b):
+def _move(chains, i, scale, blocks, couplings, step, entropy, room, b):
     """Move block i by ``step`` times ``move``: what the dual gains, and the change of features.
 
     The new log-potentials are read back as they are stored, so that w belongs to what is kept.
@@ -132,7 +134,9 @@ def _move(chains, i, scale, w, blocks, couplings, step, entropy, room, b):
         store(b.nu, x, minus(load(b.nu, x), load(b.mu, x)))
     for x in range(0, square, WIDTH):
         store(b.nu_edges, x, minus(load(b.nu_edges, x), load(b.mu_edges, x)))
-    along, squared = aggregate(chains, i, b.nu, b.nu_edges, w, b.rows)
+    along = dot(b.move, b.nu, size) + dot(b.move_pairs, b.nu_edges, square)  # <w, features>
+    along += dot(b.theta, b.nu, size) + dot(b.theta_pairs, b.nu_edges, square)
+    squared = aggregate(chains, i, b.nu, b.nu_edges, b.rows)
     distance = dot(b.nu, b.nu, size)
     if distance > 0.0:
         couplings[i] = squared / distance
