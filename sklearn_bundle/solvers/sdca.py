@@ -15,6 +15,7 @@ SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")
 _NOTHING = np.empty(0)
 _UNKNOWN_GAP = 100.0  # what the paper has for a block that no step has looked at
 _SINGLE_TOL = 1e-8  # below, log-potentials are kept in double precision
+_SINGLE_WEIGHTS_TOL = 1e-6  # below, so is w
 _LARGEST = 1e6  # of what gains are differences of, for their sum to be exact enough for a bound
 
 
@@ -74,7 +75,8 @@ class DualSolver:
         self._sampling = _sampling(problem, sampling, nonuniformity, seed)
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
         self._grow()
-        self._w, self._dual = problem.weights_of(kept)
+        self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
+        self._dual = self._renew()[1]
         self._calls = problem.n_sequences * potentials
         self._best = State(problem.at_zero, 0.0, np.zeros(problem.n_parameters), None, 0)
         self._exact = True
@@ -103,18 +105,24 @@ class DualSolver:
     def confirm(self) -> State:
         """w afresh from the dual point, P and D at it, and the gaps of all blocks."""
         problem = self.problem
-        self._w, self._dual = problem.weights_of(self.kept)
-        primal, self._gaps, margin = problem.gaps(self._w, self.kept)
+        w, self._dual = self._renew()
+        primal, self._gaps, margin = problem.gaps(w, self.kept)
         self._calls += (3 if self.kept.potentials else 1) * problem.n_sequences
         self._grow()
         best = self._best
         if primal < best.primal:
-            best.primal, best.w = primal, self._w.copy()
+            best.primal, best.w = primal, w
         self._dual -= margin
         best.lower_bound = min(max(best.lower_bound, self._dual), best.primal)
         state = self._state(best.w, float(problem.weights @ self._gaps))
         state.lower_bound = best.lower_bound
         return state
+
+    def _renew(self) -> tuple[NDArray[np.float64], float]:
+        """w and D of the dual point; steps go on from a copy, whose rounding this takes back."""
+        w, dual = self.problem.weights_of(self.kept)
+        self._w = w.astype(np.float32 if self._single_weights else np.float64)
+        return w, dual
 
     def _state(self, w: NDArray[np.float64], estimate: float) -> State:
         """The newest point, and the best values.
