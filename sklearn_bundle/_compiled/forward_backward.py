@@ -174,7 +174,7 @@ def pair_marginals(chains, scores, pairs, T, room, log_z, out):
             for k in range(S):
                 x = t * S + k
                 edge = forward[x - S - k + j] + pairs[j * S + k] + scores[x] + weighted[x]
-                value = np.exp(edge - log_z) if j < K and k < K else 0.0
+                value = np.exp(min(edge - log_z, 0.0)) if j < K and k < K else 0.0
                 out[((t - 1) * S + j) * S + k] = value
 
 
@@ -194,7 +194,7 @@ def _softmax(scores, K, S, out):
     for k in range(K):
         highest = max(highest, scores[k])
     for k in range(S):
-        out[k] = exp(scores[k] - highest) * (k < K)
+        out[k] = exp(min(scores[k] - highest, 0.0)) * (k < K)  # finite in the padding too
         mass += out[k]
     for k in range(K):
         out[k] /= mass
@@ -241,9 +241,9 @@ def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
     for t in range(T):
         for k in range(K):
             x = t * S + k
-            nodes[x] = np.exp(forward[x] + backward[x] - log_z)
+            nodes[x] = np.exp(min(forward[x] + backward[x] - log_z, 0.0))
             if t > 0:
                 for j in range(K):
                     edge = forward[x - k - S + j] + pairs[j * S + k] + scores[x] + backward[x]
-                    edges[j * S + k] += np.exp(edge - log_z)
+                    edges[j * S + k] += np.exp(min(edge - log_z, 0.0))
     return log_z

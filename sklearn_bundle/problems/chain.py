@@ -16,6 +16,7 @@ from sklearn_bundle._parallel import BlockRunner, row_blocks
 
 _NO_BLOCKS = Blocks(False, np.empty(0), np.empty(0), np.empty(0, np.int64))
 _NOTHING = np.empty(0)
+_ROUNDING = 1e-14  # of numbers whose difference is a bound
 
 
 class Weights(NamedTuple):
@@ -181,7 +182,8 @@ class ChainProblem:
             gradient += part
         value = self._penalty(w) + float(self.weights @ losses)
         gap = float(gradient @ gradient) / (2.0 * self.reg_lambda)
-        return value, gradient, value - gap - float(self.weights @ margins)
+        rounding = float(self.weights @ margins) + _ROUNDING * (value + gap)
+        return value, gradient, value - gap - rounding
 
     def steps(
         self, blocks, w, gaps, memory, sampling: Sampling, number: int

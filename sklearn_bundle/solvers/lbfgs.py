@@ -93,6 +93,8 @@ class LBFGSSolver:
             while (report := reports.get()) is None:
                 yield self._state()
                 permits.put(None)
+            if not count:  # the start is the optimum
+                yield self._state()
         finally:  # also after Ctrl-C: nobody may touch the best point from here on
             self._stop.set()
             permits.put(None)

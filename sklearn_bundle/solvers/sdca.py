@@ -16,6 +16,7 @@ _NOTHING = np.empty(0)
 _UNKNOWN_GAP = 100.0  # what the paper has for a block that no step has looked at
 _SINGLE_TOL = 1e-8  # below, log-potentials are kept in double precision
 _SINGLE_WEIGHTS_TOL = 1e-6  # below, so is w
+_LARGEST_SINGLE = 1e30
 _LARGEST = 1e6  # of what gains are differences of, for their sum to be exact enough for a bound
 
 
@@ -121,7 +122,8 @@ class DualSolver:
     def _renew(self) -> tuple[NDArray[np.float64], float]:
         """w and D of the dual point; steps go on from a copy, whose rounding this takes back."""
         w, dual = self.problem.weights_of(self.kept)
-        self._w = w.astype(np.float32 if self._single_weights else np.float64)
+        single = self._single_weights and np.abs(w).max() < _LARGEST_SINGLE
+        self._w = w.astype(np.float32 if single else np.float64)
         return w, dual
 
     def _state(self, w: NDArray[np.float64], estimate: float) -> State:
