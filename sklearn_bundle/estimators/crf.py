@@ -112,7 +112,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
         For "sdca": the line search ends where Newton's next step is at most this, of a step length
         in [0, 1]. Positive.
     tol : float, default=1e-3
-        Relative duality gap to reach, at least 0: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=100
         Limit on the epochs, of as many steps as there are sequences; for "lbfgs" on its iterations,
         three of which count as an epoch in "auto".
@@ -220,7 +220,10 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     Labels are padded to a multiple of 8, in memory too. With the dual solvers P is known after a
     full pass only. One is made where the sum of the gaps as last seen is within `tol`, and at exit:
     it computes w, D, P and all gaps afresh in double precision from the kept blocks. If the gap is
-    then above `tol` the fit goes on with these.
+    then above `tol` the fit goes on with these. Between such passes w is in single precision for a
+    `tol` of 1e-6 and above. The best point that a full pass has seen is returned, w = 0 among them;
+    a fit that is ended early may return it. Where scores are so large (1e5 and more) that marginals
+    lose digits, what that may cost is taken off the bound.
 
     Departures from [1]_: weights s_i; the small share of the uniform distribution in the starting
     point (21) is one over the number of tokens, in "exponentiated" it is mixed in at each token;

@@ -82,6 +82,11 @@ class DualSolver:
         self._best = State(problem.at_zero, 0.0, np.zeros(problem.n_parameters), None, 0)
         self._exact = True
 
+    @property
+    def dual_bytes(self) -> int:
+        """Memory that the dual point takes."""
+        return self.kept.nodes.nbytes + self.kept.pairs.nbytes
+
     def release(self) -> None:
         """Give the memory of the dual point back."""
         self.kept = self.kept._replace(nodes=_NOTHING, pairs=_NOTHING)
