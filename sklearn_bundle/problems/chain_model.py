@@ -25,6 +25,11 @@ class ChainModel:
     def __init__(
         self, X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, n_threads: int
     ):
+        if X.nnz < X.shape[1]:  # a few sentences need a few of many weights
+            used, indices = np.unique(X.indices, return_inverse=True)
+            indices = indices.astype(X.indices.dtype, copy=False)
+            X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
+            weights = weights._replace(coef=weights.coef[:, used])
         self._n_labels = len(weights.coef)
         self._chains = pack(X, lengths, self._n_labels, True)
         self._w = flat(weights)
