@@ -174,7 +174,7 @@ def pair_marginals(chains, scores, pairs, T, room, log_z, out):
             for k in range(S):
                 x = t * S + k
                 edge = forward[x - S - k + j] + pairs[j * S + k] + scores[x] + weighted[x]
-                value = np.exp(min(edge - log_z, 0.0)) if j < K and k < K else 0.0
+                value = exp(min(edge - log_z, 0.0)) if j < K and k < K else 0.0
                 out[((t - 1) * S + j) * S + k] = value
 
 
@@ -201,49 +201,45 @@ def _softmax(scores, K, S, out):
     return highest + np.log(mass)
 
 
-@inlined
+@inner
 def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
     """The same from logarithms, for scores of any size; ``scales[0] = 0`` tells that it was."""
-    forward, backward = room.forward, room.weighted
-    room.scales[0] = 0.0
+    forward, backward, row = room.forward, room.weighted, room.row
+    room.scales[0] = log_z = 0.0
     for x in range(T * S):
         nodes[x] = forward[x] = backward[x] = 0.0
     for x in range(S * S):
         edges[x] = 0.0
-    for k in range(K):
-        forward[k] = scores[k]
-    for t in range(1, T):
+    for step in range(T):
+        here, back = step * S, (T - 1 - step) * S
         for k in range(K):
-            highest = -np.inf
+            if step == 0:
+                forward[k] = scores[k]
+                continue
             for j in range(K):
-                highest = max(highest, forward[(t - 1) * S + j] + pairs[j * S + k])
-            mass = 0.0
+                row[j] = forward[here - S + j] + pairs[j * S + k]
+            forward[here + k] = _log_sum(row, K) + scores[here + k]
             for j in range(K):
-                mass += np.exp(forward[(t - 1) * S + j] + pairs[j * S + k] - highest)
-            forward[t * S + k] = highest + np.log(mass) + scores[t * S + k]
-    for t in range(T - 2, -1, -1):
-        for j in range(K):
-            highest = -np.inf
-            for k in range(K):
-                x = (t + 1) * S + k
-                highest = max(highest, pairs[j * S + k] + scores[x] + backward[x])
-            mass = 0.0
-            for k in range(K):
-                x = (t + 1) * S + k
-                mass += np.exp(pairs[j * S + k] + scores[x] + backward[x] - highest)
-            backward[t * S + j] = highest + np.log(mass)
-    last, highest, mass = (T - 1) * S, -np.inf, 0.0
+                row[j] = backward[back + S + j] + scores[back + S + j] + pairs[k * S + j]
+            backward[back + k] = _log_sum(row, K)
     for k in range(K):
-        highest = max(highest, forward[last + k])
-    for k in range(K):
-        mass += np.exp(forward[last + k] - highest)
-    log_z = highest + np.log(mass)
-    for t in range(T):
-        for k in range(K):
-            x = t * S + k
+        row[k] = forward[(T - 1) * S + k]
+    log_z = _log_sum(row, K)
+    for x in range(T * S):
+        k = x % S
+        if k < K:
             nodes[x] = np.exp(min(forward[x] + backward[x] - log_z, 0.0))
-            if t > 0:
-                for j in range(K):
-                    edge = forward[x - k - S + j] + pairs[j * S + k] + scores[x] + backward[x]
-                    edges[j * S + k] += np.exp(min(edge - log_z, 0.0))
+            for j in range(K if x >= S else 0):
+                edge = forward[x - k - S + j] + pairs[j * S + k] + scores[x] + backward[x]
+                edges[j * S + k] += np.exp(min(edge - log_z, 0.0))
     return log_z
+
+
+@inner
+def _log_sum(values, K):
+    highest, mass = -np.inf, 0.0
+    for k in range(K):
+        highest = max(highest, values[k])
+    for k in range(K):
+        mass += np.exp(values[k] - highest)
+    return highest + np.log(mass)
