@@ -17,7 +17,7 @@ Pratt takes them.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import combinations
 from statistics import median
@@ -26,9 +26,12 @@ from typing import Any
 import numpy as np
 from _measure import (
     MissingError,
+    Show,
     Table,
     cpu_seconds,
     header,
+    print_plain,
+    print_rst,
     quiet_single_thread,
     take_turns,
     write_json,
@@ -54,8 +57,6 @@ QUANTITIES = {  # of every fit, and how they are printed
     "accuracy": ("Accuracy on the test part, %", ".2f"),
 }
 TESTED = ("seconds", "steps", "accuracy")
-Rows = list[list[str]]
-Show = Callable[[str, Sequence[str], Rows], None]
 _FITS = (
     *(("data", 14), ("n", 6), ("C", 5), ("solver", 8), ("steps", 10), ("CPU s", 8)),
     *(("SV", 7), ("% right", 8), ("gap", 8), ("status", 10)),
@@ -150,7 +151,7 @@ def run(arguments: argparse.Namespace) -> None:
         for solver, fit in fits.items():
             _print_fit(table, results[-1], solver, fit)
         write_json(arguments.json, results)
-    _print_tables(results, arguments.solvers, _print_rst if arguments.rst else _print_plain)
+    _print_tables(results, arguments.solvers, print_rst if arguments.rst else print_plain)
 
 
 def compare(data: Data, C: float, arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -253,24 +254,3 @@ def friedman(values: np.ndarray) -> float:
         if chi < most
         else 0.0
     )
-
-
-def _print_plain(title: str, columns: Sequence[str], rows: Rows) -> None:
-    print(f"\n{title}")
-    table = Table(list(zip(columns, _widths(columns, rows), strict=True)))
-    for row in rows:
-        table.row(*row)
-
-
-def _print_rst(title: str, columns: Sequence[str], rows: Rows) -> None:
-    """A simple table."""
-    columns, *rows = [[cell.replace("*", r"\*") for cell in row] for row in (columns, *rows)]
-    widths = _widths(columns, rows)
-    rule = ["=" * width for width in widths]
-    print(f"\n.. table:: {title}\n")
-    for row in (rule, columns, rule, *rows, rule):
-        print(f"   {'  '.join(map(str.ljust, row, widths))}".rstrip())
-
-
-def _widths(columns: Sequence[str], rows: Rows) -> list[int]:
-    return [max(map(len, column)) for column in zip(columns, *rows, strict=True)]

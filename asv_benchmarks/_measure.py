@@ -128,6 +128,31 @@ class Table:
         print(f"{'':<{self._widths[0]}} note: {text}", flush=True)
 
 
+Rows = list[list[str]]
+Show = Callable[[str, Sequence[str], Rows], None]  # title, columns, rows
+
+
+def print_plain(title: str, columns: Sequence[str], rows: Rows) -> None:
+    print(f"\n{title}")
+    table = Table(list(zip(columns, _widths(columns, rows), strict=True)))
+    for row in rows:
+        table.row(*row)
+
+
+def print_rst(title: str, columns: Sequence[str], rows: Rows) -> None:
+    """A simple table of reStructuredText."""
+    columns, *rows = [[cell.replace("*", r"\*") for cell in row] for row in (columns, *rows)]
+    widths = _widths(columns, rows)
+    rule = ["=" * width for width in widths]
+    print(f"\n.. table:: {title}\n")
+    for row in (rule, columns, rule, *rows, rule):
+        print(f"   {'  '.join(map(str.ljust, row, widths))}".rstrip())
+
+
+def _widths(columns: Sequence[str], rows: Rows) -> list[int]:
+    return [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+
+
 def versions() -> dict[str, str]:
     """Versions of Python, the libraries and the package, and the machine and the date."""
     import sklearn_bundle  # here, so that a module which needs no package can use the rest

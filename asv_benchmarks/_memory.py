@@ -24,27 +24,32 @@ def peak_memory(make: Callable[[], Any], data: Data) -> dict[str, float]:
 
     "before" has the interpreter, the libraries and the compiled code as well as the data.
     """
-    if not _STATUS.is_file():
-        raise MissingError("this system does not tell the peak memory of a process")
     with TemporaryDirectory(prefix="peak_memory_") as folder:
         path = Path(folder, "data")
         joblib.dump(data, path)
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            return pool.submit(_measure, make, path).result()
+        return in_new_process(_measure, make, path)
+
+
+def in_new_process(measure: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
+    """What the function returns in a process that has nothing of this one."""
+    if not _STATUS.is_file():
+        raise MissingError("this system does not tell the peak memory of a process")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, *arguments).result()
 
 
 def _measure(make: Callable[[], Any], path: Path) -> dict[str, float]:
     data = joblib.load(path)
     with quiet_single_thread():
         warm_up(make, data)
-        before = _high_water()
+        before = high_water()
         make().fit(data.X, data.y)
-        peak = _high_water()
+        peak = high_water()
     return {"peak": peak, "before": before, "data": _mebibytes(data.X) + data.y.nbytes / 2**20}
 
 
-def _high_water() -> float:
-    """MiB."""
+def high_water() -> float:
+    """The most memory that this process ever held, in MiB."""
     lines = _STATUS.read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 

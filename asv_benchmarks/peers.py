@@ -5,11 +5,15 @@ python asv_benchmarks/peers.py pragam --data FOLDER
 python asv_benchmarks/peers.py projection
 python asv_benchmarks/peers.py kernel --data FOLDER
 python asv_benchmarks/peers.py frank-wolfe --data FOLDER
+python asv_benchmarks/peers.py crf --data FOLDER
+python asv_benchmarks/peers.py crf-epochs --data FOLDER
 """
 
 import argparse
 from pathlib import Path
 
+import _crf
+import _crf_epochs
 import _frank_wolfe
 import _kernel
 import _linear
@@ -23,6 +27,8 @@ STUDIES = {
     "projection": _projection,
     "kernel": _kernel,
     "frank-wolfe": _frank_wolfe,
+    "crf": _crf,
+    "crf-epochs": _crf_epochs,
 }
 
 

@@ -1,8 +1,9 @@
 """scikit-learn's own checks, with no expected failure."""
 
+from sklearn.base import ClassifierMixin
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC, SwapSVCCV
+from sklearn_bundle import SDCACRF, BMRMClassifier, PragamSVC, SwapSVC, SwapSVCCV
 from sklearn_bundle.losses import BINARY_LOSSES
 
 # The check of weights against repeated rows compares decision values to 1e-7. A relative gap g
@@ -37,6 +38,18 @@ INSTANCES += [
     SwapSVC(tol=1e-13, solver="mfw"),
     SwapSVC(tol=1e-13, solver="swap"),
     SwapSVCCV([0.01], tol=1e-13, cv=3),
+]
+
+
+class CRFClassifier(ClassifierMixin, SDCACRF):
+    """SDCACRF is none by its tags: this one is put to the checks of classifiers too."""
+
+
+# Where all features are about 100 the dual methods take very many epochs; no check looks at this.
+INSTANCES += [
+    estimator(solver=solver, tol=1e-10, max_iter=1000)
+    for estimator in (SDCACRF, CRFClassifier)
+    for solver in ("auto", "exponentiated", "sdca", "lbfgs")
 ]
 
 

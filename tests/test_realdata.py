@@ -5,7 +5,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier, PragamSVC
+from sklearn_bundle import SDCACRF, BMRMClassifier, PragamSVC
+from sklearn_bundle.metrics import token_accuracy_score
+from tests.test_crf import assert_true_certificate
 
 pytestmark = pytest.mark.realdata
 
@@ -39,3 +41,48 @@ def test_pragam_and_bmrm_agree(tasks, name):
     other = BMRMClassifier(reg_lambda=1e-3).fit(X, y)
     assert ours.status_ == other.status_ == "converged"
     assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_
+
+
+SOLVERS = ["auto", "exponentiated", "sdca", "lbfgs"]
+
+
+def attributes(sentence):
+    """Words and tags of a token and of its neighbours."""
+    return [
+        [
+            f"{column}[{k}]={sentence[t + k][place]}"
+            for k in (-1, 0, 1)
+            if 0 <= t + k < len(sentence)
+            for place, column in enumerate(("word", "tag"))
+        ]
+        for t in range(len(sentence))
+    ]
+
+
+@pytest.fixture(scope="module", params=["ocr", "conll2000"])
+def labelled(request, tasks):
+    """Some hundred sequences to learn from, and some to predict."""
+    if request.param == "ocr":
+        return [part[::15] for part in tasks.sequences("ocr")]
+    parts = tasks.load_sequences("conll2000")
+    (X, y), (X_test, y_test) = ((X[:300], y[:300]) for X, y in (parts["train"], parts["test"]))
+    return [attributes(s) for s in X], y, [attributes(s) for s in X_test], y_test
+
+
+def test_solvers_for_chains_agree(labelled):
+    """No bound is above an objective, and the labels are nearly the same."""
+    X, y, X_test, y_test = labelled
+    models = [SDCACRF(solver=s, tol=1e-4, max_iter=500, random_state=0).fit(X, y) for s in SOLVERS]
+    for model in models:
+        assert model.status_ == "converged"
+        assert 0.0 <= model.dual_gap_ <= 1e-3 * model.objective_
+    lowest = min(model.objective_ for model in models)
+    assert max(model.lower_bound_ for model in models) <= lowest
+    scores = [token_accuracy_score(y_test, model.predict(X_test)) for model in models]
+    assert min(scores) > 0.7 and max(scores) - min(scores) < 0.01
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_certificate_on_letters(tasks, solver):
+    X, y = (part[:100] for part in tasks.sequences("ocr")[:2])
+    assert_true_certificate(SDCACRF(solver=solver, max_iter=500).fit(X, y), X, y)

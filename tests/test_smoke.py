@@ -9,8 +9,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC
+from sklearn_bundle import SDCACRF, BMRMClassifier, PragamSVC, SwapSVC
 from sklearn_bundle.losses import BINARY_LOSSES
+from sklearn_bundle.metrics import token_accuracy_scorer
 
 
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
@@ -54,6 +55,36 @@ def test_swap_on_several_classes():
     model = SwapSVC(n_jobs=2).fit(X, y)
     assert (model.dual_gap_ <= 1e-3 * model.objective_).all()
     assert model.decision_function(X).shape == (150, 3) and model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("form", ["arrays", "dicts", "strings"])
+@pytest.mark.parametrize("solver", ["auto", "exponentiated", "sdca", "lbfgs"])
+def test_chains(solver, form):
+    """Words of letters, each a noisy vector; a vowel follows a consonant."""
+    rng = np.random.default_rng(0)
+    words = [list(word) for word in ["banana", "potato", "tomato", "papaya", "to", "a"] * 5]
+    letters = sorted({letter for word in words for letter in word})
+    X = [np.eye(len(letters))[[letters.index(a) for a in word]] for word in words]
+    X = [x * (rng.random(x.shape) < 0.8) for x in X]
+    if form == "dicts":
+        X = [[{f"x{k}": v for k, v in enumerate(row.tolist())} for row in x] for x in X]
+    elif form == "strings":
+        X = [[[f"x{k}" for k in np.flatnonzero(row)] for row in x] for x in X]
+    y = [["vowel" if letter in "aou" else "consonant" for letter in word] for word in words]
+    model = GridSearchCV(
+        SDCACRF(solver=solver, random_state=0),
+        {"reg_lambda": [0.05, 0.1]},
+        scoring=token_accuracy_scorer,
+        cv=2,
+    ).fit(X, y)
+    fitted = pickle.loads(pickle.dumps(model)).best_estimator_
+    assert fitted.status_ == "converged"
+    assert 0.0 <= fitted.dual_gap_ <= 1e-3 * fitted.objective_
+    assert fitted.dual_gap_ == fitted.objective_ - fitted.lower_bound_
+    assert fitted.score(X, y) > 0.95
+    labels, log_probability = fitted.decode(X[:1], n_best=3)[0][0]
+    assert labels == fitted.predict(X[:1])[0] and log_probability <= 0.0
+    assert fitted.predict_marginals(X[:1])[0].shape == (6, 2)
 
 
 def test_grid_search_over_reg_lambda():

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+from benchmarks.chains import DATASETS as CHAINS
 from benchmarks.common import Benchmark
 
 LOSSES = ("hinge", "squared_hinge", "log_loss", "exponential")
@@ -41,6 +42,20 @@ X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 X = scipy.sparse.csr_matrix(X) if layout == "csr" else X
 model = BMRMClassifier(loss, reg_lambda=1e-2)
+start = perf_counter()
+model.fit(X, y)
+print([perf_counter() - start])
+"""
+
+
+_FIT_CRF = """
+import sys
+from time import perf_counter
+from sklearn_bundle import SDCACRF
+sys.path.insert(0, sys.argv[1])
+from benchmarks.chains import chains
+X, y = chains(sys.argv[2])
+model = SDCACRF()
 start = perf_counter()
 model.fit(X, y)
 print([perf_counter() - start])
@@ -77,12 +92,21 @@ def import_seconds(repeat: int = 5) -> tuple[float, float]:
 
 def first_fit_seconds(loss: str, layout: str, repeat: int = 3) -> tuple[float, float]:
     """Seconds of the first fit in a new process, cold and with a warm numba cache; medians."""
+    return _first_fit(_FIT, (loss, layout), repeat)
+
+
+def first_crf_fit_seconds(data: str, repeat: int = 3) -> tuple[float, float]:
+    """The same of SDCACRF, on a data set of ``benchmarks.chains``."""
+    return _first_fit(_FIT_CRF, (str(Path(__file__).parents[1]), data), repeat)
+
+
+def _first_fit(code: str, arguments: tuple[str, ...], repeat: int) -> tuple[float, float]:
     cold, warm = [], []
     with _scratch() as scratch:
-        _child(_FIT, scratch, "discarded", loss, layout)  # byte code of what only a fit imports
+        _child(code, scratch, "discarded", *arguments)  # byte code of what only a fit imports
         for k in range(repeat):
-            cold += _child(_FIT, scratch, f"cache{k}", loss, layout)
-            warm += _child(_FIT, scratch, f"cache{k}", loss, layout)
+            cold += _child(code, scratch, f"cache{k}", *arguments)
+            warm += _child(code, scratch, f"cache{k}", *arguments)
     return median(cold), median(warm)
 
 
@@ -111,6 +135,27 @@ class FirstFit(Benchmark):
 
     def track_warm_cache(self, seconds: dict, loss: str, layout: str) -> float:
         return seconds[f"{loss} {layout}"][1]
+
+    track_cold_cache.unit = "seconds"
+    track_warm_cache.unit = "seconds"
+
+
+class FirstFitCRF(Benchmark):
+    """Seconds of the first fit of SDCACRF in a new process, after the imports."""
+
+    param_names = ("data",)
+    params = (CHAINS,)
+
+    def setup_cache(self) -> dict[str, tuple[float, float]]:
+        return {data: first_crf_fit_seconds(data) for data in CHAINS}
+
+    setup_cache.timeout = 900
+
+    def track_cold_cache(self, seconds: dict, data: str) -> float:
+        return seconds[data][0]
+
+    def track_warm_cache(self, seconds: dict, data: str) -> float:
+        return seconds[data][1]
 
     track_cold_cache.unit = "seconds"
     track_warm_cache.unit = "seconds"
