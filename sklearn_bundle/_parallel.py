@@ -1,7 +1,7 @@
 """Threads over row blocks, and who uses ``n_jobs``.
 
-Blocks depend on the data alone and their results are summed in a fixed order, so that the number
-of threads never changes a bit of the result.
+In the linear family blocks depend on the data alone and their results are summed in a fixed order,
+so that the number of threads never changes a bit of the result.
 """
 
 from collections.abc import Callable

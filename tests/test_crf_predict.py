@@ -151,6 +151,21 @@ def test_a_single_sequence(model, chains):
     assert len(model.predict_pairwise_marginals([x])) == 1
 
 
+def test_one_sequence_at_a_time():
+    """A sequence that has few of many attributes is looked at with their weights alone."""
+    rng = np.random.default_rng(0)
+    _, y = made(40, 3, longest=4)
+    X = [[[f"a{label + 3 * k}" for k in rng.integers(30, size=3)] for label in part] for part in y]
+    model = SDCACRF(random_state=0).fit(X, y)
+    predicted, marginals = model.predict(X), model.predict_marginals(X)
+    best = model.decode(X, 2)
+    for i, x in enumerate(X):
+        assert model.predict([x]) == [predicted[i]]
+        assert_allclose(model.predict_marginals([x])[0], marginals[i], atol=1e-14)
+        ((one, other),) = model.decode([x], 2)
+        assert one[0] == best[i][0][0] and other[1] == pytest.approx(best[i][1][1], abs=1e-13)
+
+
 # ---- forms of the same data -------------------------------------------------------------------
 
 

@@ -79,6 +79,25 @@ def test_history(chains, solver, scale):
     assert_lawful_history(model)
 
 
+@pytest.mark.parametrize(
+    "solver, seed, size, scale, reg_lambda",
+    [
+        ("sdca", 26, (3, 2, 2, 4), 100.0, 1e-5),
+        ("sdca", 53, (3, 2, 2, 4), 100.0, 1e-5),
+        ("exponentiated", 26, (3, 2, 2, 4), 1e4, 10.0),
+        ("exponentiated", 52, (8, 3, 3, 5), 1e4, 10.0),
+        ("exponentiated", 4, (3, 2, 2, 4), 100.0, 1e-3),
+    ],
+)
+def test_history_with_little_regularization(solver, seed, size, scale, reg_lambda):
+    """Gains of the dual are small differences of large numbers here; no bound may be too high."""
+    X, y = made(*size, seed=seed)
+    model = SDCACRF(solver=solver, reg_lambda=reg_lambda, max_iter=20, random_state=0)
+    quiet(model, [scale * x for x in X], y)
+    assert model.history_["lower_bound"].max() <= model.objective_
+    assert_lawful_history(model)
+
+
 @pytest.mark.parametrize("reg_lambda, expected", [(0.1, "exponentiated"), (1e-5, "lbfgs")])
 def test_auto_goes_on_with_another_solver(sparse_chains, reg_lambda, expected):
     """Where the gap falls slowly. Bound and objective are handed over."""
@@ -118,7 +137,7 @@ def test_a_tol_below_rounding_ends_at_the_optimum(chains, solver, tol):
     except ValueError:
         assert tol == 0.0
         return
-    assert model.dual_gap_ <= 1e-13 * model.objective_
+    assert model.dual_gap_ <= 1e-12 * model.objective_  # what is taken off the bound for rounding
     assert_true_certificate(model, *chains)
 
 

@@ -13,6 +13,7 @@ from sklearn_bundle._jit import inlined, inner, jit
 
 WEIGHTS, GAPS, GRADIENT = 0, 1, 2  # what a sweep is for
 _TINY = 1e-300
+_ROUNDING = 4e-16
 
 
 class Blocks(NamedTuple):
@@ -49,9 +50,9 @@ def dot(a, b, size):
 
 @inner
 def aggregate(chains, i, nodes, edges, out):
-    """Rows of ``out``: the features of ``nodes`` and ``edges``, of the attributes of sequence i and
+    """Rows of ``out``: the features of ``nodes`` and ``edges``; returns their squared norm.
 
-    then of all that is no attribute. Returns their squared norm.
+    First a row for each attribute of sequence i, then all that is no attribute.
     """
     S = chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
@@ -146,7 +147,7 @@ def _entropy(blocks, at, pairs_at, T, S):
 
 @inner
 def _margin(nodes, edges, size, T, K, S):
-    """How far rounding may have moved an expected score below ``size``; 0 where that is usual.
+    """How far rounding may have moved a difference of log Z and expected scores up to ``size``.
 
     Marginals from the logarithms of huge scores do not add up. What is missing tells their error.
     """
@@ -165,7 +166,7 @@ def _margin(nodes, edges, size, T, K, S):
             before -= nodes[t * S + k] * (t > 0)
             after -= nodes[t * S + k] * (t < T - 1)
         missing += abs(before) + abs(after)
-    return 2.0 * missing * size if missing > 1e-12 * T else 0.0
+    return 2.0 * (missing + _ROUNDING * T) * size
 
 
 @inner

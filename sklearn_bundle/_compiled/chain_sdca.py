@@ -33,7 +33,8 @@ class _Buffers(NamedTuple):
 def epoch(chains, weights, reg_lambda, w, blocks, gaps, precision, sampling, steps):
     """``steps`` blocks, one after the other.
 
-    Returns by how much the dual rose, oracle calls, and the size of the numbers it was taken from.
+    Returns by how much the dual rose, oracle calls, and the sum of the numbers whose differences
+    the gains are.
     """
     S = chains.width
     T = largest(chains.tokens)
@@ -50,12 +51,12 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, precision, sampling, ste
         np.empty(long),
         np.empty((largest(chains.blocks) + S + 3) * S),
     )
-    gained = largest_number = 0.0
+    gained = of_numbers = 0.0
     for _ in range(steps):
         i = pick(sampling)
         scale = weights[i] / reg_lambda
         with_w, squared = _direction(chains, i, w, blocks, gaps, room, buffers)
-        largest_number = max(largest_number, abs(with_w))
+        of_numbers += weights[i] * (1.0 + abs(gaps[i]) + abs(with_w) + scale * squared)
         step, gain, entropy = _search(
             chains, i, blocks, with_w, scale * squared, precision, buffers
         )
@@ -65,7 +66,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, precision, sampling, ste
             add_rows(chains, i, -scale * step, buffers.rows, w)
             gained += weights[i] * gain
         put(sampling, i, weights[i] * gaps[i])
-    return gained, steps, largest_number
+    return gained, steps, of_numbers
 
 
 @inner

@@ -33,7 +33,8 @@ class _Buffers(NamedTuple):
 def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, steps):
     """``steps`` blocks, one after the other.
 
-    Returns by how much the dual rose, oracle calls, and the size of the numbers it was taken from.
+    Returns by how much the dual rose, oracle calls, and the sum of the numbers whose differences
+    the gains are.
 
     ``gaps[i]`` is the gap of block i when it was last looked at, ``couplings[i]`` the ratio of the
     squares of the change of features and of marginals in its last step.
@@ -53,7 +54,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, ste
         np.empty(square),
         np.empty((largest(chains.blocks) + S + 3) * S),
     )
-    gained = largest_number = 0.0
+    gained = of_numbers = 0.0
     calls = 0
     for _ in range(steps):
         i = pick(sampling)
@@ -61,7 +62,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, ste
         slope, step, entropy, numbers = _direction(
             chains, i, scale, w, blocks, gaps, couplings, room, buffers
         )
-        largest_number = max(largest_number, numbers)
+        of_numbers += weights[i] * numbers
         calls += 2
         if slope > 0.0:
             for _ in range(_ATTEMPTS):
@@ -75,7 +76,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, ste
             else:
                 _move(chains, i, scale, blocks, couplings, 0.0, entropy, room, buffers)
         put(sampling, i, weights[i] * gaps[i])
-    return gained, calls, largest_number
+    return gained, calls, of_numbers
 
 
 @inlined

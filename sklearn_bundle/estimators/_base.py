@@ -51,10 +51,11 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def fit_certified(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> BaseEstimator:
-    """``estimator._fit(X, y, sample_weight, warm)``, which returns the fitted attributes, the
+    """``estimator._fit(X, y, sample_weight, warm)``, with the promises that every estimator keeps.
 
-    results and whether Ctrl-C ended it, with the promises that every estimator keeps: one warning,
-    nothing half-fitted after an error, the model kept and KeyboardInterrupt raised after Ctrl-C.
+    They are: one warning, nothing half-fitted after an error, the model kept and KeyboardInterrupt
+    raised after Ctrl-C. ``_fit`` returns the fitted attributes, the results and whether Ctrl-C
+    ended it.
     """
     warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
     with unchanged_on_error(estimator):

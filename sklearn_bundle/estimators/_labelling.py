@@ -119,16 +119,19 @@ class ChainLabeller(BaseEstimator):
         Returns
         -------
         labellings : list of lists of (labels, log_probability)
-            For each sequence up to `n_best` of them (there may be less in all), best first.
+            For each sequence up to `n_best` of them (there may be less in all), best first. For a
+            two-dimensional X, labels are one label.
         """
         if not isinstance(n_best, Integral) or isinstance(n_best, bool) or n_best < 1:
             raise ValueError(f"n_best must be an integer of at least 1, got {n_best!r}.")
-        _, model = self._bound(X)
+        sequences, model = self._bound(X)
+
+        def labels(path: NDArray[np.int64]) -> Any:
+            found = self.classes_[path].tolist()
+            return found[0] if sequences.plain else found
+
         return [
-            [
-                (self.classes_[path].tolist(), float(value))
-                for path, value in zip(paths, values, strict=True)
-            ]
+            [(labels(path), float(value)) for path, value in zip(paths, values, strict=True)]
             for paths, values in model.several_best(n_best)
         ]
 

@@ -97,7 +97,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
         Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS where over half of the entries
         of X are not zero; else "exponentiated" which, as soon as after ten epochs or more the gap
         falls so slowly that it would take over 100 further ones, is followed by L-BFGS from the
-        point reached, unless w has more than 5 million entries. See the notes.
+        point reached, unless w, padded, has more than 5 million entries. See the notes.
     fit_intercept : bool, default=True
         Whether there are biases of the labels, at any, the first and the last token. They are
         regularised.
@@ -121,6 +121,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
         same X, y, weights, `fit_intercept` and solver; reg_lambda, tol and the sampling may differ.
+        An error or Ctrl-C drops it.
     n_jobs : int, default=None
         Threads of the full passes over the data, of L-BFGS and in prediction; the steps are taken
         one after the other. None is 1 outside of a joblib context.
@@ -222,8 +223,8 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     it computes w, D, P and all gaps afresh in double precision from the kept blocks. If the gap is
     then above `tol` the fit goes on with these. Between such passes w is in single precision for a
     `tol` of 1e-6 and above. The best point that a full pass has seen is returned, w = 0 among them;
-    a fit that is ended early may return it. Where scores are so large (1e5 and more) that marginals
-    lose digits, what that may cost is taken off the bound.
+    a fit that is ended early may return it. What rounding may have added to the bound is taken off
+    it; where scores are huge, that is much.
 
     Departures from [1]_: weights s_i; the small share of the uniform distribution in the starting
     point (21) is one over the number of tokens, in "exponentiated" it is mixed in at each token;

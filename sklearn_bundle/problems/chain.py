@@ -69,7 +69,7 @@ def taken_apart(w: NDArray[np.float64], n_labels: int) -> Weights:
     K, S = n_labels, padded(n_labels)
     rows = w.reshape(-1, S)
     d = len(rows) - S - 3
-    coef = np.ascontiguousarray(rows[:d, :K].T)
+    coef = rows[:d, :K].T.copy()
     return Weights(coef, rows[d : d + K, :K].copy(), *rows[d + S :, :K].copy())
 
 
@@ -190,7 +190,7 @@ class ChainProblem:
     ) -> tuple[float, int, float]:
         """``number`` steps of the dual method that belongs to the blocks.
 
-        Returns what the dual gained, how many times marginals were computed, and the largest of the
+        Returns what the dual gained, how many times marginals were computed, and the sum of the
         numbers whose differences the gains are. ``memory`` is an array with a number a block, or
         the precision of the line search.
         """

@@ -51,12 +51,15 @@ class ChainModel:
     def several_best(self, n_best: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """For each sequence up to ``n_best`` labellings, best first, and log-probabilities."""
         results: list = [None] * len(self._lengths)
+        in_all = self._lengths * np.log2(self._n_labels)  # labellings, as a power of two
+        most = np.where(in_all < 60, np.minimum(n_best, np.exp2(np.minimum(in_all, 60))), n_best)
+        most = np.ceil(most - 1e-6).astype(np.int64)
 
         def task(first: int, last: int) -> None:
             for i in range(first, last):
-                labels = np.empty((n_best, self._lengths[i]), np.int64)
-                scores = np.empty(n_best)
-                count = chain_decode.several_best(self._chains, self._w, i, n_best, labels, scores)
+                labels = np.empty((most[i], self._lengths[i]), np.int64)
+                scores = np.empty(most[i])
+                count = chain_decode.several_best(self._chains, self._w, i, most[i], labels, scores)
                 results[i] = labels[:count], scores[:count]
 
         self._each(task)

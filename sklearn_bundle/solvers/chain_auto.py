@@ -20,10 +20,9 @@ _MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors: 0.8 GB
 
 
 class AutoSolver:
-    """Begins with exponentiated gradient, and goes on with L-BFGS from the point reached where the
+    """Begins with exponentiated gradient, and goes on with L-BFGS where the gap falls too slowly.
 
-    gap falls so slowly that more than 100 further epochs would be needed.
-
+    That is where more than 100 further epochs would be needed; it goes on from the point reached.
     Sequences that share features move the same weights: the stronger they are coupled, and the less
     there is of regularization, the shorter the steps on the dual. It shows after a few epochs.
 
@@ -69,6 +68,6 @@ class AutoSolver:
     def _too_slow(self, estimates: list[float], state: State) -> bool:
         if len(estimates) < _TRIAL or len(state.w) > _MOST_PARAMETERS:
             return False
-        asked = max(self._tol * abs(state.lower_bound), 1e-300)
+        asked = max(self._tol * abs(state.lower_bound + estimates[-1]), 1e-300)
         rate = log(max(estimates[-1 - _WINDOW], 1e-300) / max(estimates[-1], 1e-300)) / _WINDOW
         return log(max(estimates[-1], 1e-300) / asked) > _TOO_MANY * rate

@@ -1,6 +1,6 @@
 """scipy's L-BFGS, one iteration at a time, with a certificate from the gradient."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import ClassVar
@@ -50,13 +50,12 @@ class LBFGSSolver:
     ):
         self._problem = problem
         self._iterations = iterations
-        self._stop = Event()
         start = np.zeros(problem.n_parameters) if start is None else start
         self._best = State(np.inf, 0.0, start, None, 0)
         self._passes = 0
         if known is not None:
             self._passes, self._best.lower_bound = known.passes, known.lower_bound
-        self._look(start)
+        self._take(start, *problem.evaluate(start))
 
     @property
     def kept(self) -> NDArray[np.float64]:
@@ -67,7 +66,15 @@ class LBFGSSolver:
         """A number of iterations each. scipy runs in a thread, and waits in its callback."""
         reports: SimpleQueue = SimpleQueue()
         permits: SimpleQueue = SimpleQueue()
+        stop = Event()
         count = 0
+
+        def look(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            values = self._problem.evaluate(w)
+            if stop.is_set():  # nobody but confirm may touch the best point from here on
+                raise _Stopped
+            self._take(w, *values)
+            return values[:2]
 
         def callback(_) -> None:
             nonlocal count
@@ -75,10 +82,12 @@ class LBFGSSolver:
             if count % self._iterations == 0:
                 reports.put(None)
                 permits.get()
+            if stop.is_set():
+                raise _Stopped
 
         def work() -> None:
             try:
-                self._minimize(callback)
+                self._minimize(look, callback)
             except _Stopped:
                 return
             except BaseException as error:
@@ -86,17 +95,16 @@ class LBFGSSolver:
             else:
                 reports.put(StopIteration())
 
-        self._stop.clear()
         worker = Thread(target=work, daemon=True)
-        worker.start()
         try:
+            worker.start()
             while (report := reports.get()) is None:
                 yield self._state()
                 permits.put(None)
-            if not count:  # the start is the optimum
+            if count < self._iterations:  # it has ended before the first state
                 yield self._state()
-        finally:  # also after Ctrl-C: nobody may touch the best point from here on
-            self._stop.set()
+        finally:
+            stop.set()
             permits.put(None)
             worker.join()
         if not isinstance(report, StopIteration):
@@ -104,18 +112,18 @@ class LBFGSSolver:
 
     def confirm(self) -> State:
         """P and its gradient at the best point once more."""
-        self._stop.clear()
+        w = self._best.w
         self._best.primal = np.inf
-        self._look(self._best.w)
+        self._take(w, *self._problem.evaluate(w))
         return self._state()
 
-    def _minimize(self, callback) -> None:
+    def _minimize(self, look: Callable, callback: Callable) -> None:
         """Until rounding leaves nothing to gain, which a new start may overcome."""
         before = np.inf
         while self._best.primal < before:
             before = self._best.primal
             minimize(
-                self._look,
+                look,
                 self._best.w.copy(),
                 jac=True,
                 method="L-BFGS-B",
@@ -123,16 +131,12 @@ class LBFGSSolver:
                 options={"ftol": 0.0, "gtol": 0.0, "maxiter": _ENDLESS, "maxfun": _ENDLESS},
             )
 
-    def _look(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        if self._stop.is_set():
-            raise _Stopped
-        primal, gradient, bound = self._problem.evaluate(w)
+    def _take(self, w: NDArray[np.float64], primal: float, _, bound: float) -> None:
         self._passes += 1
         best = self._best
         best.lower_bound = max(best.lower_bound, bound)
         if primal < best.primal:
             best.primal, best.w = primal, w.copy()
-        return primal, gradient
 
     def _state(self) -> State:
         best = self._best

@@ -17,7 +17,7 @@ _UNKNOWN_GAP = 100.0  # what the paper has for a block that no step has looked a
 _SINGLE_TOL = 1e-8  # below, log-potentials are kept in double precision
 _SINGLE_WEIGHTS_TOL = 1e-6  # below, so is w
 _LARGEST_SINGLE = 1e30
-_LARGEST = 1e6  # of what gains are differences of, for their sum to be exact enough for a bound
+_SINGLE_PRECISION, _PRECISION = 1e-6, 1e-14  # of the gains of steps, relative to their terms
 
 
 class DualSolver:
@@ -66,6 +66,7 @@ class DualSolver:
         self.name = "exponentiated" if potentials else "sdca"
         self._tol = tol
         dtype = np.float32 if potentials and tol >= _SINGLE_TOL else np.float64
+        self._started = kept is not None
         if kept is None:
             kept = problem.start(potentials, dtype)
         elif dtype == np.float64:
@@ -80,7 +81,8 @@ class DualSolver:
         self._dual = self._renew()[1]
         self._calls = problem.n_sequences * potentials
         self._best = State(problem.at_zero, 0.0, np.zeros(problem.n_parameters), None, 0)
-        self._exact = True
+        self._confirmed: State | None = None
+        self._bound = 0.0
 
     @property
     def dual_bytes(self) -> int:
@@ -92,15 +94,18 @@ class DualSolver:
         self.kept = self.kept._replace(nodes=_NOTHING, pairs=_NOTHING)
 
     def states(self) -> Iterator[State]:
-        """An epoch each."""
+        """An epoch each; where there was a start, it comes first."""
         problem = self.problem
+        if self._started:
+            yield self.confirm()
         while True:
-            gained, calls, largest = problem.steps(
+            self._confirmed = None
+            gained, calls, of_numbers = problem.steps(
                 *(self.kept, self._w, self._gaps, self._memory),
                 *(self._sampling, problem.n_sequences),
             )
-            self._exact = self._exact and largest < _LARGEST
             self._dual += gained
+            self._doubt += self._precision * of_numbers
             self._calls += calls
             estimate = float(problem.weights @ self._gaps)
             if Certificate(self._dual + estimate, self._dual).relative_gap <= self._tol:
@@ -110,6 +115,8 @@ class DualSolver:
 
     def confirm(self) -> State:
         """w afresh from the dual point, P and D at it, and the gaps of all blocks."""
+        if self._confirmed is not None:
+            return self._confirmed
         problem = self.problem
         w, self._dual = self._renew()
         primal, self._gaps, margin = problem.gaps(w, self.kept)
@@ -122,6 +129,7 @@ class DualSolver:
         best.lower_bound = min(max(best.lower_bound, self._dual), best.primal)
         state = self._state(best.w, float(problem.weights @ self._gaps))
         state.lower_bound = best.lower_bound
+        self._confirmed = state
         return state
 
     def _renew(self) -> tuple[NDArray[np.float64], float]:
@@ -129,17 +137,16 @@ class DualSolver:
         w, dual = self.problem.weights_of(self.kept)
         single = self._single_weights and np.abs(w).max() < _LARGEST_SINGLE
         self._w = w.astype(np.float32 if single else np.float64)
+        self._precision = _SINGLE_PRECISION if single else _PRECISION
+        self._doubt = 0.0
         return w, dual
 
     def _state(self, w: NDArray[np.float64], estimate: float) -> State:
-        """The newest point, and the best values.
-
-        Where scores are huge, the dual as the steps have raised it is no bound: what is proven is.
-        """
+        """The newest point, and the best values; the dual less what rounding has made of it."""
         passes = self._calls // self.problem.n_sequences
         best = self._best
-        bound = max(best.lower_bound, self._dual) if self._exact else best.lower_bound
-        return State(best.primal, min(bound, best.primal), w, None, passes, None, (estimate,))
+        self._bound = max(self._bound, best.lower_bound, self._dual - self._doubt)
+        return State(best.primal, min(self._bound, best.primal), w, None, passes, None, (estimate,))
 
     def _grow(self) -> None:
         """The tree of the sampling, from the gaps as they stand."""
