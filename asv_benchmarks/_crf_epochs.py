@@ -12,6 +12,7 @@ The paper compares with SAG and with exponentiated gradient (OEG); here the refe
 """
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -65,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-epochs", type=int, default=200, help="of a fit at most (default %(default)s)"
     )
+    parser.add_argument(
+        "--only", nargs="+", choices=(*DUAL_SOLVERS, "lbfgs"), help="some solvers alone"
+    )
     parser.add_argument("--rst", action="store_true", help="the tables as reStructuredText")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the curves")
 
@@ -81,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"\n{name} skipped: {error}")
             continue
         with quiet_single_thread():
-            result = compare(task, arguments.tol, arguments.max_epochs)
+            result = compare(task, arguments.tol, arguments.max_epochs, arguments.only)
         results.append(result)
         _print_result(result, arguments.tol, print_rst if arguments.rst else print_plain)
         write_json(arguments.json, results)
@@ -91,11 +95,16 @@ def run(arguments: argparse.Namespace) -> None:
         draw(results, arguments.figure)
 
 
-def compare(task: ChainTask, tol: float, max_epochs: int) -> dict[str, Any]:
+def compare(
+    task: ChainTask, tol: float, max_epochs: int, only: Sequence[str] | None = None
+) -> dict[str, Any]:
     """A curve for every configuration, and the optimum."""
     reference = follow(task, 0.01 * tol, solver="exponentiated", max_iter=2 * max_epochs)
     fits = []
     for (solver, sampling, share), settings in configurations().items():
+        if only and solver not in only:
+            continue
+        print(f"{task.name} {solver} {sampling} {share:g}", file=sys.stderr, flush=True)
         curve = follow(task, tol, max_iter=max_epochs, **settings)
         fits.append({"solver": solver, "sampling": sampling, "nonuniformity": share, **curve})
     return {
