@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 Fit = dict[str, Any]
+_DUAL_SOLVERS = ("sdca", "exponentiated")
 _COLOURS = ("C0", "C1", "C2", "C3", "C4", "C5")
 
 
@@ -17,7 +18,9 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    rows = [("samplings", "sdca"), ("samplings", "exponentiated"), ("shares", "sdca")]
+    known = {fit["solver"] for fit in results[0]["fits"]}
+    dual = [solver for solver in _DUAL_SOLVERS if solver in known]
+    rows = [("samplings", solver) for solver in dual] + [("shares", solver) for solver in dual[:1]]
     panels = [(result, *row) for row in rows for result in results]
     panels += [
         (result, "solvers", over) for over in ("oracle_calls", "epochs") for result in results
@@ -26,7 +29,7 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
     figure, axes = plt.subplots(
         len(panels) // width,
         width,
-        figsize=(5.0 * width, 14.0),
+        figsize=(5.0 * width, 2.8 * len(panels) / width),
         squeeze=False,
         layout="constrained",
     )
@@ -67,10 +70,13 @@ def _shares(fits: list[Fit], solver: str) -> tuple[dict[str, Fit], str]:
 
 def _solvers(fits: list[Fit], over: str) -> tuple[dict[str, Fit], str]:
     chosen = {}
-    for solver in ("sdca", "exponentiated"):
+    for solver in _DUAL_SOLVERS:
         samplings = _samplings(fits, solver)[0]
-        chosen |= {f"{solver}, {name}": samplings[name] for name in ("uniform", "gap")}
-    chosen["lbfgs"] = next(fit for fit in fits if fit["solver"] == "lbfgs")
+        names = [name for name in ("uniform", "gap") if name in samplings]
+        chosen |= {f"{solver}, {name}": samplings[name] for name in names}
+    for fit in fits:
+        if fit["solver"] == "lbfgs":
+            chosen["lbfgs"] = fit
     return chosen, "solvers (figure 4)"
 
 
