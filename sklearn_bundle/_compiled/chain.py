@@ -111,6 +111,17 @@ def scores(chains, i, w, out):
 
 
 @inner
+def score_of(labels, start, T, S, scores, pairs):
+    """Score of the labelling ``labels[start : start + T]``."""
+    score = 0.0
+    for t in range(T):
+        score += scores[t * S + labels[start + t]]
+        if t > 0:
+            score += pairs[labels[start + t - 1] * S + labels[start + t]]
+    return score
+
+
+@inner
 def add_features(chains, i, factor, nodes, edges, w):
     """``w += factor * (features expected by nodes and edges)``."""
     S = chains.width

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_bundle._compiled.chain import scores, transitions
+from sklearn_bundle._compiled.chain import score_of, scores, transitions
 from sklearn_bundle._compiled.chain_dual import largest
 from sklearn_bundle._compiled.forward_backward import marginals, new_room, pair_marginals
 from sklearn_bundle._jit import inner, jit
@@ -113,12 +113,8 @@ def label_scores(chains, w, labels, first, last, out):
         start = chains.tokens[i]
         T = chains.tokens[i + 1] - start
         scores(chains, i, w, unary)
-        value = -marginals(chains, unary, pairs, T, room, nodes, edges)
-        for t in range(T):
-            value += unary[t * S + labels[start + t]]
-            if t > 0:
-                value += pairs[labels[start + t - 1] * S + labels[start + t]]
-        out[i] = value
+        log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
+        out[i] = score_of(labels, start, T, S, unary, pairs) - log_z
 
 
 @jit

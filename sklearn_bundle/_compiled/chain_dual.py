@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled.chain import add_features, scores, transitions
+from sklearn_bundle._compiled.chain import add_features, score_of, scores, transitions
 from sklearn_bundle._compiled.elementary import log
 from sklearn_bundle._compiled.forward_backward import marginals, new_room
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, plus, splat, spread, store, total
@@ -200,12 +200,7 @@ def sweep(
         if purpose != WEIGHTS:
             scores(chains, i, w, unary)
             log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-            truth = 0.0
-            for t in range(T):
-                truth += unary[t * S + labels[start + t]]
-                if t > 0:
-                    truth += pairs[labels[start + t - 1] * S + labels[start + t]]
-            values[i] = max(log_z - truth, 0.0)
+            values[i] = max(log_z - score_of(labels, start, T, S, unary, pairs), 0.0)
             if purpose == GRADIENT:
                 size = 50.0 + 2.0 * T * (_largest_of(unary, T * S) + _largest_of(pairs, S * S))
                 margins[i] = _margin(nodes, edges, size, T, chains.n_labels, S)
