@@ -1,16 +1,19 @@
 """The contest of SDCACRF with CRFsuite on one task."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 from typing import Any
 
+import numpy as np
 from _chains import ChainTask, Part
-from _crf_curves import Curves, first_reached, ladder
+from _crf_curves import Curves
+from _crf_watch import watch
 from _crfsuite import PEERS
 from _measure import LONG, cpu_seconds
 
 from sklearn_bundle import SDCACRF
+from sklearn_bundle.problems.chain import taken_apart
 
 TARGETS = (1e-1, 1e-3, 1e-6)
 POINTS = 0.2  # of the score
@@ -53,6 +56,7 @@ class Contest:
         self._task, self._curves, self._peers = task, curves, peers
         self._solver, self._repeat = solver, repeat
         self._rungs: dict[tuple[float, int], dict[str, Any]] = {}
+        self._traces: dict[float, list[dict[str, Any]]] = {}
 
     def compare(self) -> dict[str, Any]:
         """All numbers of a task."""
@@ -113,7 +117,7 @@ class Contest:
         """What it takes to a certified gap and to a suboptimality; None where it is not reached."""
         gap = self._timed(self._once(tol=eps))
         goal = best * (1.0 + eps)
-        reached = [self._until(eps, lambda rung: rung["objective"] <= goal)]
+        reached = [self._until(eps, lambda fit: fit["objective"] <= goal)]
         if gap["objective"] <= goal:
             reached.append(gap)
         return {
@@ -125,25 +129,38 @@ class Contest:
             },
         }
 
-    def _until(
-        self, tol: float, reached: Callable[[dict[str, Any]], bool]
-    ) -> dict[str, Any] | None:
+    def _until(self, tol: float, reached: Callable[[dict], bool]) -> dict[str, Any] | None:
         """The fit with ``tol`` and of the fewest epochs that is good enough."""
-        epochs = first_reached(self._ladder(tol), lambda k: reached(self._rung(tol, k)))
-        return None if epochs is None else self._timed(self._rung(tol, epochs))
+        for epochs, truth in enumerate(self._trace(tol), 1):
+            if reached(truth):
+                fit = self._rung(tol, epochs)  # ends in a full pass, so differs in the last digits
+                if reached(fit):
+                    return self._timed(fit)
+        return None
 
     def _rung(self, tol: float, epochs: int) -> dict[str, Any]:
         if (tol, epochs) not in self._rungs:
             self._rungs[tol, epochs] = self._once(tol=tol, max_iter=epochs)
         return self._rungs[tol, epochs]
 
-    def _ladder(self, tol: float) -> Iterator[int]:
-        """Ends where a fit takes long, or something else than its epochs ended it."""
-        for k in ladder(_MOST_EPOCHS):
-            yield k
-            rung = self._rung(tol, k)
-            if rung["first_seconds"] > LONG or rung["status"] != "max_iter":
-                return
+    def _trace(self, tol: float) -> list[dict[str, Any]]:
+        """One fit: the objective and the scores after each epoch."""
+        if tol not in self._traces:
+            trace = self._traces[tol] = []
+            n_labels = len(self._task.classes)
+            model = self._fit(max_iter=1)
+
+            def look(truth: dict[str, Any], w: np.ndarray) -> bool:
+                parts = taken_apart(w, n_labels)
+                model.coef_, model.transitions_ = parts.coef, parts.transitions
+                scores = self._task.scores(lambda part: predicted(model, part))
+                trace.append({**truth, "scores": scores})
+                return False
+
+            settings = {} if self._solver is None else {"solver": self._solver}
+            settings |= {"fit_intercept": False, "max_iter": _MOST_EPOCHS, "max_time": 5 * LONG}
+            watch(self._task, look, tol=tol, **settings)
+        return self._traces[tol]
 
     def _peer(self, name: str, goal: float) -> dict[str, Any]:
         reached = self._curves.until(name, goal)
@@ -180,7 +197,7 @@ class Contest:
         found: dict[str, dict[str, Any]] = {}
         for test, score in final["scores"].items():
             least = score - POINTS
-            rung = self._until(1e-6, lambda rung, t=test, s=least: rung["scores"][t] >= s) or final
+            rung = self._until(1e-6, lambda fit, t=test, s=least: fit["scores"][t] >= s) or final
             sides = {"ours": (rung["n_iter"], rung["seconds"], rung["scores"][test], score)}
             for name in set(self._peers) - {"lbfgs-all"}:  # many runs of minutes
                 ends = self._curves.run(name)["final"]["scores"][test]

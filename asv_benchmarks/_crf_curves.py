@@ -18,7 +18,7 @@ from _measure import versions
 
 # Iterations of the long run of a peer, None for its own test of convergence.
 ITERATIONS = {"lbfgs-all": 1000, "l2sgd-all": 200, "lbfgs": None, "l2sgd": 200, "ap": 100}
-LONGEST = 600.0  # seconds of a run that would only show a point of a curve
+LONGEST = 60.0  # seconds of a run that would only show a point of a curve
 
 
 def ladder(most: int) -> Iterator[int]:

@@ -2,10 +2,11 @@
 
 reg_lambda = 1/n, all attributes by all labels and the biases of labels, as there. An epoch is n
 updates, for lbfgs an iteration; an oracle call is one marginalisation of one sequence, counted over
-n. After every epoch the primal objective of the current weights is computed, which counts nowhere:
-"subopt" is its excess over the lowest objective of all fits, one of them to a gap of --tol / 100,
-and "gap" its distance from the dual one, both relative. A fit ends where the gap is within --tol,
-or after --max-epochs.
+n. The primal objective of the current weights is computed every epoch at first, then every
+--stride - 1 of the epochs so far, which counts nowhere: "subopt" is its excess over the lowest
+objective of all fits, one of them to a gap of --tol / 100, and "gap" its distance from the dual
+one, both relative. A fit ends where the gap is within --tol, or after --max-epochs. Fits run --jobs
+at a time, so that their seconds say little.
 
 The paper compares with SAG and with exponentiated gradient (OEG); here the reference is lbfgs, and
 "exponentiated" with uniform sampling is the latter with another rule for its steps.
@@ -13,17 +14,16 @@ The paper compares with SAG and with exponentiated gradient (OEG); here the refe
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _chains import ChainTask, load
+from _crf_watch import watch
 from _measure import (
     MissingError,
     Show,
-    cpu_seconds,
     header,
     load_tasks,
     print_plain,
@@ -32,8 +32,7 @@ from _measure import (
     write_json,
 )
 from benchmarks.chains import DATASETS
-
-from sklearn_bundle import SDCACRF
+from joblib import Parallel, delayed
 
 HELP = "solvers and samplings of SDCACRF, over epochs and oracle calls"
 
@@ -69,6 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", nargs="+", choices=(*DUAL_SOLVERS, "lbfgs"), help="some solvers alone"
     )
+    parser.add_argument(
+        "--stride", type=float, default=1.05, help="epochs from look to look (default %(default)s)"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="fits at a time (default %(default)s)")
     parser.add_argument("--rst", action="store_true", help="the tables as reStructuredText")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the curves")
 
@@ -84,8 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
         except MissingError as error:
             print(f"\n{name} skipped: {error}")
             continue
-        with quiet_single_thread():
-            result = compare(task, arguments.tol, arguments.max_epochs, arguments.only)
+        result = compare(task, arguments)
         results.append(result)
         _print_result(result, arguments.tol, print_rst if arguments.rst else print_plain)
         write_json(arguments.json, results)
@@ -95,18 +97,24 @@ def run(arguments: argparse.Namespace) -> None:
         draw(results, arguments.figure)
 
 
-def compare(
-    task: ChainTask, tol: float, max_epochs: int, only: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """A curve for every configuration, and the optimum."""
-    reference = follow(task, 0.01 * tol, solver="exponentiated", max_iter=2 * max_epochs)
-    fits = []
-    for (solver, sampling, share), settings in configurations().items():
-        if only and solver not in only:
-            continue
-        print(f"{task.name} {solver} {sampling} {share:g}", file=sys.stderr, flush=True)
-        curve = follow(task, tol, max_iter=max_epochs, **settings)
-        fits.append({"solver": solver, "sampling": sampling, "nonuniformity": share, **curve})
+def compare(task: ChainTask, arguments: argparse.Namespace) -> dict[str, Any]:
+    """A curve for every configuration, and the optimum; they are counted, so they run at once."""
+    tol, most = arguments.tol, arguments.max_epochs
+    fits = [
+        ({"solver": solver, "sampling": sampling, "nonuniformity": share}, tol, most, settings)
+        for (solver, sampling, share), settings in configurations().items()
+        if not arguments.only or solver in arguments.only
+    ]
+    reference = {"solver": "exponentiated"}
+    fits.insert(0, (reference, 0.01 * tol, 2 * most, reference))
+
+    def fit(title: dict[str, Any], goal: float, epochs: int, settings: dict[str, Any]) -> dict:
+        curve = follow(task, goal, arguments.stride, max_iter=epochs, **settings)
+        told = [task.name, *title.values(), f"{curve['seconds']:.0f} s", curve["status"]]
+        print(*told, file=sys.stderr, flush=True)
+        return {**title, **curve}
+
+    reference, *fits = Parallel(n_jobs=arguments.jobs)(delayed(fit)(*each) for each in fits)
     return {
         "task": task.name,
         "n": len(task.train.labels),
@@ -116,56 +124,20 @@ def compare(
     }
 
 
-class _Watched:
-    """A solver that is watched from outside, and ends where the true gap is within ``tol``."""
+def follow(task: ChainTask, goal: float, stride: float, **settings: Any) -> dict[str, Any]:
+    """A fit to a relative gap, and what was true at each look."""
+    curve: dict[str, list[float]] = {name: [] for name in CURVE}
 
-    def __init__(self, solver: Any, problem: Any, tol: float):
-        self._solver, self._problem, self._tol = solver, problem, tol
-        self.curve: dict[str, list[float]] = {name: [] for name in CURVE}
-        self.seconds, self.reached = 0.0, False
+    def look(truth: dict[str, Any], w: np.ndarray) -> bool:
+        for name in CURVE:
+            curve[name].append(float(truth[name]))
+        return truth["gap"] <= goal * truth["objective"]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._solver, name)
-
-    def states(self) -> Iterator[Any]:
-        """Those of the solver, each after a look at the primal objective of its weights."""
-        states = self._solver.states()
-        while not self.reached:
-            seconds, state = cpu_seconds(partial(next, states, None))
-            self.seconds += seconds
-            if state is None:
-                return
-            primal, dual = state.primal, state.lower_bound
-            if hasattr(self._solver, "dual_bytes"):
-                blocks = self._solver.kept
-                w, dual = self._problem.weights_of(blocks)
-                primal, _, _ = self._problem.gaps(w, blocks)
-            gap, epoch = primal - dual, len(self.curve["epochs"]) + 1
-            row = epoch, state.passes, primal, dual, gap, state.further[0]
-            for name, value in zip(CURVE, row, strict=True):
-                self.curve[name].append(float(value))
-            self.reached = gap <= self._tol * primal
-            yield state
-
-
-class _WatchedCRF(SDCACRF):
-    """SDCACRF, watched until the gap is within the attribute ``goal``."""
-
-    def _solver(self, problem: Any, *arguments: Any) -> _Watched:
-        self.watched = _Watched(super()._solver(problem, *arguments), problem, self.goal)
-        return self.watched
-
-
-def follow(task: ChainTask, goal: float, **settings: Any) -> dict[str, Any]:
-    """A fit, and what is true after every epoch."""
-    fixed = {"reg_lambda": task.reg_lambda, "n_jobs": 1, "random_state": 0}
-    model = _WatchedCRF(tol=1e-300, **fixed, **settings)  # so that it never makes a full pass
-    model.goal = goal
-    part = task.train
-    model.fit(part.matrices, part.labels)
-    watched = model.watched
-    status = "reached" if watched.reached else str(model.status_)
-    return {**watched.curve, "seconds": watched.seconds, "status": status}
+    # tol is such that the fit never makes a full pass of its own
+    with quiet_single_thread():
+        model = watch(task, look, stride, tol=1e-300, **settings)
+    status = "reached" if model.watched.ended else str(model.status_)
+    return {**curve, "seconds": model.watched.seconds, "status": status}
 
 
 def first_within(curve: Sequence[float], values: Sequence[float], target: float) -> float | None:
