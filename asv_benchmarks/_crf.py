@@ -83,12 +83,13 @@ def run(arguments: argparse.Namespace) -> None:
             with quiet_single_thread():
                 contest = Contest(task, curves, arguments.peers, solver, arguments.repeat)
                 result = contest.compare()
+            results.append(result)
+            _print_result(result, arguments.peers)
             if not arguments.no_memory:
                 result["memory"] = {"ours": our_memory(task, solver)}
                 if "lbfgs-all" in arguments.peers:
                     result["memory"]["lbfgs-all"] = crfsuite_memory(task, "lbfgs-all")
-            results.append(result)
-            _print_result(result, arguments.peers)
+                _print_memory(result)
             write_json(arguments.json, results)
 
 
@@ -131,8 +132,6 @@ def _print_result(result: dict[str, Any], peers: Sequence[str]) -> None:
     _print_objectives(result, same)
     _print_scores(result, peers)
     _print_whole(result)
-    if "memory" in result:
-        _print_memory(result)
 
 
 def _print_objectives(result: dict[str, Any], peers: Sequence[str]) -> None:

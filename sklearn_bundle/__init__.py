@@ -1,7 +1,12 @@
 """Regularized risk minimisation for scikit-learn, with a certificate of every fit."""
 
-from sklearn_bundle import datasets, losses, metrics, projection
+from sklearn_bundle import datasets, losses, metrics, projection, regularizers
+from sklearn_bundle.estimators._path import bmrm_path
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+from sklearn_bundle.estimators.bmrm_novelty import BMRMNoveltyDetector
+from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
+from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.estimators.crf import SDCACRF
 from sklearn_bundle.estimators.pragam import PragamSVC
 from sklearn_bundle.estimators.swap import SwapSVC
@@ -12,12 +17,19 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "SDCACRF",
     "BMRMClassifier",
+    "BMRMClassifierCV",
+    "BMRMNoveltyDetector",
+    "BMRMRanker",
+    "BMRMRegressor",
+    "BMRMRegressorCV",
     "PragamSVC",
     "SwapSVC",
     "SwapSVCCV",
     "__version__",
+    "bmrm_path",
     "datasets",
     "losses",
     "metrics",
     "projection",
+    "regularizers",
 ]

@@ -15,14 +15,14 @@ class LargestCoordinate:
     """R(w) = max_i w_i, ties broken towards a coordinate that was not used yet."""
 
     def __init__(self, d):
-        self.n_features, self.passes, self._used = d, 0, np.zeros(d, dtype=bool)
+        self.dimension, self.passes, self._used = d, 0, np.zeros(d, dtype=bool)
 
     def evaluate(self, w):
         ties = np.flatnonzero(w >= w.max() - 1e-12)
         fresh = ties[~self._used[ties]]
         i = (fresh if len(fresh) else ties)[0]
         self._used[i] = True
-        return w.max(), np.eye(self.n_features)[i]
+        return w.max(), np.eye(self.dimension)[i]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_line_search_steps_beyond_w_t(problem, monkeypatch):
         return steps[-1][-1]
 
     monkeypatch.setattr(p, "line_search", spy)
-    solver = BundleSolver(p, 1e-2, bundle=Bundle(p.n_features, 2))
+    solver = BundleSolver(p, 1e-2, bundle=Bundle(p.dimension, 2))
     followed = []
     for _, state in zip(range(200), solver.states(), strict=False):
         start, end, step = steps[-1]
@@ -134,7 +134,7 @@ def test_two_planes_are_algorithm_4(problem):
     """Against the algorithm as printed, with METHODS' correction of its line 11."""
     reg_lambda, steps = 1e-2, 40
     plain = problem(fit_intercept=False)
-    w, best = np.zeros(plain.n_features), np.inf
+    w, best = np.zeros(plain.dimension), np.inf
     value, a = plain.evaluate(w)
     best = value
     w, b_hat = -a / reg_lambda, value
@@ -153,7 +153,7 @@ def test_two_planes_are_algorithm_4(problem):
         problem(fit_intercept=False),
         reg_lambda,
         algorithm="cutting-plane",
-        bundle=Bundle(plain.n_features, 2),
+        bundle=Bundle(plain.dimension, 2),
     )
     found = [(s.primal, s.lower_bound) for _, s in zip(range(steps), solver.states(), strict=False)]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -167,11 +167,11 @@ def test_gap_of_1e_8(problem, loss):
 
 
 def test_planes_of_another_reg_lambda(problem):
-    bundle = Bundle(problem().n_features)
+    bundle = Bundle(problem().dimension)
     first = BundleSolver(problem(), 1e-2, bundle=bundle)
-    w = run(first, tol=1e-4, max_iter=500).w
+    start = run(first, tol=1e-4, max_iter=500).w, None
     cold = run(BundleSolver(problem(), 5e-3), tol=1e-4, max_iter=500)
-    warm = run(BundleSolver(problem(), 5e-3, bundle=bundle, start=w), tol=1e-4, max_iter=500)
+    warm = run(BundleSolver(problem(), 5e-3, bundle=bundle, start=start), tol=1e-4, max_iter=500)
     assert warm.n_iter < cold.n_iter
     assert abs(warm.primal - cold.primal) <= 1e-4 * cold.primal
 
@@ -207,7 +207,7 @@ def test_scores_do_not_drift(problem, cancer, fit_intercept):
     """Near the optimum w_t is the best point but for rounding, and a step along that is 1e14."""
     X, y = cancer
     p = problem("log_loss", fit_intercept, rows=slice(0, 120))
-    solver = BundleSolver(p, 1e-2, bundle=Bundle(p.n_features, 2))
+    solver = BundleSolver(p, 1e-2, bundle=Bundle(p.dimension, 2))
     for _, state in zip(range(300), solver.states(), strict=False):
         b = state.intercept if fit_intercept else 0.0
         fresh = objective("log_loss", X[:120], y[:120], np.full(120, 1 / 120), 1e-2, state.w, b)

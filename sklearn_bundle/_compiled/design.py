@@ -87,6 +87,58 @@ def csr_gradient(data, indices, indptr, g, skip, start, stop, out):
 
 
 @jit
+def dense_scores_many(X, W, start, stop, out):
+    """out[i] = X[i] W, W of shape (d, k)."""
+    for i in range(start, stop):
+        for h in range(W.shape[1]):
+            out[i, h] = 0.0
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            for h in range(W.shape[1]):
+                out[i, h] += x * W[j, h]
+
+
+@jit
+def dense_gradient_many(X, G, skip, start, stop, out):
+    """out = sum of X[i]' G[i], of shape (d, k)."""
+    out[:] = 0.0
+    for i in range(start, stop):
+        if skip and not np.any(G[i]):
+            continue
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            for h in range(G.shape[1]):
+                out[j, h] += x * G[i, h]
+
+
+@jit
+def csr_scores_many(data, indices, indptr, W, start, stop, out):
+    """out[i] = X[i] W, W of shape (d, k)."""
+    for i in range(start, stop):
+        for h in range(W.shape[1]):
+            out[i, h] = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            x = data[k]
+            j = indices[k]
+            for h in range(W.shape[1]):
+                out[i, h] += x * W[j, h]
+
+
+@jit
+def csr_gradient_many(data, indices, indptr, G, skip, start, stop, out):
+    """out = sum of X[i]' G[i], of shape (d, k)."""
+    out[:] = 0.0
+    for i in range(start, stop):
+        if skip and not np.any(G[i]):
+            continue
+        for k in range(indptr[i], indptr[i + 1]):
+            x = data[k]
+            j = indices[k]
+            for h in range(G.shape[1]):
+                out[j, h] += x * G[i, h]
+
+
+@jit
 def blend(step, x, y, out):
     """out = (1 - step) x + step y; ``out`` may be ``x``."""
     for i in range(x.shape[0]):

@@ -50,8 +50,10 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-def fit_certified(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> BaseEstimator:
-    """``estimator._fit(X, y, sample_weight, warm)``, with the promises that every estimator keeps.
+def fit_certified(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, **further: Any
+) -> BaseEstimator:
+    """``estimator._fit(X, y, sample_weight, warm, **further)``, and the promises that all keep.
 
     They are: one warning, nothing half-fitted after an error, the model kept and KeyboardInterrupt
     raised after Ctrl-C. ``_fit`` returns the fitted attributes, the results and whether Ctrl-C
@@ -59,7 +61,7 @@ def fit_certified(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) 
     """
     warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
     with unchanged_on_error(estimator):
-        fitted, results, interrupted = estimator._fit(X, y, sample_weight, warm)
+        fitted, results, interrupted = estimator._fit(X, y, sample_weight, warm, **further)
         if not interrupted:
             name = type(estimator).__name__
             warn_if_missed(name, results, estimator.tol, estimator._advice)
@@ -118,6 +120,8 @@ class Monitor:
         ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
     unit : str
         What a subproblem is.
+    **metadata
+        What else fit was given.
     """
 
     def __init__(
@@ -131,13 +135,15 @@ class Monitor:
         verbose,
         model,
         unit="class",
+        **metadata,
     ):
         self.stop = Event()
         self._estimator = estimator
+        metadata["sample_weight"] = sample_weight
         self._data = {
             "X": X,
             "y": y,
-            "metadata": {} if sample_weight is None else {"sample_weight": sample_weight},
+            "metadata": {name: value for name, value in metadata.items() if value is not None},
         }
         self._verbose, self._unit = verbose, unit
         self._model = model

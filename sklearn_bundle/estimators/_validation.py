@@ -7,11 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, compute_class_weight
+from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-_X_CHECKS: dict[str, Any] = {
+X_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
     "order": "C",
@@ -19,23 +19,52 @@ _X_CHECKS: dict[str, Any] = {
 
 
 @dataclass
-class ClassificationData:
+class TrainingData:
     """Training data in the solver's language; rows of weight zero are gone.
 
-    X is C-ordered dense or CSR, float32 or float64; ``labels[i]`` is an index into ``classes``;
-    ``weights`` are positive float64, sample and class weights merged, and sum to one; ``total`` is
-    what they summed to before, ``sample_weight`` the sample weights alone, as they came; ``rows``
-    are the rows of the caller's X that are left; ``all_labels`` is y of all rows.
+    X is C-ordered dense or CSR, float32 or float64; ``weights`` are positive float64 and sum to
+    one; ``rows`` are the rows of the caller's X that are left.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
-    labels: NDArray[np.intp]
-    classes: np.ndarray
     weights: NDArray[np.float64]
     rows: NDArray[np.intp]
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        """What the data hold beside X and weights."""
+        return ()
+
+
+@dataclass
+class ClassificationData(TrainingData):
+    """Data with labels.
+
+    ``labels[i]`` is an index into ``classes``; the weights are sample and class weights merged,
+    ``total`` is what they summed to before, ``sample_weight`` the sample weights alone, as they
+    came; ``all_labels`` is y of all rows.
+    """
+
+    labels: NDArray[np.intp]
+    classes: np.ndarray
     total: float
     sample_weight: NDArray[np.float64]
     all_labels: np.ndarray
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        return self.labels, self.classes
+
+
+@dataclass
+class RegressionData(TrainingData):
+    """Data with numbers: y of shape (n,) or (n, n_targets), float64."""
+
+    y: NDArray[np.float64]
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        return (self.y,)
 
 
 def check_classification_data(
@@ -51,7 +80,7 @@ def check_classification_data(
             f"{type(estimator).__name__} takes one label a sample, y of shape (n_samples,); got "
             "multilabel y. Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
         )
-    X, y = validate_data(estimator, X, y, **_X_CHECKS)
+    X, y = validate_data(estimator, X, y, **X_CHECKS)
     all_labels = y
     check_classification_targets(y)
     weights = check_sample_weight(sample_weight, len(y))
@@ -73,12 +102,39 @@ def check_classification_data(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
             f"weight), but got only one class: {classes[0]!r}."
         )
-    return ClassificationData(X, labels, classes, merged, kept, total, weights[kept], all_labels)
+    return ClassificationData(X, merged, kept, labels, classes, total, weights[kept], all_labels)
+
+
+def check_regression_data(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
+) -> RegressionData:
+    """The same for a regressor."""
+    X, y = validate_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    X, weights, rows = drop_weightless(X, check_sample_weight(sample_weight, len(y)))
+    return RegressionData(X, weights, rows, np.ascontiguousarray(y[rows]))
+
+
+def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
+    """The same where there is no y."""
+    X = validate_data(estimator, X, **X_CHECKS)
+    return TrainingData(*drop_weightless(X, check_sample_weight(sample_weight, X.shape[0])))
+
+
+def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray, NDArray]:
+    """X without the rows of weight zero, the other weights normalised, and the rows kept."""
+    weights = normalised(weights)
+    rows = np.flatnonzero(weights)
+    if len(rows) < len(weights):
+        X, weights = X[rows], normalised(weights[rows])
+    return X, weights, rows
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """X for predict: same checks as in fit, and the same features."""
-    return validate_data(estimator, X, reset=False, **_X_CHECKS)
+    return validate_data(estimator, X, reset=False, **X_CHECKS)
 
 
 def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:

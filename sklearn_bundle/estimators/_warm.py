@@ -8,8 +8,7 @@ import joblib
 import scipy.sparse as sp
 
 from sklearn_bundle.estimators._sequences import TrainingSequences
-from sklearn_bundle.estimators._validation import ClassificationData
-from sklearn_bundle.losses import BinaryLoss
+from sklearn_bundle.estimators._validation import TrainingData
 
 
 @dataclass
@@ -20,9 +19,9 @@ class WarmStart:
     kept: list[Any]
 
 
-def data_fingerprint(data: ClassificationData) -> str:
-    """Equal for equal X, labels and weights."""
-    return joblib.hash((_arrays(data.X), data.labels, data.classes, data.weights))
+def data_fingerprint(data: TrainingData) -> str:
+    """Equal for equal X, targets and weights."""
+    return joblib.hash((_arrays(data.X), *data.targets, data.weights))
 
 
 def sequences_fingerprint(data: TrainingSequences) -> str:
@@ -37,15 +36,16 @@ def _arrays(X: Any) -> Any:
 
 
 def problem_fingerprint(
-    data: ClassificationData, loss: BinaryLoss, fit_intercept: bool
+    data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
 ) -> tuple | None:
-    """Equal for equal data, loss and intercept; None if the loss has parameters without a hash.
+    """Equal for equal data, loss, regularizer and intercept; None if one has no hash.
 
-    The loss's class is compared as an object: a class that was edited in a notebook and defined
-    again has the same name, and another risk.
+    Classes are compared as objects: one that was edited in a notebook and defined again has the
+    same name, and another risk.
     """
     try:
-        parameters = joblib.hash(vars(loss))
+        parameters = [joblib.hash(vars(part)) for part in formulation]
     except (pickle.PicklingError, AttributeError, TypeError):
         return None
-    return data_fingerprint(data), type(loss), parameters, fit_intercept
+    kinds = tuple(type(part) for part in formulation)
+    return data_fingerprint(data), kinds, tuple(parameters), fit_intercept

@@ -1,19 +1,30 @@
 """Linear classification by bundle methods."""
 
-from numbers import Integral, Real
+from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
+from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
-from sklearn_bundle.estimators._validation import ClassificationData
-from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss
+from sklearn_bundle.estimators._thresholds import best_thresholds
+from sklearn_bundle.losses import (
+    BINARY_LOSSES,
+    MEASURES,
+    MULTICLASS_LOSSES,
+    BinaryLoss,
+    Loss,
+    MulticlassLoss,
+)
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers._run import SolverResult
-from sklearn_bundle.solvers.bundle import BundleSolver
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.regularizers import Regularizer
+
+_LOSSES = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
@@ -26,32 +37,63 @@ def _has_probability(estimator: "BMRMClassifier") -> bool:
     return True
 
 
-class BMRMClassifier(CertifiedLinearClassifier):
+class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
 
-    For labels y_i in {-1, +1} it minimises over w and b::
+    It minimises over w and b, for a regularizer Omega, by default ``||w||^2 / 2``::
 
-        J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i l(y_i, <w, x_i> + b)
+        J(w, b) = reg_lambda Omega(w) + R(X w + b)
 
-    where the s_i are the products of sample and class weight, normalised to sum to one (1/n each
-    without weights). The intercept b is not penalised. Every fit returns a lower bound of the
-    optimum, and with it the duality gap. Three and more classes are handled one-versus-rest.
+    where the risk R of all scores is ``sum_i s_i l(y_i, <w, x_i> + b)`` for most losses. The s_i
+    are the products of sample and class weight, normalised to sum to one (1/n each without
+    weights). The intercept b is not penalised. Every fit returns a lower bound of the optimum, and
+    with it the duality gap.
+
+    Losses of two classes, the measures among them, make one problem; with three or more classes
+    they are handled one-versus-rest, a problem a class. The joint losses "multiclass_hinge",
+    "softmax" and "ontology" have a score a class (or a node) and make one problem of any number of
+    classes.
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge", "log_loss", "exponential"} or BinaryLoss, default="hinge"
-        With f the score: ``max(0, 1 - y f)``, ``max(0, 1 - y f)^2 / 2``, ``log(1 + exp(-y f))``,
-        ``exp(-y f)``; or an instance of :class:`~sklearn_bundle.losses.BinaryLoss`.
+    loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
+"multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
+        With f the score and y in {-1, +1}: ``max(0, 1 - y f)``, ``max(0, 1 - y f)^2 / 2``,
+        ``log(1 + exp(-y f))``, ``exp(-y f)``.
+        "roc_auc": the weighted mean of ``max(0, 1 - (f_i - f_j))`` over all pairs of a positive i
+        and a negative j, a bound of 1 - AUC. "fbeta": a bound of 1 - F_beta of all predictions, see
+        :class:`~sklearn_bundle.losses.FBeta`; it takes no weights.
+        "multiclass_hinge": ``max_k f_k - f_y + Delta(y, k)``; "softmax": ``log sum_k exp f_k -
+        f_y``; "ontology": the former with a score of a class that is the sum over its ancestors in
+        a hierarchy, see :class:`~sklearn_bundle.losses.Ontology`.
+        Or an instance of a class of :mod:`sklearn_bundle.losses`, or of one derived from
+        :class:`~sklearn_bundle.losses.BinaryLoss` or
+        :class:`~sklearn_bundle.losses.MulticlassLoss`.
     reg_lambda : float, default=1e-4
         Regularization strength, on the mean loss: it does not scale with n as C does. LIBLINEAR's
         and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n reg_lambda)``.
+    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With a
+        joint loss it is that of the weights of all classes (or nodes) together.
+    cost : array-like of shape (n_classes, n_classes), default=None
+        For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
+        ``classes_``, y the row; at least 0, and 0 on the diagonal. None is 1 for every confusion;
+        for "ontology" the number of nodes that are an ancestor of only one of the two classes.
+    scaling : {"margin", "slack"}, default="margin"
+        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``, where the cost
+        multiplies the loss instead of asking for a larger margin.
+    edges : list of (parent, child) pairs, default=None
+        For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
+    beta : float, default=1.0
+        For "fbeta": recall counts beta times as much as precision.
     solver : {"line-search", "cutting-plane"}, default="line-search"
         Algorithm 3 or 2 of [1]_. The latter is there for comparison: it takes many more iterations,
         above all with "exponential".
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2; None keeps all. The bound is not lost.
         "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size`` vectors of
-        n_features.
+        n_features, times the scores a sample of a joint loss. With L1, and with the intercepts of
+        "fbeta" and the joint losses, a small bundle may make no progress.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
@@ -61,15 +103,17 @@ class BMRMClassifier(CertifiedLinearClassifier):
     max_time : float, default=None
         Limit in seconds on the whole fit, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True
-        Whether to fit b. It is minimised exactly and never penalised.
+        Whether to fit b. It is never penalised. It is minimised exactly wherever a plane is cut, or
+        a variable beside w for "fbeta" and the joint losses; "roc_auc" does not depend on it.
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class. "balanced" gives all classes the same total
-        weight, sample weights included.
+        weight, sample weights included. "fbeta" refuses it; with "roc_auc" and two classes it
+        cancels.
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, y,
-        weights, loss and intercept. reg_lambda, tol and the solver may differ.
+        weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ.
     n_jobs : int, default=None
-        Threads, over the classes if there are three or more and over blocks of rows otherwise.
+        Threads, over the classes if there is a problem for each and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times a second.
@@ -77,14 +121,16 @@ class BMRMClassifier(CertifiedLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights w.
+        Weights w. With two classes there is one row; for a joint loss it is the difference of the
+        two. For "ontology" a row is the sum over the ancestors of the class.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts b.
+        Intercepts b, in the same manner. With "roc_auc" they are chosen after the fit: the
+        threshold of the best balanced accuracy on the training data.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
     objective_ : float, or ndarray of shape (n_classes,)
-        J at the returned point. With three or more classes this and the following have an entry
-        a class.
+        J at the returned point. With a problem for each of three or more classes this and the
+        following have an entry a class.
     lower_bound_ : float, or ndarray of shape (n_classes,)
         A value that J cannot fall below.
     dual_gap_ : float, or ndarray of shape (n_classes,)
@@ -106,7 +152,8 @@ class BMRMClassifier(CertifiedLinearClassifier):
     ------
     ValueError
         For a parameter out of its range, one class only, NaN or infinity, negative or all-zero
-        weights, multilabel y. Nothing is fitted then.
+        weights, weights where the loss takes none, a cost or edges that do not fit to the classes,
+        multilabel y. Nothing is fitted then.
 
     Warns
     -----
@@ -116,10 +163,12 @@ class BMRMClassifier(CertifiedLinearClassifier):
     Notes
     -----
     With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, the intercept minimised out, the
-    lower bound is ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` over the unit simplex
-    (equation 10 and Corollary 3 of [1]_); any alpha gives a valid one. At exit the objective is
-    recomputed in float64 from the data, the bound from the aggregate plane (A alpha, c'alpha).
-    Losses: table 5 of [1]_, the squared hinge with a factor 1/2.
+    lower bound is ``max_alpha c'alpha - reg_lambda Omega*(-A alpha / reg_lambda)`` over the unit
+    simplex, for L2 ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` (theorem 2, equation 10
+    and corollary 3 of [1]_); any alpha gives a valid one. Where b is a variable beside w, its
+    coefficients have to cancel in ``A alpha``. At exit the objective is recomputed in float64 from
+    the data, the bound from the aggregate plane (A alpha, c'alpha). Losses: tables 5 and 6 and
+    appendices A.3 and A.4 of [1]_, the squared hinge with a factor 1/2.
 
     References
     ----------
@@ -138,21 +187,32 @@ class BMRMClassifier(CertifiedLinearClassifier):
     'converged'
     >>> bool(model[-1].dual_gap_ <= 1e-3 * model[-1].objective_)
     True
+    >>> area = BMRMClassifier("roc_auc", regularizer="l1", reg_lambda=1e-2)
+    >>> bool((make_pipeline(StandardScaler(), area).fit(X, y)[-1].coef_ == 0.0).any())
+    True
     """
 
+    _losses = _LOSSES
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
-        "loss": [StrOptions(set(BINARY_LOSSES)), BinaryLoss],
-        "solver": [StrOptions({"line-search", "cutting-plane"})],
-        "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
-        "theta": [Interval(Real, 0, 1, closed="right")],
+        **BundleEstimator._bundle_constraints,
+        "loss": [StrOptions(set(_LOSSES)), BinaryLoss, MulticlassLoss, *MEASURES.values()],
+        "cost": ["array-like", None],
+        "scaling": [StrOptions({"margin", "slack"})],
+        "edges": [list, tuple, None],
+        "beta": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
         self,
-        loss: str | BinaryLoss = "hinge",
+        loss: str | Loss = "hinge",
         *,
         reg_lambda: float = 1e-4,
+        regularizer: str | Regularizer = "l2",
+        cost: ArrayLike | None = None,
+        scaling: str = "margin",
+        edges: Sequence[tuple] | None = None,
+        beta: float = 1.0,
         solver: str = "line-search",
         bundle_size: int | None = None,
         theta: float = 0.1,
@@ -167,6 +227,11 @@ class BMRMClassifier(CertifiedLinearClassifier):
     ):
         self.loss = loss
         self.reg_lambda = reg_lambda
+        self.regularizer = regularizer
+        self.cost = cost
+        self.scaling = scaling
+        self.edges = edges
+        self.beta = beta
         self.solver = solver
         self.bundle_size = bundle_size
         self.theta = theta
@@ -181,9 +246,10 @@ class BMRMClassifier(CertifiedLinearClassifier):
 
     @available_if(_has_probability)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, with a loss that has them ("log_loss").
+        """Probabilities of the classes, with a loss that has them ("log_loss", "softmax").
 
-        With three or more classes the one-versus-rest probabilities are scaled to sum to one.
+        With "log_loss" and three or more classes the one-versus-rest probabilities are scaled to
+        sum to one.
 
         Parameters
         ----------
@@ -195,7 +261,12 @@ class BMRMClassifier(CertifiedLinearClassifier):
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        positive = self._loss().probability(self.decision_function(X))
+        scores, loss = self.decision_function(X), self._loss()
+        if isinstance(loss, MulticlassLoss):
+            if scores.ndim == 1:  # the difference of two
+                scores = np.column_stack([np.zeros_like(scores), scores])
+            return loss.probability(scores)
+        positive = loss.probability(scores)
         if positive.ndim == 1:
             return np.column_stack([1.0 - positive, positive])
         total = positive.sum(axis=1, keepdims=True)
@@ -203,29 +274,59 @@ class BMRMClassifier(CertifiedLinearClassifier):
             total > 0.0, total, positive.shape[1]
         )
 
-    def _loss(self) -> BinaryLoss:
-        return BINARY_LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+    def _check(self, X, y, sample_weight):
+        if self.loss == "ontology" and self.edges is None:
+            raise ValueError(
+                "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
+                "acyclic graph whose leaves are the classes; got edges=None."
+            )
+        loss = self._loss()
+        if not loss.supports_weights and (sample_weight is not None or self.class_weight):
+            name = "class_weight" if sample_weight is None else "sample_weight"
+            raise ValueError(
+                f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
+            )
+        data = super()._check(X, y, sample_weight)
+        if isinstance(loss, MulticlassLoss):
+            loss.bind(data.classes).check(len(data.classes))
+        elif not isinstance(loss, BinaryLoss):
+            for target in self._targets(data):
+                loss.check(target)
+        return data
 
-    def _problem(
-        self, data: ClassificationData, target: np.ndarray, n_threads: int
-    ) -> LinearProblem:
-        return LinearProblem(
-            data.X, target, data.weights, self._loss(), self.fit_intercept, n_threads
-        )
+    def _targets(self, data):
+        if isinstance(self._loss(), MulticlassLoss):
+            return [data.labels.astype(np.int64)]
+        return super()._targets(data)
 
-    def _solver(
-        self, problem: LinearProblem, kept: tuple[Bundle, np.ndarray] | None, seed: None
-    ) -> BundleSolver:
-        bundle, start = kept or (Bundle(problem.n_features), None)
-        bundle.resize(self.bundle_size)
-        return BundleSolver(
-            problem,
-            self.reg_lambda,
-            algorithm=self.solver,
-            theta=self.theta,
-            bundle=bundle,
-            start=start,
-        )
+    def _problem(self, data, target, n_threads):
+        loss = self._loss()
+        if isinstance(loss, MulticlassLoss):
+            loss = loss.bind(data.classes)
+        return LinearProblem(data.X, target, data.weights, loss, self.fit_intercept, n_threads)
 
-    def _keep(self, solver: BundleSolver, result: SolverResult) -> tuple[Bundle, np.ndarray]:
-        return solver.bundle, result.w
+    def _model(self, data, points):
+        loss = self._loss()
+        if not isinstance(loss, MulticlassLoss):
+            return super()._model(data, points)
+        (w, b), loss = points[0], loss.bind(data.classes)
+        n_outputs = loss.n_outputs(data.labels)
+        coef = loss.class_scores(w.reshape(n_outputs, -1).T).T
+        intercept = loss.class_scores(np.broadcast_to(b, (1, n_outputs)))[0]
+        if len(coef) == 2:
+            coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+        return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
+
+    def _further_attributes(self, data, kept, results):
+        """Where a measure has no threshold of its own: the one of the best balanced accuracy."""
+        loss = self._loss()
+        if loss.free_intercept is not None or not self.fit_intercept:
+            return {}
+        intercepts = []
+        for target, result in zip(self._targets(data), results, strict=True):
+            positive = target > 0.0
+            share = np.bincount(positive, data.weights)
+            scores = safe_sparse_dot(data.X, result.w, dense_output=True)
+            balanced = data.weights / share[positive.astype(np.intp)]
+            intercepts.append(-best_thresholds(scores, positive, balanced)[0])
+        return {"intercept_": np.array(intercepts)}

@@ -1,7 +1,27 @@
-"""Losses: formulas on scores. A user's own loss derives from :class:`BinaryLoss`."""
+"""Losses: formulas on scores.
 
-from sklearn_bundle.losses.base import BinaryLoss, Cut
+A user's own loss derives from :class:`BinaryLoss`, :class:`MulticlassLoss` or
+:class:`RegressionLoss`.
+"""
+
+from sklearn_bundle.losses.base import BinaryLoss, Cut, Loss, SampleLoss
 from sklearn_bundle.losses.binary import Exponential, Hinge, LogLoss, SquaredHinge
+from sklearn_bundle.losses.measures import ROCAUC, FBeta
+from sklearn_bundle.losses.multiclass import MulticlassHinge, MulticlassLoss, Softmax
+from sklearn_bundle.losses.novelty import Novelty
+from sklearn_bundle.losses.ontology import Ontology
+from sklearn_bundle.losses.positions import NDCG, PositionMeasure, PrecisionAtK
+from sklearn_bundle.losses.ranking import Ordinal, Preference, RankingLoss
+from sklearn_bundle.losses.regression import (
+    AbsoluteError,
+    EpsilonInsensitive,
+    Huber,
+    MultivariateSquaredError,
+    Poisson,
+    Quantile,
+    RegressionLoss,
+    SquaredError,
+)
 
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
     "hinge": Hinge,
@@ -9,5 +29,59 @@ BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
     "log_loss": LogLoss,
     "exponential": Exponential,
 }
+MULTICLASS_LOSSES: dict[str, type[MulticlassLoss]] = {
+    "multiclass_hinge": MulticlassHinge,
+    "softmax": Softmax,
+    "ontology": Ontology,
+}
+MEASURES: dict[str, type[Loss]] = {"roc_auc": ROCAUC, "fbeta": FBeta}
+REGRESSION_LOSSES: dict[str, type[RegressionLoss]] = {
+    "squared_error": SquaredError,
+    "absolute_error": AbsoluteError,
+    "quantile": Quantile,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "huber": Huber,
+    "poisson": Poisson,
+}
+RANKING_LOSSES: dict[str, type[RankingLoss]] = {
+    "ordinal": Ordinal,
+    "preference": Preference,
+    "ndcg": NDCG,
+}
 
-__all__ = ["BINARY_LOSSES", "BinaryLoss", "Cut", "Exponential", "Hinge", "LogLoss", "SquaredHinge"]
+__all__ = [
+    "BINARY_LOSSES",
+    "MEASURES",
+    "MULTICLASS_LOSSES",
+    "NDCG",
+    "RANKING_LOSSES",
+    "REGRESSION_LOSSES",
+    "ROCAUC",
+    "AbsoluteError",
+    "BinaryLoss",
+    "Cut",
+    "EpsilonInsensitive",
+    "Exponential",
+    "FBeta",
+    "Hinge",
+    "Huber",
+    "LogLoss",
+    "Loss",
+    "MulticlassHinge",
+    "MulticlassLoss",
+    "MultivariateSquaredError",
+    "Novelty",
+    "Ontology",
+    "Ordinal",
+    "Poisson",
+    "PositionMeasure",
+    "PrecisionAtK",
+    "Preference",
+    "Quantile",
+    "RankingLoss",
+    "RegressionLoss",
+    "SampleLoss",
+    "Softmax",
+    "SquaredError",
+    "SquaredHinge",
+]

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,61 +18,64 @@ _SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
 class Cut(NamedTuple):
     """A cutting plane of the empirical risk, in the scores.
 
-    With the derivatives g that :meth:`BinaryLoss.cut` writes,
-    ``min_b sum_i s_i l(y_i, h_i + b) >= <g, h> + offset`` for all scores h, with equality where
-    the plane was cut. With an intercept the entries of g sum to zero.
+    With the derivatives g that :meth:`Loss.cut` writes, ``risk(h) >= <g, h> + offset`` for all
+    scores h, with equality where the plane was cut. Where the loss minimises its intercept out the
+    risk is that at the best b of each h, and the entries of g sum to zero.
     """
 
     risk: float
     offset: float
-    intercept: float
+    intercept: float | Array
 
 
-class BinaryLoss(ABC):
-    """Base class of losses for two classes, and the contract of a loss of one's own.
+class Loss(ABC):
+    """Contract of a loss: a convex risk R(f) of all scores, never negative.
 
-    A loss l(y, f) is convex in the score f, has the label y in {-1, +1}, and is never negative.
-    Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions
-    of arrays that they must not write to. Everything else has a fallback that uses these two alone,
-    and may be overridden where a closed form or a compiled function is faster. A loss that also has
-    a method ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
+    Scores have shape (n,), or (n, k) for a loss with k outputs a sample. ``y`` is what the loss
+    takes for a target; the estimators make it. ``weights`` are the s_i, positive and of sum one;
+    ``out``, of the shape of the scores, is filled; ``scratch`` of shape (4, n) is space that a
+    method may write to. Inputs must not be written to.
 
-    Instances hold parameters only, in attributes of the same names, so that they can be cloned and
-    pickled. In the methods below ``weights`` are the s_i, positive and of sum one; ``out`` of shape
-    (n,) is filled, and ``scratch`` of shape (4, n) is space that a method may write to.
+    :meth:`evaluate` is required. All else has a fallback that uses it alone, and may be overridden
+    where a closed form or a compiled function is faster. Instances hold parameters only, in
+    attributes of the same names, so that they can be cloned and pickled.
     """
 
-    @abstractmethod
-    def value(self, scores: Array, y: Array) -> Array:
-        """Losses l(y_i, f_i), shape (n,). Required."""
+    #: What is done with an intercept that nobody penalises. "minimised": b is a number, and R(f) is
+    #: minimised over it wherever a plane is cut. "joint": b, a number an output, is a coordinate
+    #: of the planes. None: the risk does not change with it, or the loss has one of its own.
+    free_intercept: ClassVar[str | None] = "minimised"
+    #: Whether weights mean something, and why not.
+    supports_weights: ClassVar[bool] = True
+    weights_reason: ClassVar[str] = ""
 
     @abstractmethod
-    def gradient(self, scores: Array, y: Array) -> Array:
-        """Derivatives of l in f, or subgradients where there is a kink, shape (n,). Required."""
+    def evaluate(self, scores: Array, y: Any, weights: Array, out: Array) -> float:
+        """R(f); writes a subgradient of R in f into ``out``. Required."""
 
-    def curvature(self, scores: Array, y: Array) -> Array | None:
-        """Second derivatives, shape (n,), or None. Optional: makes line searches use Newton."""
+    def n_outputs(self, y: Any) -> int | None:
+        """k where scores have shape (n, k), None where it is (n,)."""
         return None
 
-    def risk(self, scores: Array, y: Array, weights: Array, intercept: float) -> float:
-        """``sum_i s_i l(y_i, f_i + b)``."""
-        return float(np.sum(weights * self.value(scores + intercept, y)))
+    def risk(self, scores: Array, y: Any, weights: Array, intercept: float | Array) -> float:
+        """``R(f + b)``."""
+        return self.evaluate(scores + intercept, y, weights, np.empty_like(scores))
 
-    def intercept(self, scores: Array, y: Array, weights: Array, scratch: Array) -> float:
-        """A b that minimises ``sum_i s_i l(y_i, f_i + b)``."""
-        bracket = self._bracket_intercept(scores, y, weights, scratch)
+    def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float:
+        """A b that minimises ``R(f + b)``; asked for where it is "minimised"."""
+        bracket = self._bracket_intercept(scores, y, weights)
         return min(bracket, key=lambda b: self.risk(scores, y, weights, b))
 
     def cut(
         self,
         scores: Array,
-        y: Array,
+        y: Any,
         weights: Array,
         fit_intercept: bool,
         out: Array,
         scratch: Array,
     ) -> Cut:
-        """Cutting plane at ``min_b sum_i s_i l(y_i, f_i + b)``; writes g = s u into ``out``.
+        """Cutting plane at f, or with ``fit_intercept`` of ``min_b R(f + b)``; g goes to ``out``.
 
         The fallback brackets the best b between two neighbouring floats. The derivative in b is
         at most 0 at the left one and at least 0 at the right one, and the convex combination of
@@ -80,7 +83,7 @@ class BinaryLoss(ABC):
         """
         if not fit_intercept:
             return self._cut_at(scores, y, weights, 0.0, out)
-        left, right = self._bracket_intercept(scores, y, weights, scratch)
+        left, right = self._bracket_intercept(scores, y, weights)
         gradient_left = np.empty_like(out)
         cut_left = self._cut_at(scores, y, weights, left, gradient_left)
         cut_right = self._cut_at(scores, y, weights, right, out)
@@ -91,51 +94,44 @@ class BinaryLoss(ABC):
         offset = (1.0 - share) * cut_right.offset + share * cut_left.offset
         return Cut(best.risk, offset, best.intercept)
 
+    def slope(
+        self, scores: Array, direction: Array, y: Any, weights: Array, t: float
+    ) -> tuple[float, float]:
+        """First and second derivative in t of ``R(f + t h)``; NaN for one that is not known."""
+        gradient = np.empty_like(scores)
+        self.evaluate(scores + t * direction, y, weights, gradient)
+        return float(np.sum(gradient * direction)), np.nan
+
     def line_search(
         self,
         scores: Array,
         direction: Array,
-        y: Array,
+        y: Any,
         weights: Array,
         slope: float,
         curvature: float,
         scratch: Array,
     ) -> float:
-        """Step t >= 0 that minimises ``slope t + curvature t^2/2 + sum_i s_i l(y_i, f_i + t h_i)``.
+        """Step t >= 0 that minimises ``slope t + curvature t^2/2 + R(f + t h)``.
 
-        The fallback brackets the zero of the derivative, then takes Newton steps where
-        :meth:`curvature` is there and they stay inside the bracket, and halves it otherwise.
+        The fallback encloses the zero of the derivative, then takes Newton steps where the second
+        derivative is known and they stay inside, and halves the interval otherwise.
         """
-        return search_zero(
-            lambda t: self._slope_at(scores, direction, y, weights, slope, curvature, t)
-        )
 
-    def _cut_at(self, scores: Array, y: Array, weights: Array, b: float, out: Array) -> Cut:
+        def derivative(t: float) -> tuple[float, float]:
+            first, second = self.slope(scores, direction, y, weights, t)
+            return slope + curvature * t + first, curvature + second
+
+        return search_zero(derivative)
+
+    def _cut_at(self, scores: Array, y: Any, weights: Array, b: float, out: Array) -> Cut:
         shifted = scores + b
-        values = self._checked(self.value(shifted, y), "value", len(y))
-        if values.min() < -_NEGATIVE:
-            raise ValueError(
-                f"{type(self).__name__}.value must never be negative, but returned {values.min()}; "
-                "add a constant, so that the least loss is 0."
-            )
-        np.multiply(weights, self._checked(self.gradient(shifted, y), "gradient", len(y)), out=out)
-        risk = float(np.sum(weights * values))
+        risk = self.evaluate(shifted, y, weights, out)
         return Cut(risk, risk - float(np.sum(out * shifted)), b)
 
-    def _slope_at(self, scores, direction, y, weights, slope, curvature, t):
-        moved = scores + t * direction
-        first = slope + curvature * t + np.sum(weights * direction * self.gradient(moved, y))
-        bend = self.curvature(moved, y)
-        if bend is None:
-            return float(first), np.nan
-        return float(first), float(curvature + np.sum(weights * direction**2 * bend))
-
-    def _bracket_intercept(self, scores, y, weights, scratch):
-        shifted = scratch[0]
-
+    def _bracket_intercept(self, scores: Array, y: Any, weights: Array) -> tuple[float, float]:
         def slope(b):
-            np.add(scores, b, out=shifted)
-            return float(np.sum(weights * self.gradient(shifted, y)))
+            return self.slope(scores + b, np.ones_like(scores), y, weights, 0.0)[0]
 
         left, right = -1.0, 1.0
         while slope(left) > 0.0 and left > -1e300:
@@ -155,14 +151,78 @@ class BinaryLoss(ABC):
                 right = middle
         return left, right
 
-    def _checked(self, array, method: str, n: int) -> Array:
-        array = np.asarray(array, dtype=np.float64)
-        if array.shape != (n,):
+
+class SampleLoss(Loss):
+    """A loss that is a sum over samples, ``R(f) = sum_i s_i l(y_i, f_i)``.
+
+    Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
+    arrays. Scores and ``y`` have an entry a sample; where the scores have shape (n, k), so has the
+    gradient.
+    """
+
+    @abstractmethod
+    def value(self, scores: Array, y: Array) -> Array:
+        """Losses l(y_i, f_i), shape (n,). Required."""
+
+    @abstractmethod
+    def gradient(self, scores: Array, y: Array) -> Array:
+        """Derivatives of l in f_i, or subgradients where there is a kink, shape of the scores.
+
+        Required.
+        """
+
+    def curvature(self, scores: Array, y: Array) -> Array | None:
+        """Second derivatives, shape (n,), or None. Optional: makes line searches use Newton."""
+        return None
+
+    def evaluate(self, scores, y, weights, out):
+        n = len(scores)
+        values = self._checked(self.value(scores, y), "value", (n,))
+        if values.min() < -_NEGATIVE:
             raise ValueError(
-                f"{type(self).__name__}.{method} must return an array of shape ({n},), one entry "
+                f"{type(self).__name__}.value must never be negative, but returned {values.min()}; "
+                "add a constant, so that the least loss is 0."
+            )
+        gradient = self._checked(self.gradient(scores, y), "gradient", scores.shape)
+        np.multiply(weights if scores.ndim == 1 else weights[:, None], gradient, out=out)
+        return float(np.sum(weights * values))
+
+    def risk(self, scores, y, weights, intercept):
+        """``sum_i s_i l(y_i, f_i + b)``."""
+        return float(np.sum(weights * self.value(scores + intercept, y)))
+
+    def slope(self, scores, direction, y, weights, t):
+        moved = scores + t * direction
+        gradient = self.gradient(moved, y)
+        if scores.ndim == 2:
+            return float(np.sum(weights * np.sum(direction * gradient, axis=1))), np.nan
+        bend = self.curvature(moved, y)
+        second = np.nan if bend is None else float(np.sum(weights * direction**2 * bend))
+        return float(np.sum(weights * direction * gradient)), second
+
+    def _checked(self, array, method: str, shape: tuple[int, ...]) -> Array:
+        array = np.asarray(array, dtype=np.float64)
+        if array.shape != shape:
+            raise ValueError(
+                f"{type(self).__name__}.{method} must return an array of shape {shape}, one entry "
                 f"a sample, but returned shape {array.shape}."
             )
         return array
+
+
+class BinaryLoss(SampleLoss):
+    """Base class of losses for two classes, and the contract of a loss of one's own.
+
+    A loss l(y, f) is convex in the score f, has the label y in {-1, +1}, and is never negative.
+    Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions
+    of arrays that they must not write to. Everything else has a fallback that uses these two alone,
+    and may be overridden where a closed form or a compiled function is faster. A loss that also has
+    a method ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
+
+    Instances hold parameters only, in attributes of the same names, so that they can be cloned and
+    pickled. In the methods below ``weights`` are the s_i, positive and of sum one; ``out`` of shape
+    (n,) is filled, and ``scratch`` of shape (4, n) is space that a method may write to.
+    """
 
 
 def search_zero(

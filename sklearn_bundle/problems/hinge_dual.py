@@ -107,7 +107,7 @@ class HingeDual(LinearProblem):
         With an intercept X is centred by its weighted mean: only differences of feasible u count.
         Power iteration, two products a step, plus 5 %, since it comes from below.
         """
-        w = np.random.default_rng(seed).standard_normal(self.n_features)
+        w = np.random.default_rng(seed).standard_normal(self.dimension)
         value = 0.0
         for step in range(_POWER_STEPS):
             scores = self.point(w / np.linalg.norm(w)).scores

@@ -1,15 +1,17 @@
 """Empirical risk of a linear model with a free intercept, and its cutting planes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle._compiled import design
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner, row_blocks
-from sklearn_bundle.losses.base import BinaryLoss
+from sklearn_bundle.losses.base import Loss
 
 Array = NDArray[np.float64]
 
@@ -18,55 +20,74 @@ LARGEST_RISK = 1e100  # squares of what is larger overflow
 # it is faster to read all of them, unless few have a weight (MNIST: up to twice as fast).
 _LONG_ROW = 64
 _SKIPPING_PAYS = 0.15
+_TINY = 1e-300
 _LARGEST_DRIFT = 1e3  # times the rounding of a product: an error of about 1e-13
 
 
 @dataclass
 class Point:
-    """A weight vector with its scores X w (without b) and the intercept that goes with it.
+    """Weights w with their scores (without b) and the intercept that goes with them.
 
     ``drift`` bounds the rounding in the scores, in units of that of a fresh product.
     """
 
     w: Array
     scores: Array | None
-    intercept: float | None
+    intercept: float | Array | None
     drift: float = 1.0
 
 
 @dataclass
 class Plane:
-    """``R(v) >= <gradient, v> + offset`` for all v, with the risk R(w) where it was cut."""
+    """``R(v) >= <gradient, v> + offset`` for all v, with the risk R(w) where it was cut.
+
+    Where the intercept is a coordinate, ``R(v, b) >= <gradient, v> + <balance, b> + offset``.
+    """
 
     gradient: Array
     offset: float
     risk: float
+    balance: Array | None = None
 
 
 class Design:
-    """The data matrix as an operator: X w and X'g over row blocks, counting passes."""
+    """The data matrix as an operator: X W' and G'X over row blocks, counting passes.
 
-    def __init__(self, X: np.ndarray | sp.spmatrix | sp.sparray, runner: BlockRunner):
-        self.shape = X.shape
+    With k outputs w has shape (k d,), an output after the other, and scores (n, k).
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray | sp.spmatrix | sp.sparray,
+        runner: BlockRunner,
+        n_outputs: int | None = None,
+    ):
+        n, d = self.shape = X.shape
         self.passes = 0
+        self.n_outputs = n_outputs
         self._runner = runner
-        n, d = X.shape
+        many = "" if n_outputs is None else "_many"
+        kind = "csr" if sp.issparse(X) else "dense"
         if sp.issparse(X):
             unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
             indices = np.asarray(X.indices).view(unsigned)
             self._arrays = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
-            self._scores, self._gradient = design.csr_scores, design.csr_gradient
         else:
             self._arrays = (frozen(X),)
-            self._scores, self._gradient = design.dense_scores, design.dense_gradient
+        self._scores = getattr(design, f"{kind}_scores{many}")
+        self._gradient = getattr(design, f"{kind}_gradient{many}")
         n_entries = len(self._arrays[1]) if sp.issparse(X) else X.size
         self._long_rows = n_entries > _LONG_ROW * n
-        self._bounds = row_blocks(n_entries, n, d)
-        self._partial = np.empty((len(self._bounds) - 1, d))
+        self._bounds = row_blocks(n_entries, n, d * (n_outputs or 1))
+        of_outputs = () if n_outputs is None else (n_outputs,)
+        self.scores_shape = (n, *of_outputs)
+        self._partial = np.empty((len(self._bounds) - 1, d, *of_outputs))
 
     def scores(self, w: Array) -> Array:
         """X w."""
-        out = np.empty(self.shape[0])
+        out = np.empty(self.scores_shape)
+        if self.n_outputs is not None:
+            w = np.ascontiguousarray(w.reshape(self.n_outputs, -1).T)
         bounds = self._bounds
         self._runner.run(
             lambda k: self._scores(*self._arrays, w, bounds[k], bounds[k + 1], out),
@@ -78,45 +99,67 @@ class Design:
     def gradient(self, g: Array) -> Array:
         """X'g, the blocks' parts summed in order."""
         bounds, partial = self._bounds, self._partial
-        skip = not self._long_rows or np.count_nonzero(g) < _SKIPPING_PAYS * len(g)
+        skip = not self._long_rows or np.count_nonzero(g) < _SKIPPING_PAYS * g.size
         self._runner.run(
             lambda k: self._gradient(*self._arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
             len(bounds) - 1,
         )
         self.passes += 1
-        return partial.sum(axis=0)
+        total = partial.sum(axis=0)
+        return total if self.n_outputs is None else total.T.ravel()
+
+
+def mean_square(X: np.ndarray | sp.spmatrix | sp.sparray, weights: Array) -> float:
+    """Weighted mean of the rows' squared lengths."""
+    norms = row_norms(X, squared=True)
+    return float(weights @ norms)
 
 
 class LinearProblem:
-    """``R(w) = min_b sum_i s_i l(y_i, <w, x_i> + b)``, or with b = 0.
+    """``R(w) = min_b R(X w + b)``, with b = 0, or ``R(w, b)`` with b a coordinate of its own.
 
-    Offers :meth:`evaluate`, the cutting-plane protocol, and what an exact line search needs:
-    points with their scores, which are linear, so that a step costs no product with X.
+    Which of these is up to ``fit_intercept`` and to what the loss does with an intercept. Offers
+    :meth:`evaluate`, the cutting-plane protocol, and what an exact line search needs: points with
+    their scores, which are linear, so that a step costs no product with X.
 
     Parameters
     ----------
     X : ndarray or CSR of shape (n, d), float32 or float64
-    y : ndarray of shape (n,), -1.0 or +1.0
+    y : what the loss takes for a target
     weights : ndarray of shape (n,), positive, summing to one
-    loss : BinaryLoss
+    loss : Loss
     fit_intercept : bool
     n_threads : int
         Threads over row blocks.
     """
 
-    def __init__(self, X, y, weights, loss: BinaryLoss, fit_intercept: bool, n_threads: int = 1):
+    def __init__(self, X, y, weights, loss: Loss, fit_intercept: bool, n_threads: int = 1):
         self._runner = BlockRunner(n_threads)
-        self._design = Design(X, self._runner)
+        self._design = Design(X, self._runner, loss.n_outputs(y))
         self._y = y
         self._weights = weights
         self._loss = loss
-        self.fit_intercept = fit_intercept
-        self._derivatives = np.empty(len(y))
-        self._scratch = np.empty((4, len(y)))
+        self.fit_intercept = fit_intercept and loss.free_intercept == "minimised"
+        joint = fit_intercept and loss.free_intercept == "joint"
+        self.n_free = self.n_outputs if joint else 0
+        #: Square of the w that changes scores as much as an intercept of 1, about.
+        self.intercept_scale = 1.0 / max(mean_square(X, weights), _TINY) if joint else 1.0
+        self._derivatives = np.empty(self._design.scores_shape)
+        self._scratch = np.empty((4, X.shape[0]))
 
     @property
     def n_features(self) -> int:
         return self._design.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        """Scores a sample."""
+        return self._design.n_outputs or 1
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        return self.n_features * self.n_outputs
 
     @property
     def passes(self) -> int:
@@ -134,28 +177,28 @@ class LinearProblem:
         plane = self.cut(self.point(w))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
-    def point(self, w: Array) -> Point:
+    def point(self, w: Array, intercept: Array | None = None) -> Point:
         """The point w with its scores: one product with X, none at w = 0."""
-        scores = self._design.scores(w) if w.any() else np.zeros(len(self._y))
-        return Point(w, scores, 0.0)
+        scores = self._design.scores(w) if w.any() else np.zeros(self._design.scores_shape)
+        if intercept is None:
+            intercept = np.zeros(self.n_free) if self.n_free else 0.0
+        return Point(w, scores, intercept)
 
     def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
         """Cutting plane at ``point``, whose intercept becomes the best one: one product with X'.
 
         None, and no product, where the risk is above ``risk_limit`` or not a number.
         """
-        cut = self._loss.cut(
-            point.scores,
-            self._y,
-            self._weights,
-            self.fit_intercept,
-            self._derivatives,
-            self._scratch,
-        )
-        point.intercept = cut.intercept
+        scores = point.scores + point.intercept if self.n_free else point.scores
+        free = self.fit_intercept
+        args = self._y, self._weights, free, self._derivatives, self._scratch
+        cut = self._loss.cut(scores, *args)
+        if free:
+            point.intercept = cut.intercept
         if not cut.risk <= risk_limit:
             return None
-        return Plane(self._design.gradient(self._derivatives), cut.offset, cut.risk)
+        balance = np.atleast_1d(self._derivatives.sum(axis=0)) if self.n_free else None
+        return Plane(self._design.gradient(self._derivatives), cut.offset, cut.risk, balance)
 
     def set_intercept(self, point: Point) -> None:
         """Make the point's intercept the best one."""
@@ -179,14 +222,23 @@ class LinearProblem:
         ``slope t + curvature t^2/2 + risk``.
         """
         return self._loss.line_search(
-            start.scores + start.intercept,
-            (end.scores - start.scores) + (end.intercept - start.intercept),
-            self._y,
-            self._weights,
-            slope,
-            curvature,
-            self._scratch,
+            *self._line(start, end), self._y, self._weights, slope, curvature, self._scratch
         )
+
+    def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
+        """The risk and its derivative at a step from start towards end."""
+        scores, direction = self._line(start, end)
+
+        def risk(step: float) -> tuple[float, float]:
+            moved, gradient = scores + step * direction, np.empty_like(scores)
+            value = self._loss.evaluate(moved, self._y, self._weights, gradient)
+            return value, float(np.sum(gradient * direction))
+
+        return risk
+
+    def _line(self, start: Point, end: Point) -> tuple[Array, Array]:
+        direction = (end.scores - start.scores) + (end.intercept - start.intercept)
+        return start.scores + start.intercept, direction
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point start + step (end - start), scores by linearity.
@@ -201,5 +253,5 @@ class LinearProblem:
         if drift > _LARGEST_DRIFT:
             return Point(w, self._design.scores(w), intercept)
         scores = np.empty_like(start.scores)
-        design.blend(step, start.scores, end.scores, scores)
+        design.blend(step, start.scores.ravel(), end.scores.ravel(), scores.ravel())
         return Point(w, scores, intercept, drift)

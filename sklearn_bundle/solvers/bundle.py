@@ -6,27 +6,30 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.losses._search import search_kink
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers._run import State
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.planes import Best, Bundle
 
 Array = NDArray[np.float64]
 
 _QP_SHARE = 0.1  # solve the inner problem to this share of the outer gap: more is wasted
+_WORTH = 0.8  # times the gap: a bound that is costly and promises no more is not computed
 _IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
 _RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
 _STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t, except where steeper
 _ROUNDING = 1e-15
+_STEP_PRECISION = 1e-6  # relative, of a step along a curve that is no parabola
 _CROSSED = 1e-6  # relative; far above rounding
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # towards the best point; after that, the plane there
 _LIFT = 100.0  # of both limits with every iteration that brings no progress
+_LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of use
 
 
 class CuttingPlaneProblem(Protocol):
     """What Algorithms 2 and 4 ask of a problem; line search asks for :class:`LinearProblem`."""
 
-    n_features: int
+    dimension: int
     passes: int
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
@@ -44,14 +47,14 @@ class BundleSolver:
     theta : float
         "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``.
     bundle : Bundle
-        Planes to start from; empty by default.
-    start : ndarray of shape (d,)
-        Point to start from; the origin by default.
+        Planes to start from, and the regularizer; empty by default, with L2.
+    start : (ndarray, intercept)
+        Point to start from; the minimiser of the regularizer by default.
 
     Attributes
     ----------
     plane : (ndarray of shape (d,), float)
-        The aggregate plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
+        The aggregate plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a/reg_lambda)``.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class BundleSolver:
         algorithm: str = "line-search",
         theta: float = 0.1,
         bundle: Bundle | None = None,
-        start: Array | None = None,
+        start: tuple[Array, float | Array | None] | None = None,
     ):
         self._linear = hasattr(problem, "line_search")
         if algorithm == "line-search" and not self._linear:
@@ -72,14 +75,16 @@ class BundleSolver:
             )
         self._problem = problem
         self._lambda = reg_lambda
-        self._omega = L2()
         self._algorithm = algorithm
         self._theta = theta
-        self.bundle = Bundle(problem.n_features) if bundle is None else bundle
-        self._start = np.zeros(problem.n_features) if start is None else start
-        self.plane: tuple[Array, float] | None = None
-        self._bound = -np.inf
-        self._primal = np.inf
+        self.bundle = Bundle(problem.dimension) if bundle is None else bundle
+        self._omega = self.bundle.omega
+        self._start = (self._omega.start(problem.dimension), None) if start is None else start
+        self._bound, self.plane = -np.inf, (np.zeros(problem.dimension), 0.0)
+        self._pull = problem.intercept_scale if self._linear else 1.0
+        self._least = 0.0 if self._linear else -np.inf  # no loss and no regularizer is negative
+        self._shortfall = 0.0  # of the bound, for an intercept's coefficient that is not quite 0
+        self._primal, self._step = np.inf, 1.0
         self._best: Point | None = None
         self._steepest: float | None = None
         self._idle = 0  # iterations since the gap last became smaller
@@ -94,32 +99,32 @@ class BundleSolver:
 
     def confirm(self) -> State:
         """Objective from the data at the best point, bound from the kept aggregate plane."""
-        self._best = self._point(self._best.w)
+        self._best = self._point(self._best.w, self._best.intercept)
         self._primal = self._objective(self._best.w, self._fresh_risk(self._best))
-        bound = self._bound_of(*self.plane)
+        bound = self._plane_bound()
         # The bound is a difference of two terms and carries their rounding.
         if bound - self._primal > _CROSSED * abs(self._primal) + 1e-12 * abs(self.plane[1]):
             raise ValueError(
                 f"The lower bound {bound:.8g} lies above the objective {self._primal:.8g}: the "
                 "loss is not convex, or its gradient is not the derivative of its value."
             )
-        self._bound = min(bound, self._primal)  # crossed by no more than rounding
+        self._bound = min(max(bound, self._least), self._primal)  # crossed by rounding alone
         return self._state()
 
     def _cutting_plane(self) -> Iterator[None]:
-        self._begin(self._point(self._start))
+        self._begin(self._point(*self._start))
         while True:
             gap = self._primal - self._bound
-            self._cut(self._point(self._solve_inner()))
+            self._cut(self._point(*self._solve_inner()))
             self._count_idle(gap)
             yield
 
     def _line_search(self) -> Iterator[None]:
         problem = self._problem
-        self._begin(problem.point(self._start))
+        self._begin(self._point(*self._start))
         while True:
             gap = self._primal - self._bound
-            end = problem.point(self._solve_inner())
+            end = self._point(*self._solve_inner())
             problem.set_intercept(end)
             self._search_towards(end)
             self._count_idle(gap)
@@ -129,31 +134,60 @@ class BundleSolver:
             self._cut(problem.blend(self._best, end, theta))
 
     def _begin(self, point: Point) -> None:
-        if self.bundle.size == 0:
+        if self.bundle.is_empty:
             self._cut(point)
         else:
             self._offer(point, self._fresh_risk(point))
 
-    def _solve_inner(self) -> Array:
-        """w_t, the minimiser of reg_lambda Omega + model; keeps the bound if it is the best."""
+    def _solve_inner(self) -> tuple[Array, Array | None]:
+        """The minimiser of reg_lambda Omega + model; keeps the bound if it is the best."""
         gap = self._primal - self._bound
-        share = _QP_SHARE if np.isfinite(gap) and self._idle == 0 else 0.0
-        aggregate, offset = self.bundle.solve(self._lambda, share * gap if share else 0.0)
-        bound = self._bound_of(aggregate, offset)
-        if bound > self._bound:
-            self._bound, self.plane = bound, (aggregate, offset)
-        return self._omega.conjugate_gradient(-aggregate / self._lambda)
+        exact = not np.isfinite(gap) or self._idle > 0
+        tolerance = 0.0 if exact else _QP_SHARE * gap
+        worth = -np.inf if exact else self._primal - _WORTH * gap
+        best = Best(
+            *(self._best.w, self._best.intercept, self._primal, worth), self._pull, self._step
+        )
+        inner = self.bundle.solve(self._lambda, tolerance, best)
+        if inner.bound > self._bound:
+            self._bound, self.plane = inner.bound, inner.plane
+            self._shortfall = 0.0
+            self._shortfall = self._plane_bound() - inner.bound
+        return self._near_best(inner.w), inner.intercept
+
+    def _near_best(self, w: Array) -> Array:
+        """w_t itself, unless it is so far away that its scores would overflow."""
+        if self._omega.inner != "newton" or self._best is None:
+            return w
+        farthest = _LEAP * (1.0 + np.abs(self._best.w).max(initial=0.0))
+        return np.clip(w, -farthest, farthest)
 
     def _search_towards(self, end: Point) -> None:
-        start = self._best
+        start, problem, omega = self._best, self._problem, self._omega
         along = end.w - start.w
-        slope = self._lambda * self._omega.inner(start.w, along)
-        curvature = self._lambda * self._omega.inner(along, along)
-        problem = self._problem
-        step = problem.line_search(start, end, slope, curvature)
+        if omega.inner == "gram":  # Omega is a parabola along a line
+            slope, curvature = omega.slope(start.w, along)
+            parabola = self._lambda * slope, self._lambda * curvature
+            step = problem.line_search(start, end, *parabola)
+        else:
+            step = self._search_curve(start, end, along)
+        self._step = step
         if 0.0 < step < np.inf:
             point = problem.blend(start, end, step)
             self._offer(point, problem.minimise_intercept(point))
+
+    def _search_curve(self, start: Point, end: Point, along: Array) -> float:
+        """The step along a line on which Omega is any convex function."""
+        omega, risk = self._omega, self._problem.risk_along(start, end)
+
+        def objective(step: float) -> tuple[float, float]:
+            w = start.w + step * along
+            if not np.isfinite(omega.value(w)):
+                return np.inf, np.inf  # outside of its domain
+            value, slope = risk(step)
+            return self._objective(w, value), slope + self._lambda * omega.slope(w, along)[0]
+
+        return search_kink(objective, precision=_STEP_PRECISION)
 
     def _cut(self, point: Point) -> None:
         """Add the plane at ``point``, or nearer to the best point where it would be of no use."""
@@ -172,7 +206,7 @@ class BundleSolver:
             plane = self._plane(self._best)
         else:
             self._offer(point, plane.risk)
-        self.bundle.add(plane.gradient, plane.offset)
+        self.bundle.add(plane.gradient, plane.offset, plane.balance)
 
     def _is_moderate(self, plane: Plane | None) -> bool:
         """Algorithm 3 judges by the risk, before a product is spent; Algorithm 2 by the slope."""
@@ -191,8 +225,10 @@ class BundleSolver:
 
     # What follows asks a LinearProblem, or another problem by its protocol alone.
 
-    def _point(self, w: Array) -> Point:
-        return self._problem.point(w) if self._linear else Point(w, None, None)
+    def _point(self, w: Array, intercept: float | Array | None) -> Point:
+        if self._linear:
+            return self._problem.point(w, intercept if self._problem.n_free else None)
+        return Point(w, None, None)
 
     def _plane(self, point: Point) -> Plane | None:
         if self._linear:
@@ -220,8 +256,11 @@ class BundleSolver:
     def _objective(self, w: Array, risk: float) -> float:
         return self._lambda * self._omega.value(w) + risk
 
-    def _bound_of(self, gradient: Array, offset: float) -> float:
-        return offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
+    def _plane_bound(self) -> float:
+        """What the kept plane proves."""
+        gradient, offset = self.plane
+        bound = offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
+        return bound - self._shortfall
 
     def _count_idle(self, gap_before: float) -> None:
         gained = gap_before - (self._primal - self._bound)
@@ -229,4 +268,5 @@ class BundleSolver:
 
     def _state(self) -> State:
         best = self._best
-        return State(self._primal, self._bound, best.w, best.intercept, self._problem.passes)
+        bound = max(self._bound, self._least)
+        return State(self._primal, bound, best.w, best.intercept, self._problem.passes)

@@ -68,7 +68,7 @@ class ExcessiveGapSolver:
         self._problem = problem
         self._adaptive = lipschitz is None
         self._lipschitz = lipschitz
-        origin = DualPoint(np.zeros(problem.n_samples), np.zeros(problem.n_features), 0.0)
+        origin = DualPoint(np.zeros(problem.n_samples), np.zeros(problem.dimension), 0.0)
         warm = start is not None and self._adaptive
         self.best = self._dual_point(start) if warm else origin
         self._primal = np.inf

@@ -1,0 +1,77 @@
+"""What the estimators of the bundle method share: loss and regularizer by name, the solver."""
+
+from inspect import signature
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sklearn_bundle.estimators._linear import CertifiedLinear
+from sklearn_bundle.estimators._validation import TrainingData
+from sklearn_bundle.losses import Loss
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
+from sklearn_bundle.solvers._run import SolverResult
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.planes import Bundle
+
+Kept = tuple[Bundle, tuple[np.ndarray, float | np.ndarray | None]]
+
+
+class BundleEstimator(CertifiedLinear):
+    """A subclass has the table of its losses; their parameters are parameters of its own."""
+
+    _losses: ClassVar[dict[str, type[Loss]]]
+
+    _bundle_constraints: ClassVar[dict] = {
+        "regularizer": [StrOptions(set(REGULARIZERS)), Regularizer],
+        "solver": [StrOptions({"line-search", "cutting-plane"})],
+        "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
+        "theta": [Interval(Real, 0, 1, closed="right")],
+    }
+
+    def _loss(self) -> Loss:
+        """The loss, made with those parameters of the estimator that it has too."""
+        if not isinstance(self.loss, str):
+            return self.loss
+        kind = self._losses[self.loss]
+        names = signature(kind).parameters
+        return kind(**{name: getattr(self, name) for name in names if hasattr(self, name)})
+
+    def _omega(self) -> Regularizer:
+        if not isinstance(self.regularizer, str):
+            return self.regularizer
+        kind = REGULARIZERS[self.regularizer]
+        needs = [p.name for p in signature(kind).parameters.values() if p.default is p.empty]
+        if needs:
+            raise ValueError(
+                f"regularizer={self.regularizer!r} needs {needs[0]}: pass an instance, "
+                f"regularizer={kind.__name__}({needs[0]}=...)."
+            )
+        return kind()
+
+    def _formulation(self) -> tuple[Any, ...]:
+        return self._loss(), self._omega()
+
+    def _problem(self, data: TrainingData, target: Any, n_threads: int) -> LinearProblem:
+        loss, weights = self._loss(), data.weights
+        return LinearProblem(data.X, target, weights, loss, self.fit_intercept, n_threads)
+
+    def _solver(self, problem: LinearProblem, kept: Kept | None, seed: None) -> BundleSolver:
+        if kept is None:
+            omega = self._omega().bind(problem.n_features, problem.dimension)
+            kept = Bundle(problem.dimension, None, omega, problem.n_free), None
+        bundle, start = kept
+        bundle.resize(self.bundle_size)
+        return BundleSolver(
+            problem,
+            self.reg_lambda,
+            algorithm=self.solver,
+            theta=self.theta,
+            bundle=bundle,
+            start=start,
+        )
+
+    def _keep(self, solver: BundleSolver, result: SolverResult) -> Kept:
+        return solver.bundle, (result.w, result.intercept)

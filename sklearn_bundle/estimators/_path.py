@@ -1,0 +1,209 @@
+"""Fits over many values of reg_lambda that share their planes, and cross-validation over them."""
+
+from collections.abc import Iterator, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import _num_samples
+
+from sklearn_bundle._parallel import split_threads
+from sklearn_bundle.estimators._base import certificate, unchanged_on_error, warn_if_missed
+from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._validation import check_sample_weight
+from sklearn_bundle.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
+from sklearn_bundle.losses import REGRESSION_LOSSES, Loss, RegressionLoss
+from sklearn_bundle.solvers._run import SolverResult, Status, run
+
+_LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
+
+
+def bmrm_path(
+    X: Any,
+    y: ArrayLike,
+    *,
+    reg_lambdas: int | ArrayLike = 20,
+    loss: str | Loss = "hinge",
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+    """Solutions for many values of reg_lambda, in about the time of the smallest one's.
+
+    Planes of the empirical risk do not depend on reg_lambda: each fit starts from all planes that
+    were cut before, and from the last solution.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Labels or targets.
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=20
+        Positive values; a number means as many from 1 to 1e-6, equally spaced on a logarithmic
+        scale.
+    loss : str or Loss, default="hinge"
+        A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights.
+    **params
+        Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`.
+
+    Returns
+    -------
+    reg_lambdas : ndarray of shape (n_lambdas,)
+        The values in descending order.
+    coefs : ndarray of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas)
+        Weights; the latter for three or more classes, and for several targets.
+    intercepts : ndarray of shape (n_lambdas,) or (n_outputs, n_lambdas)
+        Intercepts.
+    dual_gaps : ndarray of shape (n_lambdas,) or (n_outputs, n_lambdas)
+        Duality gaps, in units of the objective; several where the outputs are problems of their
+        own.
+    n_iters : ndarray of the shape of ``dual_gaps``
+        Iterations that each value took.
+
+    Raises
+    ------
+    ValueError
+        As the estimators do.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As the estimators do, once for all values.
+
+    See Also
+    --------
+    BMRMClassifierCV, BMRMRegressorCV : Choose reg_lambda by cross-validation.
+    sklearn.linear_model.lasso_path : The same for the Lasso.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn_bundle import bmrm_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> reg_lambdas, coefs, intercepts, gaps, n_iters = bmrm_path(
+    ...     X / X.max(axis=0), y, reg_lambdas=[1e-3, 1e-2, 1e-1]
+    ... )
+    >>> reg_lambdas, coefs.shape
+    (array([0.1  , 0.01 , 0.001]), (30, 3))
+    """
+    regression = isinstance(loss, RegressionLoss) or loss in list(REGRESSION_LOSSES)
+    estimator = (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
+    values = check_reg_lambdas(reg_lambdas)
+    models, results = [], []
+    for model, found in fit_path(estimator, X, y, sample_weight, values):
+        models.append(model)
+        results += found
+    warn_if_missed("bmrm_path", results, estimator.tol, estimator._advice)
+    coefs = np.stack([model.coef_ for model in models], axis=-1)
+    intercepts = np.stack([model.intercept_ for model in models], axis=-1)
+    if not regression and len(coefs) == 1:
+        coefs, intercepts = coefs[0], intercepts[0]
+    gaps = np.stack([model.dual_gap_ for model in models], axis=-1)
+    return values, coefs, intercepts, gaps, np.stack([m.n_iter_ for m in models], axis=-1)
+
+
+def check_reg_lambdas(reg_lambdas: Any) -> NDArray[np.float64]:
+    """Values of reg_lambda, the largest first."""
+    if np.ndim(reg_lambdas) == 0:
+        if not (isinstance(reg_lambdas, Integral) and reg_lambdas >= 1):
+            raise ValueError(
+                "reg_lambdas must be a number of values, at least 1, or an array of values, got "
+                f"{reg_lambdas!r}."
+            )
+        return np.geomspace(_LARGEST, _SMALLEST, int(reg_lambdas))
+    values = np.array(reg_lambdas, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
+        raise ValueError(f"reg_lambdas must hold positive numbers, got {reg_lambdas!r}.")
+    return np.sort(values)[::-1]
+
+
+def fit_path(
+    estimator: BundleEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    reg_lambdas: Sequence[float],
+) -> Iterator[tuple[BundleEstimator, list[SolverResult]]]:
+    """A fitted clone for each value in turn, with the results of its subproblems."""
+    estimator = clone(estimator)
+    estimator._validate_params()
+    data = estimator._check(X, y, sample_weight)
+    targets = estimator._targets(data)
+    kept: list = [None] * len(targets)
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    for reg_lambda in reg_lambdas:
+        estimator.reg_lambda = float(reg_lambda)
+        results = []
+        for k, target in enumerate(targets):
+            with estimator._problem(data, target, n_threads) as problem:
+                solver = estimator._solver(problem, kept[k], None)
+                limits = {"max_iter": estimator.max_iter, "max_time": estimator.max_time}
+                results.append(run(solver, tol=estimator.tol, **limits))
+            if results[-1].status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            kept[k] = estimator._keep(solver, results[-1])
+        model = clone(estimator)
+        fitted = estimator._model(data, [(r.w, r.intercept) for r in results])
+        fitted |= certificate(results) | estimator._further_attributes(data, kept, results)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                fitted[name] = getattr(estimator, name)
+        vars(model).update(fitted)
+        yield model, results
+
+
+class PathSearch(BaseEstimator):
+    """Cross-validation over reg_lambda; a subclass has the estimator in ``_kind``."""
+
+    def _search(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Choose reg_lambda and fit to all data; nothing is changed after an error."""
+        with unchanged_on_error(self):
+            self._validate_params()
+            values = check_reg_lambdas(self.reg_lambdas)
+            kind = self._kind
+            names = set(kind._get_param_names()) & set(self._get_param_names())
+            estimator = kind(**{name: getattr(self, name) for name in names})
+            estimator._check(X, y, sample_weight)  # what is wrong is told before any work starts
+            scores = self._scores_of_folds(estimator, X, y, sample_weight, values)
+            means = scores.mean(axis=0)
+            best = float(values[np.argmax(means)])
+            estimator.set_params(reg_lambda=best)
+            estimator.fit(X, y, sample_weight)
+        fitted = {k: v for k, v in vars(estimator).items() if k.endswith("_")}
+        fitted |= {"reg_lambda_": best, "reg_lambdas_": values}
+        fitted |= {"scores_": scores, "mean_test_scores_": means}
+        vars(self).update(fitted)
+
+    def _scores_of_folds(self, estimator, X, y, sample_weight, values) -> NDArray[np.float64]:
+        X, y = indexable(X, y)
+        weights = None
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, _num_samples(X))
+            if self.cv is None or isinstance(self.cv, Integral):
+                rows = np.flatnonzero(weights)  # others get all rows, which they may count on
+                X, y, weights = (_safe_indexing(array, rows) for array in (X, y, weights))
+        scorer = check_scoring(estimator, self.scoring)
+        folds = check_cv(self.cv, y, classifier=is_classifier(estimator))
+        single = clone(estimator).set_params(n_jobs=1)
+
+        def part(array: Any, rows: NDArray) -> Any:
+            return None if array is None else _safe_indexing(array, rows)
+
+        def scores(train: NDArray, test: NDArray) -> list[float]:
+            held_out = part(X, test), part(y, test)
+            if weights is not None and not callable(self.scoring):
+                held_out = *held_out, part(weights, test)
+            path = fit_path(single, part(X, train), part(y, train), part(weights, train), values)
+            return [float(scorer(model, *held_out)) for model, _ in path]
+
+        parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
+        return np.array(parallel(delayed(scores)(*fold) for fold in folds.split(X, y)))

@@ -1,0 +1,224 @@
+"""Novelty detection by bundle methods."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import OutlierMixin
+from sklearn.utils._param_validation import Interval
+
+from sklearn_bundle.estimators._base import fit_certified
+from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._linear import CertifiedLinear
+from sklearn_bundle.estimators._validation import check_unlabelled_data
+from sklearn_bundle.losses import Novelty
+from sklearn_bundle.regularizers import Regularizer
+
+
+class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
+    """Linear novelty detection by the bundle method, with a certified optimum.
+
+    It minimises over w::
+
+        J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
+
+    where the s_i are the sample weights, normalised to sum to one (1/n each without weights): a
+    half-space that is far from the origin and holds most of the data. A sample is new where
+    ``<w, x>`` is below rho. It is the linear one-class SVM; map the features first, for instance
+    by :class:`sklearn.kernel_approximation.RBFSampler`, where a half-space is no good description.
+
+    Parameters
+    ----------
+    rho : float, default=1.0
+        The offset, positive. With "l2" it is a scale: w grows in proportion to it where
+        ``reg_lambda`` shrinks in proportion.
+    reg_lambda : float, default=1e-2
+        Regularization strength, on the mean loss. The larger, the more samples are new.
+    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+    solver : {"line-search", "cutting-plane"}, default="line-search"
+        Algorithm 3 or 2 of [1]_; the latter is there for comparison.
+    bundle_size : int, default=None
+        Largest number of planes to keep, at least 2; None keeps all.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations (one product with X and one with X' each).
+    max_time : float, default=None
+        Limit in seconds, checked after every iteration. None is no limit.
+    warm_start : bool, default=False
+        Whether to keep the planes, and start from them when the next fit has the same X, weights,
+        rho and regularizer. reg_lambda, tol and the solver may differ.
+    n_jobs : int, default=None
+        Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
+        joblib context.
+    verbose : int, default=0
+        1 prints a line a few times a second.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights w.
+    offset_ : float
+        rho: ``decision_function = score_samples - offset_``.
+    intercept_ : ndarray of shape (1,)
+        ``-offset_``.
+    objective_, lower_bound_, dual_gap_ : float
+        J at the returned point, a value that J cannot fall below, and their difference.
+    n_iter_ : int
+        Iterations.
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        left nothing to gain).
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
+        with X or X' so far).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, NaN or infinity, negative or all-zero weights. Nothing is
+        fitted then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+
+    Notes
+    -----
+    Table 5 of [1]_, "novelty". :class:`sklearn.svm.OneClassSVM` has rho as a variable, and nu in
+    place of reg_lambda; its solution divided by its ``offset_`` and times rho is ours at the
+    ``reg_lambda = offset_ / (n rho)`` that belongs to it.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle import BMRMNoveltyDetector
+    >>> X = 3.0 + np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = BMRMNoveltyDetector(reg_lambda=0.1).fit(X)
+    >>> model.predict([[3.0, 3.0], [-2.0, 0.0]])
+    array([ 1, -1])
+    """
+
+    _losses = {"novelty": Novelty}  # noqa: RUF012
+    loss = "novelty"  # not a parameter: there is one
+    fit_intercept = False
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
+        **BundleEstimator._bundle_constraints,
+        "rho": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        rho: float = 1.0,
+        reg_lambda: float = 1e-2,
+        regularizer: str | Regularizer = "l2",
+        solver: str = "line-search",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.rho = rho
+        self.reg_lambda = reg_lambda
+        self.regularizer = regularizer
+        self.solver = solver
+        self.bundle_size = bundle_size
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : Ignored
+            Here by scikit-learn's convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return fit_certified(self, X, None, sample_weight)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Scores ``<w, x>``, the smaller the newer.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self.decision_function(X) + self.offset_
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples(X) - offset_``, negative where X is new.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self._scores(X).ravel()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """-1 where X is new, +1 elsewhere.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def _check(self, X, y, sample_weight):
+        return check_unlabelled_data(self, X, sample_weight)
+
+    def _targets(self, data):
+        return [None]
+
+    def _model(self, data, points):
+        offset = float(self.rho)
+        coef = points[0][0][None]
+        return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}

@@ -1,0 +1,364 @@
+"""Linear ranking by bundle methods."""
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from sklearn_bundle.estimators._base import fit_certified
+from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._linear import CertifiedLinear
+from sklearn_bundle.estimators._thresholds import best_thresholds
+from sklearn_bundle.estimators._validation import (
+    X_CHECKS,
+    TrainingData,
+    check_sample_weight,
+    drop_weightless,
+)
+from sklearn_bundle.losses import RANKING_LOSSES, Ordinal, PositionMeasure, Preference, RankingLoss
+from sklearn_bundle.regularizers import Regularizer
+
+
+@dataclass
+class RankingData(TrainingData):
+    """Data with an order: ``target`` is what the loss takes, ``y`` and ``group`` as they came."""
+
+    target: Any
+    y: np.ndarray
+    group: np.ndarray | None
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        return self.y, self.group
+
+
+def _is_ordinal(estimator: "BMRMRanker") -> bool:
+    if not isinstance(estimator._loss(), Ordinal):
+        raise AttributeError(
+            f"predict_grades needs loss='ordinal'; this {type(estimator).__name__} has "
+            f"loss={estimator.loss!r}, which knows no grades."
+        )
+    return True
+
+
+class BMRMRanker(BundleEstimator):
+    """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
+
+    It minimises over w::
+
+        J(w) = reg_lambda Omega(w) + R(X w)
+
+    where R is a convex bound of what is wrong with the order of the scores ``f = X w``. An
+    intercept would change no order, so there is none. Every fit returns a lower bound of the
+    optimum, and with it the duality gap.
+
+    Parameters
+    ----------
+    loss : {"ordinal", "preference", "ndcg"} or RankingLoss, default="ordinal"
+        "ordinal": y holds grades, and R is the mean of ``C(y_i, y_j) max(0, 1 + f_i - f_j)`` over
+        all pairs with y_i < y_j, within queries if there is a `group`.
+        "preference": y holds pairs of rows of X, (better, worse) or (better, worse, cost), and R is
+        the mean of ``cost max(0, 1 - f_better + f_worse)`` over them.
+        "ndcg": y holds relevances, `group` is needed, and R is the mean over queries of a bound of
+        1 - NDCG@k, see :class:`~sklearn_bundle.losses.PositionMeasure`, by which other
+        measures of positions can be had.
+    reg_lambda : float, default=1e-4
+        Regularization strength, on the mean loss.
+    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+    cost : {"absolute", "constant", "squared"} or array-like of shape (K, K), default="absolute"
+        For "ordinal": C is the difference of the grades, 1, or the square of the difference; or
+        ``cost[y_i, y_j]`` for grades 0..K-1.
+    k : int, default=None
+        For "ndcg": positions that count; None for all.
+    solver : {"line-search", "cutting-plane"}, default="line-search"
+        Algorithm 3 or 2 of [1]_; the latter is there for comparison.
+    bundle_size : int, default=None
+        Largest number of planes to keep, at least 2; None keeps all.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations (one product with X and one with X' each).
+    max_time : float, default=None
+        Limit in seconds, checked after every iteration. None is no limit.
+    warm_start : bool, default=False
+        Whether to keep the planes, and start from them when the next fit has the same data, loss
+        and regularizer. reg_lambda, tol and the solver may differ.
+    n_jobs : int, default=None
+        Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
+        joblib context.
+    verbose : int, default=0
+        1 prints a line a few times a second.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights w.
+    grades_ : ndarray of shape (n_grades,)
+        "ordinal": the grades, ascending.
+    thresholds_ : ndarray of shape (n_grades - 1,)
+        "ordinal": the scores between the grades, by which `predict_grades` has the least mean
+        absolute error in numbers of grades on the training data.
+    objective_, lower_bound_, dual_gap_ : float
+        J at the returned point, a value that J cannot fall below, and their difference.
+    n_iter_ : int
+        Iterations.
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        left nothing to gain).
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
+        with X or X' so far).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, NaN or infinity, negative or all-zero weights, fewer than
+        two grades, pairs of rows that do not exist, a missing `group`, rows of a query with
+        different weights. Nothing is fitted then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+
+    Notes
+    -----
+    Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)), 9 and 10 ("ndcg", a linear
+    assignment a query), their errors corrected. What a weight means: with "ordinal" and
+    "preference" a pair counts with the product of the weights of its two rows; with "ndcg" a query
+    has one weight, which all of its rows have to carry.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle import BMRMRanker
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> model = BMRMRanker(reg_lambda=1e-2).fit(X, [1, 2, 3, 4])
+    >>> model.predict_grades(X)
+    array([1, 2, 3, 4])
+    >>> model.score(X, [1, 2, 3, 4])
+    1.0
+    """
+
+    _losses = RANKING_LOSSES
+    fit_intercept = False
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
+        **BundleEstimator._bundle_constraints,
+        "loss": [StrOptions(set(RANKING_LOSSES)), RankingLoss],
+        "cost": [StrOptions({"absolute", "constant", "squared"}), "array-like"],
+        "k": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        loss: str | RankingLoss = "ordinal",
+        *,
+        reg_lambda: float = 1e-4,
+        regularizer: str | Regularizer = "l2",
+        cost: str | ArrayLike = "absolute",
+        k: int | None = None,
+        solver: str = "line-search",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.reg_lambda = reg_lambda
+        self.regularizer = regularizer
+        self.cost = cost
+        self.k = k
+        self.solver = solver
+        self.bundle_size = bundle_size
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : array-like of shape (n_samples,), or (n_pairs, 2) or (n_pairs, 3) for "preference"
+            Grades or relevances, the larger the better, or pairs of rows of X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows of X; with "ndcg" all rows of a query need the same.
+        group : array-like of shape (n_samples,), default=None
+            The query of each row, of any kind and in any order. None is one query for all.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return fit_certified(self, X, y, sample_weight, group=group)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Scores ``<w, x>``, the larger the better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **X_CHECKS)
+        return safe_sparse_dot(X, self.coef_, dense_output=True)
+
+    @available_if(_is_ordinal)
+    def predict_grades(self, X: Any) -> np.ndarray:
+        """Grades, with the loss "ordinal".
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        grades : ndarray of shape (n_samples,)
+            Out of ``grades_``.
+        """
+        scores = self.predict(X)
+        return self.grades_[np.searchsorted(self.thresholds_, scores, side="left")]
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> float:
+        """The measure that the loss bounds, between 0 and 1; larger is better.
+
+        "ordinal" and "preference": the share of pairs in the right order, ties one half. "ndcg":
+        the mean NDCG@k of the queries in which relevances differ.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Test data.
+        y : array-like
+            As in `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        group : array-like of shape (n_samples,), default=None
+            Queries.
+
+        Returns
+        -------
+        score : float
+        """
+        scores = self.predict(X)
+        data = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)
+        return float(self._loss().score(scores[data.rows], data.target, data.weights))
+
+    def _check(self, X, y, sample_weight, group=None):
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X = validate_data(self, X, **X_CHECKS)
+        return self._order(X, y, sample_weight, group)
+
+    def _order(self, X, y, sample_weight, group) -> RankingData:
+        """Checked y, weights and queries, without rows of weight zero."""
+        loss, n = self._loss(), X.shape[0]
+        y = np.asarray(y)
+        group = None if group is None else column_or_1d(group)
+        given = check_sample_weight(sample_weight, n)
+        pairs = isinstance(loss, Preference)
+        if not pairs:
+            y = column_or_1d(y, warn=True)
+            if len(y) != n:
+                raise ValueError(
+                    f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
+                )
+        if pairs or sample_weight is not None:
+            loss.prepare(y, group, n)  # what is wrong is told in terms of all rows
+            if isinstance(loss, PositionMeasure):
+                _check_query_weights(given, group)
+        X, weights, rows = drop_weightless(X, given)
+        if len(rows) < n:
+            group = None if group is None else group[rows]
+            y = _kept_pairs(y, rows, n) if pairs else y[rows]
+        return RankingData(X, weights, rows, loss.prepare(y, group, len(rows)), y, group)
+
+    def _targets(self, data):
+        return [data.target]
+
+    def _model(self, data, points):
+        return {"coef_": points[0][0]}
+
+    def _further_attributes(self, data, kept, results):
+        if not isinstance(self._loss(), Ordinal):
+            return {}
+        grades, indices = np.unique(data.y, return_inverse=True)
+        scores = safe_sparse_dot(data.X, results[0].w, dense_output=True)
+        return {"grades_": grades, "thresholds_": best_thresholds(scores, indices, data.weights)}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _check_query_weights(weights: NDArray[np.float64], group: np.ndarray) -> None:
+    queries, first, number = np.unique(group, return_index=True, return_inverse=True)
+    differs = weights != weights[first][number]
+    if differs.any():
+        query = queries[number[np.argmax(differs)]]
+        raise ValueError(
+            f"sample_weight must be the same for all rows of a query, but differs in query {query}."
+        )
+
+
+def _kept_pairs(pairs: np.ndarray, rows: NDArray[np.intp], n: int) -> np.ndarray:
+    """The pairs of rows that are left, by their new numbers."""
+    place = np.full(n, -1)
+    place[rows] = np.arange(len(rows))
+    kept = pairs.astype(np.float64)
+    kept[:, :2] = place[pairs[:, :2].astype(np.intp)]
+    kept = kept[(kept[:, :2] >= 0.0).all(axis=1)]
+    if not len(kept):
+        raise ValueError("sample_weight leaves no pair of y in which both rows have a weight.")
+    return kept

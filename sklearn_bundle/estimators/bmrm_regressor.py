@@ -1,0 +1,266 @@
+"""Linear regression by bundle methods."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sklearn_bundle.estimators._base import fit_certified
+from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._linear import CertifiedLinear
+from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
+from sklearn_bundle.losses import REGRESSION_LOSSES, MultivariateSquaredError, RegressionLoss
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.regularizers import Regularizer
+
+
+class BMRMRegressor(RegressorMixin, BundleEstimator):
+    """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
+
+    It minimises over w and b::
+
+        J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
+
+    where the s_i are the sample weights, normalised to sum to one (1/n each without weights). The
+    intercept b is not penalised. Every fit returns a lower bound of the optimum, and with it the
+    duality gap.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber", \
+"poisson"} or RegressionLoss, default="squared_error"
+        With f the prediction and r = y - f: ``r^2 / 2``; ``|r|``; ``max(q r, (q - 1) r)`` with q
+        the parameter `quantile`; ``max(0, |r| - epsilon)``; ``r^2 / 2`` up to ``|r| = delta`` and
+        ``delta (|r| - delta/2)`` beyond; for "poisson" f is the logarithm of the mean, and the loss
+        half the deviance, ``exp(f) - y f + y log y - y``. Or an instance of
+        :class:`~sklearn_bundle.losses.RegressionLoss`.
+    reg_lambda : float, default=1e-4
+        Regularization strength, on the mean loss. Ridge's alpha is ``n reg_lambda``,
+        LinearSVR's C ``1 / (n reg_lambda)``, QuantileRegressor's, PoissonRegressor's and Lasso's
+        alpha is ``reg_lambda`` with the regularizer of the same name.
+    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+    quantile : float, default=0.5
+        For "quantile": the level, in (0, 1).
+    epsilon : float, default=0.1
+        For "epsilon_insensitive": half the width of the tube, in units of y, at least 0.
+    delta : float, default=1.0
+        For "huber": where the loss becomes linear, in units of y, positive.
+    M : array-like of shape (n_targets, n_targets), default=None
+        For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
+        symmetric and positive semidefinite. None is the identity.
+    solver : {"line-search", "cutting-plane"}, default="line-search"
+        Algorithm 3 or 2 of [1]_; the latter is there for comparison.
+    bundle_size : int, default=None
+        Largest number of planes to keep, at least 2; None keeps all.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations (one product with X and one with X' each).
+    max_time : float, default=None
+        Limit in seconds, checked after every iteration. None is no limit.
+    fit_intercept : bool, default=True
+        Whether to fit b. It is minimised exactly and never penalised.
+    warm_start : bool, default=False
+        Whether to keep the planes, and start from them when the next fit has the same X, y,
+        weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ.
+    n_jobs : int, default=None
+        Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
+        joblib context.
+    verbose : int, default=0
+        1 prints a line a few times a second.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Weights w.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercept b.
+    objective_ : float
+        J at the returned point.
+    lower_bound_ : float
+        A value that J cannot fall below.
+    dual_gap_ : float
+        ``objective_ - lower_bound_``.
+    n_iter_ : int
+        Iterations.
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        left nothing to gain).
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
+        with X or X' so far).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, NaN or infinity, negative or all-zero weights, a y that
+        the loss cannot take. Nothing is fitted then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+
+    Notes
+    -----
+    Table 5 of [1]_, its pinball loss corrected. The best intercept is a weighted quantile, the zero
+    of a piecewise linear function or a closed form, exact in O(n). The lower bound is Theorem 2.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_bundle import BMRMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BMRMRegressor("quantile", quantile=0.9, reg_lambda=1e-3).fit(X, y)
+    >>> model.status_
+    'converged'
+    >>> round(float((y <= model.predict(X)).mean()), 2)
+    0.9
+    """
+
+    _losses = REGRESSION_LOSSES
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **CertifiedLinear._common_constraints,
+        **BundleEstimator._bundle_constraints,
+        "loss": [StrOptions(set(REGRESSION_LOSSES)), RegressionLoss],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "delta": [Interval(Real, 0, None, closed="neither")],
+        "M": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        loss: str | RegressionLoss = "squared_error",
+        *,
+        reg_lambda: float = 1e-4,
+        regularizer: str | Regularizer = "l2",
+        quantile: float = 0.5,
+        epsilon: float = 0.1,
+        delta: float = 1.0,
+        M: ArrayLike | None = None,
+        solver: str = "line-search",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.reg_lambda = reg_lambda
+        self.regularizer = regularizer
+        self.quantile = quantile
+        self.epsilon = epsilon
+        self.delta = delta
+        self.M = M
+        self.solver = solver
+        self.bundle_size = bundle_size
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : array-like of shape (n_samples,) or, for "squared_error", (n_samples, n_targets)
+            Targets; for "poisson" at least 0, and not all of them 0.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return fit_certified(self, X, y, sample_weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """``<w, x> + b``; with "poisson" its exponential, the mean.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        """
+        scores = self._scores(X)
+        return self._loss().mean(scores)
+
+    def _check(self, X, y, sample_weight):
+        data = check_regression_data(self, X, y, sample_weight)
+        loss = self._loss_for(data)
+        several = isinstance(loss, MultivariateSquaredError)
+        if data.y.ndim == 2 and not several:
+            raise ValueError(
+                f"loss={self.loss!r} takes y of shape (n_samples,), got {data.y.shape}: only "
+                "'squared_error' takes several targets. Wrap the estimator in "
+                "sklearn.multioutput.MultiOutputRegressor."
+            )
+        if data.y.ndim == 1 and (self.M is not None or several):
+            raise ValueError(
+                "M, and MultivariateSquaredError, need y of shape (n_samples, n_targets) with two "
+                f"targets or more, got y of shape {data.y.shape}."
+            )
+        loss.check(data.y)
+        return data
+
+    def _loss_for(self, data: RegressionData) -> RegressionLoss:
+        if self.loss == "squared_error" and data.y.ndim == 2:
+            return MultivariateSquaredError(self.M)
+        return self._loss()
+
+    def _formulation(self):
+        loss, omega = super()._formulation()
+        return loss if self.M is None else MultivariateSquaredError(self.M), omega
+
+    def _targets(self, data):
+        return [data.y]
+
+    def _problem(self, data, target, n_threads):
+        loss = self._loss_for(data)
+        return LinearProblem(data.X, target, data.weights, loss, self.fit_intercept, n_threads)
+
+    def _model(self, data, points):
+        w, b = points[0]
+        if data.y.ndim == 1:
+            return {"coef_": w, "intercept_": float(b)}
+        k = data.y.shape[1]
+        return {"coef_": w.reshape(k, -1), "intercept_": np.broadcast_to(b, (k,)).copy()}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.loss == "squared_error"
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags

@@ -1,0 +1,197 @@
+"""Compiled functions that piecewise-linear and piecewise-quadratic losses of a residual share.
+
+A loss is l(r) with r = f - y, its derivative a constant ``low`` on the far left plus a jump and a
+bend at each kink. Its planes are written from slopes: any u with a finite conjugate l*(u) gives
+``l(f - y) >= u f - u y - l*(u)``, so that a slope which is a little off still gives a plane below
+the risk, and no offset is a difference of large numbers.
+"""
+
+import numpy as np
+
+from sklearn_bundle._compiled.selection import first_crossing
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses.binary import _LANES, _SLACK
+
+# ---- where the derivative along a line is zero ---------------------------------------------
+
+
+@jit
+def _append_kinks(scores, direction, y, weights, kink, jump, bend, left, size, kinks, jumps, bends):
+    """Append the samples' crossings of r = ``kink`` at t > ``left``, where l' gains jump + bend r.
+
+    Returns the number of crossings in the arrays and the line p + q t that is active at left+.
+    """
+    p = q = 0.0
+    for i in range(scores.shape[0]):
+        d = direction[i]
+        distance = kink - (scores[i] - y[i])
+        t = distance / d
+        rises = d > 0.0
+        active = (rises & (t <= left)) | ((d < 0.0) & (t > left))
+        constant = weights[i] * d * (jump - bend * distance)
+        slope = weights[i] * d * d * bend
+        p += constant * active
+        q += slope * active
+        sign = 1.0 if rises else -1.0
+        kinks[size] = t
+        jumps[size] = sign * constant
+        bends[size] = sign * slope
+        size += (t > left) & (t < np.inf)
+    return size, p, q
+
+
+def line_zero(
+    scores, direction, y, weights, low, kinks, slope, curvature, scratch, left=0.0, slack=0.0
+):
+    """Smallest t > ``left`` at which the derivative of ``slope t + curvature t^2/2 + R(f + t h)``
+
+    is at least minus ``slack`` times the sum of its jumps. ``kinks`` are triples (r, jump, bend).
+    """
+    n = len(scores)
+    space = scratch[:3] if len(kinks) == 1 else np.empty((3, len(kinks) * n))
+    size, p, q = 0, slope + low * float(np.sum(weights * direction)), curvature
+    for kink in kinks:
+        size, kink_p, kink_q = _append_kinks(
+            scores, direction, y, weights, *kink, left, size, *space
+        )
+        p += kink_p
+        q += kink_q
+    if slack > 0.0:
+        slack *= float(np.sum(np.abs(space[1, :size])))
+    return first_crossing(*space, size, p, q, slack)
+
+
+def intercept_zero(scores, y, weights, low, kinks, scratch):
+    """The smallest b that minimises ``R(f + b)``: a line search from the far left along ones."""
+    ones = scratch[3]
+    ones[:] = 1.0
+    args = scores, ones, y, weights, low, kinks, 0.0, 0.0, scratch
+    b = line_zero(*args, left=-np.inf, slack=_SLACK)
+    if np.isinf(b):  # a slope on one side that is not more than rounding
+        b = float((y - scores).max() if b > 0.0 else (y - scores).min())
+    return b
+
+
+# ---- slopes of piecewise-linear losses -----------------------------------------------------
+# l(r) = high max(0, r - half) - low max(0, -half - r), low <= 0 <= high; l*(u) = half |u|
+
+
+@jit
+def step_risk(scores, y, weights, b, low, high, half):
+    risk = 0.0
+    for i in range(scores.shape[0]):
+        residual = scores[i] - y[i]
+        above = max(b - (half - residual), 0.0)
+        below = max((-half - residual) - b, 0.0)
+        risk += weights[i] * (high * above - low * below)
+    return risk
+
+
+@jit
+def step_share(scores, y, weights, b, low, high, half):
+    """Share of their jump that samples at a kink must take for the slopes to sum to zero."""
+    least = width = 0.0
+    for i in range(scores.shape[0]):
+        residual = scores[i] - y[i]
+        left, right = -half - residual, half - residual
+        below = low * (b <= left) + high * (b > right)
+        above = low * (b < left) + high * (b >= right)
+        least += weights[i] * below
+        width += weights[i] * (above - below)
+    return min(max(-least / width, 0.0), 1.0) if width > 0.0 else 0.0
+
+
+@jit
+def step_slopes(scores, y, b, low, high, half, shared, share, out):
+    """Slopes u; at a kink the one that ``share`` says where it is ``shared``, and zero if not."""
+    for i in range(scores.shape[0]):
+        residual = scores[i] - y[i]
+        left, right = -half - residual, half - residual
+        below = low * (b <= left) + high * (b > right)
+        above = low * (b < left) + high * (b >= right)
+        between = below + share * (above - below)
+        out[i] = between if shared else min(max(below, 0.0), above)
+
+
+# ---- slopes of the squared error and of Huber's loss -----------------------------------------
+# l(r) = u r - u^2/2 with u = r clipped to [-delta, delta]; l*(u) = u^2/2
+
+
+@jit
+def clipped_risk(scores, y, weights, b, delta):
+    risk = 0.0
+    for i in range(scores.shape[0]):
+        r = b - (y[i] - scores[i])
+        u = min(max(r, -delta), delta)
+        risk += weights[i] * u * (r - 0.5 * u)
+    return risk
+
+
+@jit
+def clipped_slope(scores, y, weights, b, delta):
+    """First and second derivative of the risk in b."""
+    first = second = 0.0
+    for i in range(scores.shape[0]):
+        r = b - (y[i] - scores[i])
+        u = min(max(r, -delta), delta)
+        first += weights[i] * u
+        second += weights[i] * (u == r)
+    return first, second
+
+
+@jit
+def clipped_slopes(scores, y, b, fine, delta, out):
+    """Slopes u at the intercept b + fine, whose sum may be finer than floats of b's size are."""
+    for i in range(scores.shape[0]):
+        r = (b - (y[i] - scores[i])) + fine
+        out[i] = min(max(r, -delta), delta)
+
+
+# ---- from slopes to planes -----------------------------------------------------------------
+
+
+@jit
+def balance_slopes(weights, slopes):
+    """Scale the positive or the negative slopes down, so that ``sum_i s_i u_i = 0``.
+
+    Zero is a slope of every loss >= 0 with minimum 0, so the scaled slopes are slopes, too.
+    """
+    sums, lost = np.zeros((2, _LANES)), np.zeros((2, _LANES))  # Kahan's: many parts are equal
+    n = slopes.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            part = weights[start + k] * slopes[start + k]
+            more = max(part, 0.0) - lost[0, k]
+            total = sums[0, k] + more
+            lost[0, k] = (total - sums[0, k]) - more
+            sums[0, k] = total
+            more = max(-part, 0.0) - lost[1, k]
+            total = sums[1, k] + more
+            lost[1, k] = (total - sums[1, k]) - more
+            sums[1, k] = total
+    above, below = sums[0].sum(), sums[1].sum()
+    if above == below:
+        return
+    up = below / above if above > below else 1.0
+    down = above / below if below > above else 1.0
+    for i in range(n):
+        slopes[i] *= up if slopes[i] > 0.0 else down
+
+
+@jit
+def plane_from_slopes(y, weights, centre, half, square, out):
+    """Offset ``-sum_i s_i (u_i (y_i - centre) + l*(u_i))``, l*(u) = half |u| + square u^2/2.
+
+    ``out`` holds the slopes u and becomes the derivatives s u. Slopes that sum to zero leave
+    ``centre`` free: with the mean of y the terms stay as small as they can.
+    """
+    offset = np.zeros(_LANES)
+    n = out.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            u = out[i]
+            conjugate = half * abs(u) + 0.5 * square * u * u
+            offset[k] -= weights[i] * (u * (y[i] - centre) + conjugate)
+            out[i] = weights[i] * u
+    return offset.sum()

@@ -1,0 +1,87 @@
+"""Compiled functions of the Poisson loss; ``m = exp(f)`` is the mean that the score f predicts."""
+
+import numpy as np
+
+from sklearn_bundle._compiled.elementary import exp, log
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses.binary import _LANES
+
+_SMALL = 0.5  # up to here the series of exp(x) - 1 - x is used: the difference would cancel
+_TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x log(x)
+
+
+@jit
+def _exp_remainder(x, e):
+    """exp(x) - 1 - x given e = exp(x) - 1, by the series where x is small."""
+    p = 1.0 / 1307674368000.0
+    p = p * x + 1.0 / 87178291200.0
+    p = p * x + 1.0 / 6227020800.0
+    p = p * x + 1.0 / 479001600.0
+    p = p * x + 1.0 / 39916800.0
+    p = p * x + 1.0 / 3628800.0
+    p = p * x + 1.0 / 362880.0
+    p = p * x + 1.0 / 40320.0
+    p = p * x + 1.0 / 5040.0
+    p = p * x + 1.0 / 720.0
+    p = p * x + 1.0 / 120.0
+    p = p * x + 1.0 / 24.0
+    p = p * x + 1.0 / 6.0
+    p = p * x + 0.5
+    return p * x * x if abs(x) < _SMALL else e - x
+
+
+@jit
+def risk(scores, y, weights, b):
+    """``sum_i s_i y_i (exp(x_i) - 1 - x_i)`` with x = f + b - log(y), and m for y = 0."""
+    total = np.zeros(_LANES)
+    n = scores.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            z = scores[i] + b
+            m = exp(z)
+            positive = max(y[i], _TINY)
+            loss = positive * _exp_remainder(z - log(positive), (m - y[i]) / positive)
+            total[k] += weights[i] * (loss if y[i] > 0.0 else m)
+    return total.sum()
+
+
+@jit
+def slopes(scores, y, b, out):
+    for i in range(scores.shape[0]):
+        out[i] = exp(scores[i] + b) - y[i]
+
+
+@jit
+def slope(scores, direction, y, weights, t):
+    """First and second derivative in t of the risk at scores + t direction."""
+    first, second = np.zeros(_LANES), np.zeros(_LANES)
+    n = scores.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            d = direction[i]
+            m = exp(scores[i] + t * d)
+            first[k] += weights[i] * d * (m - y[i])
+            second[k] += weights[i] * d * d * m
+    return first.sum(), second.sum()
+
+
+@jit
+def plane_from_slopes(y, weights, centre, out):
+    """Offset ``-sum_i s_i l*(u_i)``, ``l*(u) = m log(m) - m - y log(y) + y`` with m = y + u.
+
+    ``out`` holds the slopes u and becomes the derivatives s u. Slopes that sum to zero allow the
+    term ``-centre u``: with the log of the mean of y what cancels stays small.
+    """
+    offset = np.zeros(_LANES)
+    n = out.shape[0]
+    for start in range(0, n, _LANES):
+        for k in range(min(_LANES, n - start)):
+            i = start + k
+            u = out[i]
+            m = max(y[i] + u, 0.0)
+            log_m, log_y = log(max(m, _TINY)) - centre, log(max(y[i], _TINY)) - centre
+            offset[k] -= weights[i] * (m * log_m - y[i] * log_y - u)
+            out[i] = weights[i] * u
+    return offset.sum()

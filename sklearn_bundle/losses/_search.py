@@ -1,0 +1,131 @@
+"""Minimiser of a convex function of one variable that has kinks."""
+
+from collections.abc import Callable
+from math import isfinite, isnan, sqrt
+from typing import NamedTuple
+
+_GROWTH = 10.0  # of a step that is not enclosed yet
+_FARTHEST = 1e100
+_ROUNDING = 1e-15  # of a value r(t), relative
+_NEGLIGIBLE = 1e-12  # a decrease that may still be possible, relative to what was gained
+
+
+class _Tangent(NamedTuple):
+    """``r(s) >= value + slope (s - t)``; ``rise`` is the derivative of the whole phi at t."""
+
+    t: float
+    value: float
+    slope: float
+    rise: float
+
+
+def search_kink(
+    derivative: Callable[[float], tuple[float, float]],
+    slope: float = 0.0,
+    curvature: float = 0.0,
+    *,
+    precision: float = 1e-10,
+    max_evaluations: int = 200,
+) -> float:
+    """Minimiser t >= 0 of ``phi(t) = slope t + curvature t^2/2 + r(t)``, r convex.
+
+    ``derivative(t)`` returns r(t) and a subgradient of r there; what is not finite counts as too
+    far. Kelley's method in one dimension: between a point where phi falls and one where it rises,
+    r is above its two tangents, so that their maximum plus the quadratic is a lower bound of phi.
+    The next point is the bound's minimiser: a kink is met exactly once its two pieces are known.
+    Where small kinks are so many that r looks smooth, the minimiser of the cubic through both
+    points is better; the two take turns, and the interval is halved where both make it little
+    shorter.
+
+    Stops when what the bound leaves to be gained is below rounding or 1e-12 of what was gained, or
+    the interval has the relative width ``precision``. Returns 0 if phi does not fall at 0, and a
+    t of about 1e100 if it never rises.
+    """
+
+    def touch(t):
+        value, bend = derivative(t)
+        return _Tangent(t, value, bend, slope + curvature * t + bend)
+
+    start = touch(0.0)
+    if not start.rise < 0.0:
+        return 0.0
+    left, right, evaluations = _enclose(touch, start, curvature, max_evaluations)
+    widths = [float("inf")] * 2
+    while right is not None and evaluations < max_evaluations:
+        width = right.t - left.t
+        t, possible = _lowest_of_bound(left, right, slope, curvature)
+        lower = max(0.0, _drop(left, right, slope, curvature))  # the better end, below left
+        possible -= lower
+        gained = _drop(start, left, slope, curvature) + lower
+        rounding = _ROUNDING * (abs(left.value) + abs(right.value))
+        if width <= precision * right.t or possible <= max(rounding, _NEGLIGIBLE * gained):
+            break
+        if width > 0.5 * widths[-2]:
+            t = 0.5 * (left.t + right.t)
+        elif evaluations % 2:
+            t = _lowest_of_cubic(left, right, slope, curvature)
+        if not left.t < t < right.t:
+            t = 0.5 * (left.t + right.t)
+        widths = [widths[-1], width]
+        tangent = touch(t)
+        evaluations += 1
+        if tangent.rise < 0.0:
+            left = tangent
+        else:
+            right = tangent
+    if right is None or not _drop(left, right, slope, curvature) > 0.0:
+        return left.t
+    return right.t
+
+
+def _enclose(touch, start, curvature, max_evaluations):
+    """Tangents where phi falls and where it rises, the latter None if there is none."""
+    left, wall, evaluations = start, float("inf"), 1
+    while evaluations < max_evaluations and left.t < _FARTHEST:
+        t = max(1.0, _GROWTH * left.t)
+        if curvature > 0.0:  # r' does not decrease: here phi' is not negative for sure
+            t = min(t, left.t - left.rise / curvature)
+        if t >= wall:
+            t = 0.5 * (left.t + wall)
+        if not left.t < t < wall:
+            break
+        tangent = touch(t)
+        evaluations += 1
+        if not isfinite(tangent.value) or isnan(tangent.rise):
+            wall = t
+        elif tangent.rise < 0.0:
+            left = tangent
+        else:
+            return left, tangent, evaluations
+    return left, None, evaluations
+
+
+def _drop(a, b, slope, curvature):
+    """phi(a) - phi(b)."""
+    return (a.value - b.value) - (b.t - a.t) * (slope + 0.5 * curvature * (a.t + b.t))
+
+
+def _lowest_of_bound(left, right, slope, curvature):
+    """Minimiser of the quadratic plus both tangents' maximum, and how far below phi(left) it is."""
+    width = right.t - left.t
+    turn = right.slope - left.slope
+    crossing = width
+    if turn > 0.0:
+        crossing = ((left.value - right.value) + right.slope * width) / turn
+        crossing = min(max(crossing, 0.0), width)
+    if left.rise + curvature * crossing >= 0.0 and curvature > 0.0:
+        crossing = -left.rise / curvature
+    back = width - crossing
+    if right.rise - curvature * back < 0.0:
+        back = right.rise / curvature
+        drop = _drop(left, right, slope, curvature) + back * (right.rise - 0.5 * curvature * back)
+        return right.t - back, drop
+    return left.t + crossing, -crossing * (left.rise + 0.5 * curvature * crossing)
+
+
+def _lowest_of_cubic(left, right, slope, curvature):
+    """Minimiser of the cubic with phi's values and derivatives at both points."""
+    width = right.t - left.t
+    bend = left.rise + right.rise + 3.0 * _drop(left, right, slope, curvature) / width
+    root = sqrt(max(bend * bend - left.rise * right.rise, 0.0))
+    return right.t - width * (right.rise + root - bend) / (right.rise - left.rise + 2.0 * root)

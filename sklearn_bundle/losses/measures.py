@@ -1,0 +1,198 @@
+"""Losses that bound a measure of all predictions of two classes: ROC area and F-beta.
+
+The risk is not a sum over samples, but still a maximum of planes in the scores. ``Cut.offset`` is
+what the planes have at scores zero, in closed form.
+"""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses._search import search_kink
+from sklearn_bundle.losses.base import Cut, Loss
+
+_EVALUATIONS = 15  # of a risk in a line search, each of them a sort,
+_STEP_PRECISION = 1e-3  # relative, at which it stops
+
+
+class PiecewiseLinearLoss(Loss):
+    """A risk that is a maximum of planes, given by :meth:`plane`.
+
+    Along a line it has far more kinks than a search can visit: it takes tangents.
+    """
+
+    @abstractmethod
+    def plane(self, scores, y, weights, out):
+        """The offset c of a plane ``<g, h> + c`` that touches the risk at f; g goes to ``out``."""
+
+    def evaluate(self, scores, y, weights, out):
+        """R(f); writes a subgradient into ``out``."""
+        offset = self.plane(scores, y, weights, out)
+        return _height(offset, out, scores)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        """The plane at f. The intercept is in f already, or makes no difference."""
+        offset = self.plane(scores, y, weights, out)
+        return Cut(_height(offset, out, scores), offset, 0.0)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        """Inexact: a better step would cost as much as the next plane, and gain less."""
+        gradient = np.empty_like(scores)
+
+        def along(t):
+            risk = self.evaluate(scores + t * direction, y, weights, gradient)
+            return risk, float(gradient @ direction)
+
+        return search_kink(
+            along, slope, curvature, precision=_STEP_PRECISION, max_evaluations=_EVALUATIONS
+        )
+
+
+def _height(offset, gradient, scores):
+    """A plane's value at the scores, which is a risk: what rounding leaves below 0 is cut off."""
+    return max(float(offset + gradient @ scores), 0.0)
+
+
+# ---- ROC area ------------------------------------------------------------------------------
+
+
+@jit
+def _roc_plane(scores, signed_weights, out):
+    """Offset and subgradient of the sum over pairs, and the weights of the two classes.
+
+    All arrays are in ascending order of the scores; ``signed_weights`` are y_i s_i. A positive i
+    and a negative j have a loss where f_i - f_j < 1. Rounded or not, the left side is monotone in
+    each, so that two pointers find these pairs, the same ones in both passes.
+    """
+    n = scores.shape[0]
+    offset = 0.0
+    reached = 0
+    positive = 0.0  # weight of the positives up to ``reached``, less than 1 above the negative j
+    for j in range(n):
+        if signed_weights[j] < 0.0:
+            while reached < n and scores[reached] - scores[j] < 1.0:
+                positive += max(signed_weights[reached], 0.0)
+                reached += 1
+            out[j] = -signed_weights[j] * positive
+            offset += out[j]
+    for i in range(reached, n):
+        positive += max(signed_weights[i], 0.0)
+    reached = n - 1
+    negative = 0.0
+    for i in range(n - 1, -1, -1):
+        if signed_weights[i] > 0.0:
+            while reached >= 0 and scores[i] - scores[reached] < 1.0:
+                negative -= min(signed_weights[reached], 0.0)
+                reached -= 1
+            out[i] = -signed_weights[i] * negative
+    for j in range(reached + 1):
+        negative -= min(signed_weights[j], 0.0)
+    return offset, positive, negative
+
+
+class ROCAUC(PiecewiseLinearLoss):
+    """Pairwise hinge loss of each positive with each negative; bounds 1 - area under the ROC curve.
+
+    ``R(f) = sum_ij s_i s_j max(0, 1 - (f_i - f_j)) / (S_plus S_minus)``, i over the positives and j
+    over the negatives, S_plus and S_minus the weights of the classes. In O(n log n): Teo,
+    Vishwanathan, Smola and Le (2010), equation 27 and algorithm 7, here with weights.
+    """
+
+    free_intercept: ClassVar[str | None] = None
+
+    def check(self, y):
+        """Raise ValueError unless both classes are present."""
+        if not ((y > 0.0).any() and (y < 0.0).any()):
+            raise ValueError("The ROC area needs samples of both classes, but y has one only.")
+
+    def plane(self, scores, y, weights, out):
+        order = np.argsort(scores)
+        gradient = np.zeros_like(out)
+        offset, positive, negative = _roc_plane(scores[order], (y * weights)[order], gradient)
+        out[order] = gradient / (positive * negative)
+        return offset / (positive * negative)
+
+
+# ---- F-beta --------------------------------------------------------------------------------
+
+
+@jit
+def _worst_table(positives, negatives, beta2, n):
+    """True positives p and false positives q of the labelling that maximises the loss.
+
+    ``positives`` and ``negatives`` are the scores of the classes, both in descending order. Among
+    labellings with the same p and q that with the largest scores labelled positive is the worst.
+    With N = p + q fixed, the loss is concave in p: sums of descending numbers are concave, and
+    Delta = 1 - (1 + beta^2) p / (beta^2 m_plus + N) is linear. In (p, N) its cross differences are
+    positive, and the domain is a lattice, so that the best p (the smallest, of several) never
+    falls as N grows (Topkis). The walk along the best p's takes O(n) steps.
+    """
+    m_plus, m_minus = positives.shape[0], negatives.shape[0]
+    best, best_p, best_q = 0.0, m_plus, 0  # the true labels
+    p = 0
+    inner = 0.0  # sum of (y'_i - y_i) f_i / 2
+    for i in range(m_plus):
+        inner -= positives[i]
+    for size in range(m_plus + m_minus + 1):
+        gain = (1.0 + beta2) / (beta2 * m_plus + size)
+        if size > 0:
+            if size - p <= m_minus:
+                inner += negatives[size - p - 1]
+            else:
+                inner += positives[p]
+                p += 1
+        while p < min(size, m_plus):
+            swapped = positives[p] - negatives[size - p - 1]
+            if not 2.0 * swapped / n - gain > 0.0:
+                break
+            inner += swapped
+            p += 1
+        value = 1.0 - gain * p + 2.0 * inner / n
+        if value > best:
+            best, best_p, best_q = value, p, size - p
+    return best_p, best_q
+
+
+class FBeta(PiecewiseLinearLoss):
+    """Structured loss of all labels at once; bounds 1 - F_beta of the predictions sign(f).
+
+    ``R(f) = max_y' Delta(y', y) + (1/n) sum_i (y'_i - y_i) f_i`` over all labellings y', with
+    ``Delta = 1 - F_beta = 1 - (1 + beta^2) T_plus / (beta^2 m_plus + T_plus + F_plus)``. The paper
+    has no 1/n; with it scores count as in a mean over samples, and reg_lambda means the same as for
+    other losses. Teo, Vishwanathan, Smola and Le (2010), section A.3.5 and algorithm 11, whose
+    O(n^2) search is one in O(n log n) here, exact all the same.
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        Positive; recall counts beta times as much as precision.
+    """
+
+    free_intercept: ClassVar[str | None] = "joint"
+    supports_weights: ClassVar[bool] = False
+    weights_reason: ClassVar[str] = (
+        "with sample weights the worst labelling would be the solution of a knapsack problem"
+    )
+
+    def __init__(self, beta: float = 1.0):
+        self.beta = beta
+
+    def check(self, y):
+        """Raise ValueError for a beta that is not positive, or without positives."""
+        if not 0.0 < self.beta < np.inf:
+            raise ValueError(f"beta must be positive and finite, but is {self.beta!r}.")
+        if not (y > 0.0).any():
+            raise ValueError("F_beta needs a sample of the positive class, but y has none.")
+
+    def plane(self, scores, y, weights, out):
+        order = np.argsort(-scores)
+        is_positive = y[order] > 0.0
+        positives, negatives = order[is_positive], order[~is_positive]
+        n, m_plus, beta2 = len(y), len(positives), self.beta**2
+        p, q = _worst_table(scores[positives], scores[negatives], beta2, n)
+        out[:] = 0.0
+        out[positives[p:]] = -2.0 / n
+        out[negatives[:q]] = 2.0 / n
+        return 1.0 - (1.0 + beta2) * p / (beta2 * m_plus + p + q)

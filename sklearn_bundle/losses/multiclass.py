@@ -1,0 +1,379 @@
+"""Losses of a score for each class and the label's number, with their compiled functions.
+
+``Cut.offset`` is written in closed form, without the cancellation in ``l - <g, f>``: a piece
+``gamma (f_k - f_y) + delta`` of a maximum has the offset delta, and softmax the entropy of its
+probabilities.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp, softmax
+
+from sklearn_bundle._compiled.elementary import exp
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses._search import search_kink
+from sklearn_bundle.losses.base import Array, Cut, SampleLoss, search_zero
+
+_LANES = 256  # exponentials in one loop: a row alone is too short for it to vectorise well
+
+
+class MulticlassLoss(SampleLoss):
+    """Base class of losses for several classes, and the contract of a loss of one's own.
+
+    A loss l(y, f) is convex in the scores f, one a class, has the number y in 0..K-1 of the class
+    for a label, and is never negative. Two methods are required: ``value(scores, y)`` of shape (n,)
+    and ``gradient(scores, y)`` of shape (n, K), for scores of shape (n, K); both are plain numpy
+    functions of arrays that they must not write to. Everything else has a fallback that uses these
+    two alone. A loss that also has a method ``probability(scores)``, shape (n, K), gives the
+    classifier ``predict_proba``.
+
+    An intercept is a coordinate of the planes: the scores of :meth:`cut` contain it, and the column
+    sums of its g are the plane's entries for it. Instances hold parameters only, in attributes of
+    the same names, so that they can be cloned and pickled.
+    """
+
+    free_intercept = "joint"
+
+    def n_outputs(self, y: Array) -> int:
+        """Scores a sample: the number of classes, each of which must be present in ``y``."""
+        return int(y.max()) + 1
+
+    def check(self, n_classes: int) -> None:
+        """Raise ValueError where a parameter does not fit to this number of classes."""
+
+    def bind(self, classes: Sequence[Hashable]) -> "MulticlassLoss":
+        """The loss that knows the labels, in the order of their numbers; by default this one."""
+        return self
+
+    def class_scores(self, scores: Array) -> Array:
+        """Scores of the classes, shape (n, K), from the loss's own; by default the same."""
+        return scores
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        risk = self.evaluate(scores, y, weights, out)
+        return Cut(risk, risk - float(np.sum(out * scores)), 0.0)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        gradient = np.empty_like(scores)
+
+        def derivative(t):
+            value = self.evaluate(scores + t * direction, y, weights, gradient)
+            return value, float(np.sum(gradient * direction))
+
+        return search_kink(derivative, slope, curvature)
+
+
+class CompiledLoss(MulticlassLoss):
+    """What the built-in losses make of two compiled functions.
+
+    ``_cut(scores, y, weights, out)`` returns risk and offset, ``_along(scores, direction, y,
+    weights, t)`` value, first and second derivative in t of ``R(f + t h)``.
+    """
+
+    def evaluate(self, scores, y, weights, out):
+        return self._cut(scores, y, weights, out)[0]
+
+    def risk(self, scores, y, weights, intercept):
+        """``sum_i s_i l(y_i, f_i + b)``, b a number or one an output."""
+        moved = scores + intercept if np.any(intercept) else scores
+        return self._along(moved, moved, y, weights, 0.0)[0]
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        return Cut(*self._cut(scores, y, weights, out), 0.0)
+
+    def slope(self, scores, direction, y, weights, t):
+        return self._along(scores, direction, y, weights, t)[1:]
+
+
+# ---- hinge ---------------------------------------------------------------------------------
+
+
+@jit
+def highest(scores, row, label, costs, slack):
+    """Loss of a row, and the class k that it is for; the label itself where it is zero.
+
+    ``costs`` has a row a class, or one row of ones for all. The loss is NaN where a score is; that
+    is kept apart, as the comparison of one class waits for that of the last.
+    """
+    c = min(label, costs.shape[0] - 1)
+    own = scores[row, label]
+    best = 0.0
+    at = label
+    broken = False
+    for k in range(scores.shape[1]):
+        cost = costs[c, k] * (k != label)
+        gamma = cost if slack else 1.0
+        v = gamma * (scores[row, k] - own) + cost
+        higher = v > best
+        broken |= v != v
+        best = v if higher else best
+        at = k if higher else at
+    return (np.nan if broken else best), at
+
+
+@jit
+def _hinge_cut(scores, y, weights, costs, slack, out):
+    risk = 0.0
+    offset = 0.0
+    out[:] = 0.0
+    for i in range(scores.shape[0]):
+        label = y[i]
+        value, at = highest(scores, i, label, costs, slack)
+        cost = costs[min(label, costs.shape[0] - 1), at] * (at != label)
+        pull = weights[i] * (cost if slack else 1.0)
+        risk += weights[i] * value
+        offset += weights[i] * cost
+        out[i, at] += pull
+        out[i, label] -= pull
+    return risk, offset
+
+
+@jit
+def _hinge_along(scores, direction, y, weights, costs, slack, t):
+    """Risk at scores + t direction, and its derivative, or at a kink a subgradient, in t."""
+    risk = 0.0
+    slope = 0.0
+    for i in range(scores.shape[0]):
+        label = y[i]
+        c = min(label, costs.shape[0] - 1)
+        own, drift = scores[i, label], direction[i, label]
+        best = climb = 0.0
+        broken = False
+        for k in range(scores.shape[1]):
+            cost = costs[c, k] * (k != label)
+            gamma = cost if slack else 1.0
+            step = gamma * (direction[i, k] - drift)
+            v = gamma * (scores[i, k] - own) + cost + t * step
+            higher = v > best
+            broken |= v != v
+            best = v if higher else best
+            climb = step if higher else climb
+        risk += weights[i] * (np.nan if broken else best)
+        slope += weights[i] * climb
+    return risk, slope
+
+
+class MulticlassHinge(CompiledLoss):
+    """Multiclass hinge loss of Crammer and Singer, with costs Delta of confusing classes.
+
+    ``l(y, f) = max_k f_k - f_y + Delta(y, k)`` with ``scaling="margin"`` and
+    ``max_k Delta(y, k) (f_k - f_y + 1)`` with ``scaling="slack"``; k = y gives 0. These are the
+    first two rows of Table 6 in [1]_, equation (29), with its Gamma = 1 and Gamma = Delta.
+
+    Parameters
+    ----------
+    cost : array-like of shape (K, K), default=None
+        Delta(y, k), classes in sorted order, y the row: at least 0, and 0 on the diagonal. None is
+        1 for every confusion; the two scalings are then the same. In the unit of the scores for
+        "margin"; for "slack" it multiplies the loss.
+    scaling : {"margin", "slack"}, default="margin"
+        Whether a confusion that costs more asks for a larger margin (its unit is then the scores'),
+        or is punished more where the margin is below 1.
+
+    References
+    ----------
+    .. [1] Teo, Vishwanathan, Smola and Le, "Bundle methods for regularized risk minimization",
+       JMLR 11, 2010.
+    """
+
+    def __init__(
+        self, cost: ArrayLike | None = None, scaling: Literal["margin", "slack"] = "margin"
+    ):
+        self.cost = cost
+        self.scaling = scaling
+
+    def check(self, n_classes):
+        if self.scaling not in ("margin", "slack"):
+            raise ValueError(f"scaling must be 'margin' or 'slack', but is {self.scaling!r}.")
+        check_cost(self.cost, n_classes)
+
+    def _costs(self, n_classes):
+        if self.cost is None:
+            return np.ones((1, n_classes))
+        return np.ascontiguousarray(self.cost, dtype=np.float64)
+
+    def _cut(self, scores, y, weights, out):
+        costs = self._costs(scores.shape[1])
+        return _hinge_cut(scores, y, weights, costs, self.scaling == "slack", out)
+
+    def _along(self, scores, direction, y, weights, t):
+        costs = self._costs(scores.shape[1])
+        slack = self.scaling == "slack"
+        return *_hinge_along(scores, direction, y, weights, costs, slack, t), np.nan
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        arguments = scores, direction, y, weights, self._costs(scores.shape[1])
+        slack = self.scaling == "slack"
+        return search_kink(lambda t: _hinge_along(*arguments, slack, t), slope, curvature)
+
+    def _pieces(self, scores, y):
+        """Gamma and the pieces ``Gamma (f_k - f_y) + Delta`` of the maximum, shapes (n, K)."""
+        costs = self._costs(scores.shape[1])
+        delta = costs[np.minimum(y, len(costs) - 1)]
+        gamma = delta if self.scaling == "slack" else np.ones_like(delta)
+        rows = np.arange(len(y))
+        pieces = gamma * (scores - scores[rows, y][:, None]) + delta
+        pieces[rows, y] = 0.0
+        return gamma, pieces
+
+    def value(self, scores, y):
+        return self._pieces(scores, y)[1].max(axis=1)
+
+    def gradient(self, scores, y):
+        gamma, pieces = self._pieces(scores, y)
+        rows, best = np.arange(len(y)), pieces.argmax(axis=1)
+        gradient = np.zeros_like(scores)
+        gradient[rows, best] += gamma[rows, best]
+        gradient[rows, y] -= gamma[rows, best]
+        return gradient
+
+
+def check_cost(cost, n_classes):
+    """Raise ValueError unless cost is None or a matrix of costs, one row and column a class."""
+    if cost is None:
+        return
+    try:
+        cost = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost must be a matrix of numbers or None, but is {cost!r}.") from None
+    if cost.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost must have a row and a column for each of the {n_classes} classes, shape "
+            f"({n_classes}, {n_classes}), but has shape {cost.shape}."
+        )
+    wrong = ~(np.isfinite(cost) & (cost >= 0.0))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(f"cost must be finite and at least 0, but cost[{i}, {j}] is {cost[i, j]}.")
+    if cost.diagonal().any():
+        i = np.flatnonzero(cost.diagonal())[0]
+        raise ValueError(f"cost must be 0 on its diagonal, but cost[{i}, {i}] is {cost[i, i]}.")
+
+
+# ---- softmax -------------------------------------------------------------------------------
+
+
+@jit
+def _softmax_cut(scores, y, weights, out):
+    n, n_classes = scores.shape
+    risk = 0.0
+    offset = 0.0
+    block = max(1, _LANES // n_classes)
+    tops = np.empty(block, dtype=np.int64)
+    powers = np.empty((block, n_classes))
+    flat = powers.reshape(-1)
+    for start in range(0, n, block):
+        size = min(n - start, block)
+        _shift(scores, start, size, tops, powers)
+        for j in range(size * n_classes):
+            flat[j] = exp(flat[j])
+        for r in range(size):
+            i, at = start + r, tops[r]
+            label, top = y[i], scores[i, at]
+            others = 0.0  # the highest is exactly 1; the small sum of the others keeps its digits
+            spread = 0.0
+            for k in range(n_classes):
+                e = powers[r, k]
+                others += e * (k != at)
+                spread += e * min(top - scores[i, k], 1e3)  # e is 0 long before: no 0 * infinity
+            share = 1.0 / (1.0 + others)
+            log = np.log1p(others)
+            for k in range(n_classes):
+                out[i, k] = weights[i] * share * powers[r, k]
+            # 1 - p of the label loses its digits where p is nearly 1
+            rest = others if at == label else 1.0 + others - powers[r, label]
+            out[i, label] = -weights[i] * share * rest
+            risk += weights[i] * ((top - scores[i, label]) + log)
+            offset += weights[i] * (log + spread * share)
+    return risk, offset
+
+
+@jit
+def _shift(scores, start, size, tops, out):
+    """Rows minus their maxima, and where those are, or where NaN is: the row becomes NaN."""
+    for r in range(size):
+        i = start + r
+        top = scores[i, 0]
+        at = broken = 0
+        for k in range(scores.shape[1]):
+            v = scores[i, k]
+            higher = v > top
+            top = v if higher else top
+            at = k if higher else at
+            broken = k if v != v else broken
+        at = broken if scores[i, broken] != scores[i, broken] else at
+        top = scores[i, at]
+        tops[r] = at
+        for k in range(scores.shape[1]):
+            out[r, k] = scores[i, k] - top
+
+
+@jit
+def _softmax_along(scores, direction, y, weights, t):
+    """Risk at scores + t direction, its first and its second derivative in t."""
+    n, n_classes = scores.shape
+    risk = first = second = 0.0
+    block = max(1, _LANES // n_classes)
+    tops = np.empty(block, dtype=np.int64)
+    moved = np.empty((block, n_classes))
+    powers = np.empty((block, n_classes))
+    flat = powers.reshape(-1)
+    for start in range(0, n, block):
+        size = min(n - start, block)
+        for i in range(size):
+            for k in range(n_classes):
+                moved[i, k] = scores[start + i, k] + t * direction[start + i, k]
+        _shift(moved, 0, size, tops, powers)
+        for j in range(size * n_classes):
+            flat[j] = exp(flat[j])
+        for i in range(size):
+            row, at = start + i, tops[i]
+            label = y[row]
+            others = mean = 0.0
+            for k in range(n_classes):
+                others += powers[i, k] * (k != at)
+                mean += powers[i, k] * (direction[row, k] - direction[row, label])
+            share = 1.0 / (1.0 + others)
+            mean *= share
+            variance = 0.0
+            for k in range(n_classes):
+                d = (direction[row, k] - direction[row, label]) - mean
+                variance += powers[i, k] * d * d
+            risk += weights[row] * ((moved[i, at] - moved[i, label]) + np.log1p(others))
+            first += weights[row] * mean
+            second += weights[row] * share * variance
+    return risk, first, second
+
+
+class Softmax(CompiledLoss):
+    """Softmax loss, ``l(y, f) = log sum_k exp f_k - f_y``, of multinomial logistic regression.
+
+    The third row of Table 6 of Teo, Vishwanathan, Smola and Le (JMLR 11, 2010). scikit-learn's C
+    is ``1 / (n reg_lambda)``.
+    """
+
+    _cut = staticmethod(_softmax_cut)
+    _along = staticmethod(_softmax_along)
+
+    def value(self, scores, y):
+        own = np.take_along_axis(scores, y[:, None], axis=1)
+        return logsumexp(scores - own, axis=1)
+
+    def gradient(self, scores, y):
+        gradient = self.probability(scores)
+        gradient[np.arange(len(y)), y] -= 1.0
+        return gradient
+
+    def probability(self, scores):
+        """P(y = k | f) = exp f_k / sum_j exp f_j, shape of ``scores``."""
+        return softmax(scores, axis=1)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        def derivative(t):
+            _, first, second = _softmax_along(scores, direction, y, weights, t)
+            return slope + curvature * t + first, curvature + second
+
+        return search_zero(derivative)

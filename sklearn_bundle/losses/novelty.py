@@ -1,0 +1,61 @@
+"""The loss of novelty detection, a function of the score alone."""
+
+from numbers import Real
+
+import numpy as np
+
+from sklearn_bundle.losses._piecewise import line_zero, plane_from_slopes, step_risk, step_slopes
+from sklearn_bundle.losses.base import Cut, SampleLoss
+
+
+class Novelty(SampleLoss):
+    """Novelty loss, ``l(f) = max(0, rho - f)``, of the one-class support vector machine.
+
+    Teo, Vishwanathan, Smola and Le (2010), table 5. There is no target: ``y`` is None, or is
+    ignored. A free intercept would lift all scores above rho, so there is none. To the compiled
+    functions this is the pinball loss of quantile 1 with the target rho.
+
+    Parameters
+    ----------
+    rho : float, default 1.0
+        Score above which a sample costs nothing, positive. With the L2 regularizer it only sets
+        the scale: the optimal w for rho and reg_lambda is rho times that for 1 and
+        rho * reg_lambda.
+    """
+
+    free_intercept = None
+
+    _slopes = -1.0, 0.0  # left and right of the kink
+
+    def __init__(self, rho=1.0):
+        self.rho = rho
+
+    def check(self, y):
+        """ValueError unless rho is a positive finite number."""
+        if not (isinstance(self.rho, Real) and 0.0 < self.rho < np.inf):
+            raise ValueError(f"rho must be above 0 and finite, but is {self.rho!r}.")
+
+    def value(self, scores, y):
+        return np.maximum(0.0, self.rho - scores)
+
+    def gradient(self, scores, y):
+        return np.where(scores < self.rho, -1.0, 0.0)
+
+    def risk(self, scores, y, weights, intercept):
+        return step_risk(scores, self._target(scores), weights, intercept, *self._slopes, 0.0)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        target = self._target(scores)
+        step_slopes(scores, target, 0.0, *self._slopes, 0.0, False, 0.0, out)
+        offset = plane_from_slopes(target, weights, 0.0, 0.0, 0.0, out)
+        return Cut(step_risk(scores, target, weights, 0.0, *self._slopes, 0.0), offset, 0.0)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        low, high = self._slopes
+        kinks = [(0.0, high - low, 0.0)]
+        target = self._target(scores)
+        args = scores, direction, target, weights, low, kinks, slope, curvature, scratch
+        return max(0.0, line_zero(*args))
+
+    def _target(self, scores):
+        return np.full(len(scores), float(self.rho))

@@ -1,0 +1,199 @@
+"""Hierarchical classification: classes are the leaves of a tree or a directed acyclic graph."""
+
+from collections.abc import Hashable, Sequence
+from copy import copy
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses.base import Array
+from sklearn_bundle.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost, highest
+
+
+@jit
+def _class_scores(scores, starts, ancestors, out):
+    """Sum of the scores of each class's ancestors, itself included."""
+    for i in range(scores.shape[0]):
+        for k in range(starts.shape[0] - 1):
+            total = 0.0
+            for j in range(starts[k], starts[k + 1]):
+                total += scores[i, ancestors[j]]
+            out[i, k] = total
+
+
+@jit
+def _ontology_cut(scores, y, weights, starts, ancestors, costs, out):
+    risk = 0.0
+    offset = 0.0
+    row = np.empty((1, starts.shape[0] - 1))
+    out[:] = 0.0
+    for i in range(scores.shape[0]):
+        label = y[i]
+        _class_scores(scores[i : i + 1], starts, ancestors, row)
+        value, at = highest(row, 0, label, costs, False)
+        risk += weights[i] * value
+        offset += weights[i] * costs[label, at]
+        # each ancestor once: where both classes have it, the two cancel exactly
+        for j in range(starts[at], starts[at + 1]):
+            out[i, ancestors[j]] += weights[i]
+        for j in range(starts[label], starts[label + 1]):
+            out[i, ancestors[j]] -= weights[i]
+    return risk, offset
+
+
+class _Hierarchy(NamedTuple):
+    """The nodes that have a class below them, classes first, and who is an ancestor of whom."""
+
+    nodes: tuple[Hashable, ...]
+    ancestors: sp.csr_array  # A of shape (K, number of nodes), of ones
+    distances: Array  # nodes that are an ancestor of one of two classes only
+
+
+class Ontology(CompiledLoss):
+    """Hierarchical classification: the classes are the leaves of a tree, or of an acyclic graph.
+
+    Every node v has a score n_v = <w_v, x>, and the score of a class is the sum over its ancestors,
+    itself included: f = A n with the 0/1 matrix A of shape (K, number of nodes). The loss is
+    ``l(y, n) = max_k f_k - f_y + Delta(y, k)``: classes with a common ancestor share its weights,
+    and far confusions cost more. Appendix A.4.2 of [1]_; where a class has several paths from the
+    root, an ancestor counts once here, and as the average over the paths there.
+
+    A root of all classes has weights of zero, as it cancels. Nodes without a class below them are
+    left out.
+
+    Parameters
+    ----------
+    edges : sequence of (parent, child) pairs
+        Nodes are anything that can be hashed. A leaf is named by the label of its class.
+    cost : array-like of shape (K, K), default=None
+        Delta(y, k), classes in sorted order, y the row: at least 0, 0 on the diagonal, in the unit
+        of the scores. None is the number of nodes that are an ancestor of only one of the two
+        classes: in a tree the edges on the path from leaf to leaf.
+
+    References
+    ----------
+    .. [1] Teo, Vishwanathan, Smola and Le, "Bundle methods for regularized risk minimization",
+       JMLR 11, 2010.
+    """
+
+    def __init__(self, edges: Sequence[tuple[Hashable, Hashable]], cost: ArrayLike | None = None):
+        self.edges = edges
+        self.cost = cost
+
+    def check(self, n_classes):
+        check_cost(self.cost, n_classes)
+
+    def bind(self, classes):
+        """A copy that knows the graph; ValueError unless every class is a leaf of it."""
+        bound = copy(self)
+        bound._bound_to = _hierarchy(self.edges, classes)
+        return bound
+
+    @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """What the outputs belong to, in their order: the classes, then the other nodes."""
+        return self._hierarchy.nodes
+
+    _bound_to: _Hierarchy | None = None
+
+    @property
+    def _hierarchy(self):
+        if self._bound_to is None:
+            raise ValueError("The ontology does not know the classes: call bind(classes) first.")
+        return self._bound_to
+
+    def n_outputs(self, y):
+        return len(self.nodes)
+
+    def class_scores(self, scores):
+        ancestors = self._hierarchy.ancestors
+        out = np.empty((len(scores), ancestors.shape[0]))
+        _class_scores(
+            np.ascontiguousarray(scores, dtype=np.float64), ancestors.indptr, ancestors.indices, out
+        )
+        return out
+
+    @property
+    def _hinge(self):
+        """The loss of the classes' scores."""
+        return MulticlassHinge(self._hierarchy.distances if self.cost is None else self.cost)
+
+    def value(self, scores, y):
+        return self._hinge.value(self.class_scores(scores), y)
+
+    def gradient(self, scores, y):
+        return self._hinge.gradient(self.class_scores(scores), y) @ self._hierarchy.ancestors
+
+    def _cut(self, scores, y, weights, out):
+        ancestors = self._hierarchy.ancestors
+        costs = self._hinge._costs(ancestors.shape[0])
+        arrays = ancestors.indptr, ancestors.indices, costs
+        return _ontology_cut(scores, y, weights, *arrays, out)
+
+    def _along(self, scores, direction, y, weights, t):
+        start = self.class_scores(scores)
+        drift = start if direction is scores else self.class_scores(direction)
+        return self._hinge._along(start, drift, y, weights, t)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        start, drift = self.class_scores(scores), self.class_scores(direction)
+        return self._hinge.line_search(start, drift, y, weights, slope, curvature, scratch)
+
+
+def _hierarchy(edges, classes):
+    """Ancestors of the classes in the graph; ValueError if it does not fit to them."""
+    classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    parents = _parents(edges)
+    inner = {parent for above in parents.values() for parent in above}
+    for label in classes:
+        if label not in parents:
+            raise ValueError(f"edges must have a node for each class, but none for {label!r}.")
+        if label in inner:
+            child = next(node for node, above in parents.items() if label in above)
+            raise ValueError(
+                f"Every class must be a leaf in edges, but class {label!r} has the child {child!r}."
+            )
+    above = [_with_ancestors(parents, label) for label in classes]
+    used = set().union(*above)
+    nodes = (*classes, *(node for node in parents if node in used.difference(classes)))
+    number = {node: j for j, node in enumerate(nodes)}
+    indices = [sorted(number[node] for node in ancestors) for ancestors in above]
+    starts = np.r_[0, np.cumsum([len(ancestors) for ancestors in above])]
+    ones = np.ones(starts[-1])
+    A = sp.csr_array((ones, np.concatenate(indices), starts), shape=(len(classes), len(nodes)))
+    depths, common = np.diff(starts), (A @ A.T).toarray()
+    return _Hierarchy(nodes, A, depths[:, None] + depths - 2.0 * common)
+
+
+def _parents(edges):
+    """The parents of every node; ValueError for what is no pair, and for a cycle."""
+    parents: dict[Hashable, dict[Hashable, None]] = {}
+    for position, edge in enumerate(edges):
+        try:
+            parent, child = edge
+            parents.setdefault(parent, {})
+            parents.setdefault(child, {})[parent] = None
+        except (TypeError, ValueError):
+            raise ValueError(
+                "edges must be pairs (parent, child) of nodes that can be hashed, but "
+                f"edges[{position}] is {edge!r}."
+            ) from None
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(map(repr, error.args[1]))
+        raise ValueError(f"edges must not have a cycle, but has {cycle}.") from None
+    return parents
+
+
+def _with_ancestors(parents, node):
+    found, waiting = {node}, [node]
+    while waiting:
+        fresh = parents[waiting.pop()].keys() - found
+        found |= fresh
+        waiting += fresh
+    return found

@@ -1,0 +1,187 @@
+"""Losses of the positions in which documents are listed, and their targets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from sklearn_bundle.losses.base import Array
+from sklearn_bundle.losses.ranking import Indices, RankingLoss, as_queries, as_target, starts_of
+
+_DECAY = 0.25  # of the weights of positions, (i + 1)^-0.25 as in Le and Smola (2007)
+_DISCOUNTS = {
+    "log2": lambda position: 1.0 / np.log2(position + 1.0),
+    "reciprocal": lambda position: 1.0 / position,
+    "flat": np.ones_like,
+}
+_GAINS = {
+    "exp2": lambda relevance: np.exp2(relevance) - 1.0,
+    "linear": lambda relevance: relevance,
+    "binary": lambda relevance: np.where(relevance > 0.0, 1.0, 0.0),
+}
+
+
+class Query(NamedTuple):
+    """A query with its documents in order of decreasing gain.
+
+    The first L positions have a discount or a weight; which documents come after is all the same.
+    """
+
+    rows: Indices  # (m,)
+    gains: Array  # (m,) in shares of the best sum of discounted gains
+    discounts: Array  # (L,)
+    emphasis: Array  # (L,) the weights c_i of positions
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The queries in which documents differ."""
+
+    queries: tuple[Query, ...]
+    rows: Indices  # of all queries, one after the other
+    starts: Indices  # (n_queries,) in ``rows``
+    sizes: Indices  # (n_queries,)
+
+
+class PositionMeasure(RankingLoss):
+    """Structured loss of the order of a query's documents; bounds 1 - the measure of its list.
+
+    A list pi, with document pi(i) in position i = 0, 1, ..., has the measure ``sum_i a_i b_pi(i)``,
+    in shares of the best one possible: a_i the discount of the position, b_j the gain of the
+    document. With ``Delta(pi)`` 1 minus that and the documents in order of decreasing gain,
+
+        R(f) = sum_q v_q max_pi [ Delta(pi) + sum_i c_i (f_pi(i) - f_i) ].
+
+    Here c_i is ``(min(i, k) + 1)^-0.25``, averaged over documents of the same gain (whose order is
+    free), so that it falls and nothing below position k counts. Queries in which all gains are the
+    same say nothing about an order: they are left out, of the score too. v_q is the mean weight of
+    the rows of the query, in shares of the sum of these: the rows should have the same.
+    Teo, Vishwanathan, Smola and Le (2010), section A.3.4 and algorithm 10, with the permutation
+    turned round; the worst pi solves a linear assignment.
+
+    Parameters
+    ----------
+    discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
+        Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
+    gain : {"exp2", "linear", "binary"} or callable, default="exp2"
+        Of relevances r >= 0: 2^r - 1, r, or 1 where r > 0. Not negative.
+    k : int, default=None
+        Positions that count; None for all.
+    """
+
+    def __init__(
+        self,
+        discount: str | Callable[[Array], Array] = "log2",
+        gain: str | Callable[[Array], Array] = "exp2",
+        k: int | None = None,
+    ):
+        self.discount = discount
+        self.gain = gain
+        self.k = k
+
+    def prepare(self, y, group, n_samples):
+        y = as_target(y, n_samples)
+        if group is None:
+            raise ValueError(f"{type(self).__name__} needs group, a query id a sample; it is None.")
+        number = as_queries(group, n_samples)
+        if y.min() < 0.0:
+            raise ValueError(f"y must hold relevances that are not negative, but has {y.min():g}.")
+        if self.k is not None and not (isinstance(self.k, int | np.integer) and self.k >= 1):
+            raise ValueError(f"k must be None or an int of at least 1, but is {self.k!r}.")
+        gains = self._apply("gain", _GAINS, y)
+        discounts = self._apply("discount", _DISCOUNTS, np.arange(1.0, n_samples + 1.0))
+        if (np.diff(discounts) > 0.0).any():
+            raise ValueError("discount must not increase with the position, but does.")
+        # stable, and by rows: equal gains stay in the order of the rows
+        order = np.lexsort((-gains, number))
+        parts = np.split(order, starts_of(number)[1:-1])
+        queries = [self._query(rows, gains[rows], discounts) for rows in parts if len(rows)]
+        queries = tuple(query for query in queries if query is not None)
+        if not queries:
+            raise ValueError("y must hold two different gains in at least one query of group.")
+        sizes = np.array([len(query.rows) for query in queries])
+        rows = np.concatenate([query.rows for query in queries])
+        return Queries(queries, rows, np.cumsum(sizes) - sizes, sizes)
+
+    def plane(self, scores, y, weights, out):
+        out[:] = 0.0
+        offset = 0.0
+        for query, share in zip(y.queries, _query_weights(y, weights), strict=True):
+            rows, gains, discounts, emphasis = query
+            value = emphasis[:, None] * scores[rows] - discounts[:, None] * gains
+            _, listed = linear_sum_assignment(value, maximize=True)
+            offset += share * (1.0 - float(discounts @ gains[listed]))
+            out[rows[: len(emphasis)]] -= share * emphasis
+            out[rows[listed]] += share * emphasis
+        return offset
+
+    def score(self, scores, y, weights):
+        """Weighted mean of the measure; documents with the same score in every order, averaged."""
+        total = 0.0
+        for query, share in zip(y.queries, _query_weights(y, weights), strict=True):
+            f = -scores[query.rows]
+            order = np.argsort(f, kind="stable")
+            _, tied, counts = np.unique(f[order], return_inverse=True, return_counts=True)
+            means = np.bincount(tied, query.gains[order]) / counts
+            total += share * float(query.discounts @ means[tied[: len(query.discounts)]])
+        return total
+
+    def _apply(self, name, known, argument):
+        chosen = getattr(self, name)
+        if isinstance(chosen, str) and chosen not in known:
+            raise ValueError(f"{name} must be one of {list(known)} or callable, not {chosen!r}.")
+        function = known[chosen] if isinstance(chosen, str) else chosen
+        values = np.asarray(function(argument), dtype=np.float64)
+        if not (values.shape == argument.shape and np.isfinite(values).all() and values.min() >= 0):
+            raise ValueError(f"{name} must give finite numbers, not negative, one an entry.")
+        return values
+
+    def _query(self, rows, gains, discounts):
+        m = len(rows)
+        k = m if self.k is None else min(self.k, m)
+        discounts = np.where(np.arange(m) < k, discounts[:m], 0.0)
+        best = float(discounts @ gains)
+        if gains[0] == gains[-1] or best == 0.0:
+            return None
+        tied = np.cumsum(np.r_[0, np.diff(gains) != 0.0]).astype(np.int64)
+        falling = (np.minimum(np.arange(m), k) + 1.0) ** -_DECAY
+        falling -= falling[-1]  # a constant changes no difference between orders
+        emphasis = (np.bincount(tied, falling) / np.bincount(tied))[tied]
+        emphasis -= emphasis[-1]
+        length = np.flatnonzero((discounts > 0.0) | (emphasis > 0.0))[-1] + 1
+        return Query(rows, gains / best, discounts[:length], emphasis[:length])
+
+
+def _query_weights(y, weights):
+    means = np.add.reduceat(weights[y.rows], y.starts) / y.sizes
+    return means / means.sum()
+
+
+class NDCG(PositionMeasure):
+    """Structured loss that bounds 1 - NDCG@k, the normalised discounted cumulative gain.
+
+    The parameters are those of :class:`PositionMeasure`, whose formulas hold.
+    """
+
+    def __init__(
+        self,
+        k: int | None = None,
+        discount: str | Callable[[Array], Array] = "log2",
+        gain: str | Callable[[Array], Array] = "exp2",
+    ):
+        super().__init__(discount, gain, k)
+
+
+class PrecisionAtK(PositionMeasure):
+    """Structured loss that bounds 1 - precision among the first k, in shares of the best possible.
+
+    A document is relevant where its relevance is positive. See :class:`PositionMeasure`.
+    """
+
+    discount = "flat"
+    gain = "binary"
+
+    def __init__(self, k: int = 10):
+        self.k = k

@@ -1,0 +1,425 @@
+"""Losses of a score f and a target y, functions of the residual r = f - y or of a log mean.
+
+Each best intercept and each line search is exact. Planes are written from slopes, as
+:mod:`sklearn_bundle.losses._piecewise` explains.
+"""
+
+from numbers import Real
+
+import numpy as np
+from scipy.special import logsumexp, xlogy
+
+from sklearn_bundle.losses import _poisson
+from sklearn_bundle.losses._piecewise import (
+    balance_slopes,
+    clipped_risk,
+    clipped_slope,
+    clipped_slopes,
+    intercept_zero,
+    line_zero,
+    plane_from_slopes,
+    step_risk,
+    step_share,
+    step_slopes,
+)
+from sklearn_bundle.losses.base import Array, Cut, SampleLoss, search_zero
+
+_ROUNDING = 1e-12  # of a sum over many samples of slopes, in units of the steepest
+_POLISHES = 3  # Newton steps on a piecewise linear function whose piece is all but known
+_ASYMMETRY = 1e-8  # of a matrix that is symmetric but for rounding, and its negative eigenvalues
+
+
+class RegressionLoss(SampleLoss):
+    """Base class of losses of a score and a real target, and the contract of a loss of one's own.
+
+    A loss l(y, f) is convex in the score f and never negative. Two methods are required,
+    :meth:`value` and :meth:`gradient`; both are plain numpy functions of arrays that they must not
+    write to. Everything else has a fallback: see :class:`~sklearn_bundle.losses.base.Loss`.
+    """
+
+    def check(self, y: Array) -> None:
+        """ValueError where a parameter or a target is not allowed; the default allows all."""
+
+    def mean(self, scores: Array) -> Array:
+        """Prediction of the target from the scores, of their shape: the inverse link."""
+        return scores
+
+
+def _weighted_mean(y: Array, weights: Array) -> float:
+    return float(np.sum(weights * y))
+
+
+def _require(allowed: bool, name: str, value: object, what: str) -> None:
+    if not allowed:
+        raise ValueError(f"{name} must be {what}, but is {value!r}.")
+
+
+# ---- piecewise linear losses ---------------------------------------------------------------
+
+
+class _PiecewiseLinear(RegressionLoss):
+    """``l(r) = high max(0, r - half) - low max(0, -half - r)``, low <= 0 <= high.
+
+    The derivative in b and along a line is a step function; its zero is exact, in O(n) by
+    selection. At the best b the samples at a kink share what makes the plane's entries sum to zero.
+    """
+
+    def _shape(self) -> tuple[float, float, float]:
+        """low, high and half."""
+        raise NotImplementedError
+
+    def _kinks(self) -> list[tuple[float, float, float]]:
+        low, high, half = self._shape()
+        return [(-half, -low, 0.0), (half, high, 0.0)] if half > 0.0 else [(0.0, high - low, 0.0)]
+
+    def risk(self, scores, y, weights, intercept):
+        return step_risk(scores, y, weights, intercept, *self._shape())
+
+    def intercept(self, scores, y, weights, scratch):
+        """The smallest best b, a weighted quantile of the kinks."""
+        return intercept_zero(scores, y, weights, self._shape()[0], self._kinks(), scratch)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        shape = self._shape()
+        b = share = centre = 0.0
+        if fit_intercept:
+            b, centre = self.intercept(scores, y, weights, scratch), _weighted_mean(y, weights)
+            share = step_share(scores, y, weights, b, *shape)
+        step_slopes(scores, y, b, *shape, fit_intercept, share, out)
+        if fit_intercept:
+            balance_slopes(weights, out)
+        risk = step_risk(scores, y, weights, b, *shape)
+        return Cut(risk, plane_from_slopes(y, weights, centre, shape[2], 0.0, out), b)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        low, kinks = self._shape()[0], self._kinks()
+        args = scores, direction, y, weights, low, kinks, slope, curvature, scratch
+        return max(0.0, line_zero(*args))
+
+
+class AbsoluteError(_PiecewiseLinear):
+    """Absolute error, ``l(y, f) = |f - y|``, of least absolute deviations: fits the median.
+
+    Teo, Vishwanathan, Smola and Le (2010), table 5.
+    """
+
+    def value(self, scores, y):
+        return np.abs(scores - y)
+
+    def gradient(self, scores, y):
+        return np.sign(scores - y)
+
+    def _shape(self):
+        return -1.0, 1.0, 0.0
+
+
+class Quantile(_PiecewiseLinear):
+    """Pinball loss, ``l(y, f) = max(tau (y - f), (1 - tau) (f - y))``, of quantile regression.
+
+    Teo, Vishwanathan, Smola and Le (2010), table 5, where tau and 1 - tau are swapped. At
+    0.5 it is half the absolute error.
+
+    Parameters
+    ----------
+    quantile : float in (0, 1), default 0.5
+        tau: the share of the targets that shall be below the prediction.
+    """
+
+    def __init__(self, quantile=0.5):
+        self.quantile = quantile
+
+    def check(self, y):
+        allowed = isinstance(self.quantile, Real) and 0.0 < self.quantile < 1.0
+        _require(allowed, "quantile", self.quantile, "above 0 and below 1")
+
+    def value(self, scores, y):
+        return np.maximum(self.quantile * (y - scores), (1.0 - self.quantile) * (scores - y))
+
+    def gradient(self, scores, y):
+        low, high, _ = self._shape()
+        return low * (scores < y) + high * (scores > y)
+
+    def _shape(self):
+        return -float(self.quantile), 1.0 - float(self.quantile), 0.0
+
+
+class EpsilonInsensitive(_PiecewiseLinear):
+    """Epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)``, of support vectors.
+
+    Teo, Vishwanathan, Smola and Le (2010), table 5. With this risk, SVR's and LIBLINEAR's C is
+    ``1 / (n reg_lambda)``.
+
+    Parameters
+    ----------
+    epsilon : float, default 0.1
+        Error that costs nothing, in units of the target; not negative.
+    """
+
+    def __init__(self, epsilon=0.1):
+        self.epsilon = epsilon
+
+    def check(self, y):
+        allowed = isinstance(self.epsilon, Real) and 0.0 <= self.epsilon < np.inf
+        _require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
+
+    def value(self, scores, y):
+        return np.maximum(0.0, np.abs(scores - y) - self.epsilon)
+
+    def gradient(self, scores, y):
+        residual = scores - y
+        return np.sign(residual) * (np.abs(residual) > self.epsilon)
+
+    def _shape(self):
+        return -1.0, 1.0, float(self.epsilon)
+
+
+# ---- squared error and Huber's loss ----------------------------------------------------------
+
+
+class _Clipped(RegressionLoss):
+    """Losses whose derivative is the residual clipped to an interval [-limit, limit]."""
+
+    def _limit(self) -> float:
+        raise NotImplementedError
+
+    def risk(self, scores, y, weights, intercept):
+        return clipped_risk(scores, y, weights, intercept, self._limit())
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        limit = self._limit()
+        b = fine = centre = 0.0
+        if fit_intercept:
+            b, centre = self.intercept(scores, y, weights, scratch), _weighted_mean(y, weights)
+            first, second = clipped_slope(scores, y, weights, b, limit)
+            fine = -first / second if second > 0.0 else 0.0
+        clipped_slopes(scores, y, b, fine, limit, out)
+        if fit_intercept:
+            balance_slopes(weights, out)
+        risk = clipped_risk(scores, y, weights, b, limit)
+        return Cut(risk, plane_from_slopes(y, weights, centre, 0.0, 1.0, out), b)
+
+
+class SquaredError(_Clipped):
+    """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
+
+    Teo, Vishwanathan, Smola and Le (2010), table 5. With this factor 1/2, Ridge's alpha is
+    ``n reg_lambda``.
+    """
+
+    def value(self, scores, y):
+        return 0.5 * (scores - y) ** 2
+
+    def gradient(self, scores, y):
+        return scores - y
+
+    def curvature(self, scores, y):
+        return np.ones_like(scores)
+
+    def intercept(self, scores, y, weights, scratch):
+        """The mean residual; the second mean takes away what the first one rounded."""
+        b = _weighted_mean(y - scores, weights)
+        return b + _weighted_mean((y - scores) - b, weights)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        weighted = weights * direction
+        first = slope + float(np.sum(weighted * (scores - y)))
+        second = curvature + float(np.sum(weighted * direction))
+        return max(0.0, -first / second) if second > 0.0 else 0.0
+
+    def _limit(self):
+        return np.inf
+
+
+class Huber(_Clipped):
+    """Huber's loss, ``l(y, f) = r^2/2`` for ``|r| <= delta``, ``delta (|r| - delta/2)`` beyond.
+
+    Huber (1964), Robust estimation of a location parameter; Teo, Vishwanathan, Smola and Le
+    (2010), table 5, with delta = 1. The derivative in b and along a line is piecewise linear; its
+    zero is exact, in O(n) by selection.
+
+    Parameters
+    ----------
+    delta : float, default 1.0
+        Size of an error from which on the loss is linear, in units of the target; positive.
+    """
+
+    def __init__(self, delta=1.0):
+        self.delta = delta
+
+    def check(self, y):
+        allowed = isinstance(self.delta, Real) and 0.0 < self.delta < np.inf
+        _require(allowed, "delta", self.delta, "above 0 and finite")
+
+    def value(self, scores, y):
+        r = np.abs(scores - y)
+        u = np.minimum(r, self.delta)
+        return u * (r - 0.5 * u)
+
+    def gradient(self, scores, y):
+        return np.clip(scores - y, -self.delta, self.delta)
+
+    def curvature(self, scores, y):
+        return (np.abs(scores - y) <= self.delta).astype(np.float64)
+
+    def intercept(self, scores, y, weights, scratch):
+        """A best b, by selection; Newton steps take away what the long sums rounded.
+
+        Residuals far above delta may round so much that the steps fail: then by bisection.
+        """
+        limit = self._limit()
+        b = intercept_zero(scores, y, weights, -limit, self._kinks(), scratch)
+        for _ in range(_POLISHES):
+            first, second = clipped_slope(scores, y, weights, b, limit)
+            if second > 0.0:
+                b -= first / second
+            resolved = abs(first) <= _ROUNDING * limit + second * np.spacing(abs(b))
+            if resolved or second == 0.0:
+                break
+        return b if resolved else super().intercept(scores, y, weights, scratch)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        low, kinks = -self._limit(), self._kinks()
+        args = scores, direction, y, weights, low, kinks, slope, curvature, scratch
+        return max(0.0, line_zero(*args))
+
+    def _limit(self):
+        return float(self.delta)
+
+    def _kinks(self):
+        return [(-self._limit(), 0.0, 1.0), (self._limit(), 0.0, -1.0)]
+
+
+# ---- Poisson -------------------------------------------------------------------------------
+
+
+class Poisson(RegressionLoss):
+    """Half the Poisson deviance with log link, ``l(y, f) = exp(f) - y f + y log(y) - y``.
+
+    0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). Teo, Vishwanathan,
+    Smola and Le (2010), table 5, without the terms in y alone that make the least loss 0. With
+    this risk, PoissonRegressor's alpha is reg_lambda. Infinite where f passes 709.
+    """
+
+    def check(self, y):
+        if np.min(y) < 0.0:
+            raise ValueError(
+                f"y must not be negative with the Poisson loss, but has a value {np.min(y)}."
+            )
+        if not np.max(y) > 0.0:
+            raise ValueError("y must have a value above 0 with the Poisson loss, but is all 0.")
+
+    def mean(self, scores):
+        """exp(scores); infinite where that overflows."""
+        with np.errstate(over="ignore"):
+            return np.exp(scores)
+
+    def value(self, scores, y):
+        return np.maximum(0.0, self.mean(scores) - y * scores + xlogy(y, y) - y)
+
+    def gradient(self, scores, y):
+        return self.mean(scores) - y
+
+    def curvature(self, scores, y):
+        return self.mean(scores)
+
+    def risk(self, scores, y, weights, intercept):
+        return _poisson.risk(scores, y, weights, intercept)
+
+    def intercept(self, scores, y, weights, scratch):
+        """The b at which the predictions have the mean of the targets, in closed form."""
+        return float(np.log(_weighted_mean(y, weights)) - logsumexp(scores, b=weights))
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        b = centre = 0.0
+        if fit_intercept:
+            b = self.intercept(scores, y, weights, scratch)
+            centre = float(np.log(_weighted_mean(y, weights)))
+        _poisson.slopes(scores, y, b, out)
+        if fit_intercept:
+            balance_slopes(weights, out)
+        risk = _poisson.risk(scores, y, weights, b)
+        return Cut(risk, _poisson.plane_from_slopes(y, weights, centre, out), b)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        def derivative(t):
+            first, second = _poisson.slope(scores, direction, y, weights, t)
+            return slope + curvature * t + first, curvature + second
+
+        return search_zero(derivative)
+
+
+# ---- several outputs -----------------------------------------------------------------------
+
+
+class MultivariateSquaredError(RegressionLoss):
+    """Squared error of k outputs, ``l(y, f) = (f - y)' M (f - y) / 2``.
+
+    Teo, Vishwanathan, Smola and Le (2010), table 6. Scores and targets have shape (n, k), and the
+    intercept is an array (k,), the mean residual of each output.
+
+    Parameters
+    ----------
+    M : array of shape (k, k), default None
+        Symmetric and positive semidefinite: what products of two outputs' errors cost. None is
+        the identity: with the L2 regularizer the outputs are then fitted independently.
+    """
+
+    def __init__(self, M=None):
+        self.M = M
+
+    def check(self, y):
+        if np.ndim(y) != 2:
+            raise ValueError(f"y must have shape (n, k), but has {np.ndim(y)} dimension(s).")
+        if self.M is None:
+            return
+        M, k = np.asarray(self.M, dtype=np.float64), y.shape[1]
+        if M.shape != (k, k):
+            raise ValueError(f"M must have shape ({k}, {k}), as y has {k} outputs, not {M.shape}.")
+        _require(bool(np.isfinite(M).all()), "M", self.M, "finite")
+        rounding = _ASYMMETRY * np.abs(M).max()
+        _require(np.abs(M - M.T).max() <= rounding, "M", self.M, "symmetric")
+        least = np.linalg.eigvalsh(M).min()
+        if least < -rounding:
+            raise ValueError(f"M must be positive semidefinite, but has an eigenvalue {least}.")
+
+    def n_outputs(self, y):
+        return y.shape[1]
+
+    def value(self, scores, y):
+        residual = scores - y
+        return np.maximum(0.0, 0.5 * np.sum(residual * self._times(residual), axis=1))
+
+    def gradient(self, scores, y):
+        return self._times(scores - y)
+
+    def intercept(self, scores, y, weights, scratch):
+        """The mean residual of each output, shape (k,)."""
+        b = weights @ (y - scores)
+        return b + weights @ ((y - scores) - b)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        b = centre = np.zeros(y.shape[1])
+        if fit_intercept:
+            b, centre = self.intercept(scores, y, weights, scratch), weights @ y
+        residual = (scores - y) + b
+        if fit_intercept:  # finer than floats of b's size are
+            residual -= weights @ residual
+        np.multiply(weights[:, None], self._times(residual), out=out)
+        if fit_intercept:
+            out -= weights[:, None] * out.sum(axis=0)
+        risk = self.risk(scores, y, weights, b)
+        offset = -0.5 * np.sum(out * residual) - np.sum(out * (y - centre))
+        return Cut(risk, float(offset), b if fit_intercept else 0.0)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        weighted = weights[:, None] * self._times(direction)
+        first = slope + float(np.sum(weighted * (scores - y)))
+        second = curvature + float(np.sum(weighted * direction))
+        return max(0.0, -first / second) if second > 0.0 else 0.0
+
+    def _times(self, residual):
+        """M residual of each row. M is symmetric but for rounding, which is taken away."""
+        if self.M is None:
+            return residual
+        M = np.asarray(self.M, dtype=np.float64)
+        return residual @ (0.5 * (M + M.T))

@@ -1,0 +1,188 @@
+"""The bundle's inner problem for ``Omega(w) = ||w||_1``.
+
+    maximise  c' alpha
+    over      alpha >= 0,  sum(alpha) = 1,  -lam <= A' alpha <= lam,  E' alpha = 0
+
+Its multipliers are the w and b that minimise ``lam ||w||_1 + max_i <a_i, w> + <e_i, b> + c_i``.
+Plane 0 is zero, so that alpha = e_0 is feasible. :func:`solve` is that linear programme. The w of
+successive programmes jump from vertex to vertex; :func:`solve_near` keeps them near the best point
+so far, which takes fewer planes where there are many features, and no linear programme.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers import simplex_newton
+
+Array = NDArray[np.float64]
+
+_FEASIBLE = 1e-10  # the least tolerance that HiGHS takes
+_VIOLATED = 1e-9  # relative to lam; what is left costs that share of the bound
+_FIRST = 50  # constraints at first, and per plane
+_MORE = 50  # constraints that a round adds, beside as many as there are
+_MOST_ROUNDS = 100
+_ROUNDING = 4e-16
+
+_FIRST_SHARE = 0.1  # of the weight at which one plane's step would reach an objective of 0
+_SMALLER = 0.5  # factor between one weight and the next
+_COSTLY = 0.5  # share of the gap, due to the weight, that is too much
+
+
+def solve(
+    planes: Array,
+    offsets: Array,
+    balance: Array | None,
+    reg_lambda: float,
+    *,
+    start: Array | None = None,
+) -> tuple[Array, Array, Array | None]:
+    """Alpha, w and b.
+
+    ``planes`` (t, p), ``offsets`` (t,) and ``balance`` (t, k) or None are the a_i, c_i and e_i.
+    ``start``, an earlier alpha, tells which constraints may bind.
+
+    Alpha is :func:`scaled`: ``c' alpha`` is a lower bound of the programme's value to the last
+    digit. ``E' alpha`` is zero to 1e-15 of the largest ``|E|``.
+    """
+    t = len(offsets)
+    reach = np.zeros(planes.shape[1]) if start is None else np.abs(start @ planes)
+    features = _largest(reach + np.abs(planes).max(axis=0), _FIRST + t)
+    for _ in range(_MOST_ROUNDS):
+        alpha, multipliers, intercept = _solve_among(planes, offsets, balance, reg_lambda, features)
+        reach = np.abs(alpha @ planes)
+        reach[features] = 0.0
+        violated = np.flatnonzero(reach > reg_lambda * (1.0 + _VIOLATED))
+        if len(violated) == 0:
+            break
+        most = _largest(reach[violated], _MORE + len(features))
+        features = np.union1d(features, violated[most])
+    w = np.zeros(planes.shape[1])
+    w[features] = multipliers
+    if balance is not None:
+        repaired = simplex_newton.balanced(alpha, balance)
+        alpha = np.eye(t)[0] if repaired is None else repaired
+    return scaled(alpha, planes, reg_lambda), w, intercept
+
+
+def solve_near(
+    planes: Array,
+    offsets: Array,
+    balance: Array | None,
+    reg_lambda: float,
+    start: Array,
+    tolerance: float,
+    *,
+    centre: Array,
+    weight: float,
+    intercept: Array | None = None,
+) -> tuple[Array, Array, Array | None]:
+    """Alpha, w and b of the minimum of ``lam ||w||_1 + model + weight/2 ||w - centre||^2``.
+
+    Centre and intercept are the best point so far. ``|A' alpha|`` may exceed lam by
+    ``weight |w - centre|``; :func:`scaled` makes the alpha that proves a bound. The rest as in
+    :func:`~sklearn_bundle.solvers.simplex_newton.solve`.
+    """
+    omega = _NearL1(reg_lambda, weight, centre)
+    alpha, b, _ = simplex_newton.solve(
+        planes, offsets, balance, omega, 1.0, start, tolerance, centre=intercept
+    )
+    return alpha, omega.conjugate_gradient(-(alpha @ planes)), b
+
+
+def first_weight(gradient: Array, reg_lambda: float, objective: float) -> float:
+    """A weight to start from: ``gradient`` is that of the risk at w = 0, ``objective`` J there."""
+    slope = np.maximum(np.abs(gradient) - reg_lambda, 0.0)
+    weight = _FIRST_SHARE * float(slope @ slope) / (2.0 * objective) if objective > 0.0 else 0.0
+    return weight if weight > 0.0 else reg_lambda
+
+
+def next_weight(weight: float, step: float, objective: float, offset: float, bound: float) -> float:
+    """The weight for the next iteration; it never becomes larger.
+
+    ``step`` is the best step from the centre towards w: above 1, w was kept too near. ``objective``
+    is the best one, ``offset`` is ``c' alpha`` and ``bound`` the same with the scaled alpha: what
+    scaling costs vanishes with the weight.
+    """
+    costly = offset - bound > _COSTLY * (objective - bound)
+    return _SMALLER * weight if step > 1.0 or costly else weight
+
+
+def scaled(alpha: Array, planes: Array, reg_lambda: float) -> Array:
+    """Alpha scaled down to ``|A' alpha| <= lam``, rounding included; the rest goes to plane 0."""
+    reach = float(np.abs(alpha @ planes).max(initial=0.0))
+    reach += _ROUNDING * float(alpha @ np.abs(planes).max(axis=1, initial=0.0))
+    share = min(1.0, reg_lambda / reach) if reach > 0.0 else 1.0
+    alpha = share * alpha
+    alpha[0] += max(0.0, 1.0 - alpha.sum())
+    return alpha
+
+
+class _NearL1(Regularizer):
+    """``lam ||w||_1 + weight/2 ||w - centre||^2``; its least value is not 0."""
+
+    def __init__(self, reg_lambda: float, weight: float, centre: Array):
+        self._lambda, self._weight, self._centre = reg_lambda, weight, centre
+
+    def value(self, w):
+        off = w - self._centre
+        return self._lambda * float(np.sum(np.abs(w))) + 0.5 * self._weight * float(off @ off)
+
+    def conjugate(self, m):
+        w = self.conjugate_gradient(m)
+        return float(w @ m) - self.value(w)
+
+    def conjugate_gradient(self, m):
+        raw = self._centre + m / self._weight
+        return np.sign(raw) * np.maximum(np.abs(raw) - self._lambda / self._weight, 0.0)
+
+    def conjugate_curvature(self, m, planes):
+        active = planes[:, self.conjugate_gradient(m) != 0.0]
+        return active @ active.T / self._weight
+
+    def slope(self, w, direction):
+        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
+        first = self._lambda * np.sum(at_kink) + self._weight * ((w - self._centre) @ direction)
+        return float(first), self._weight * float(direction @ direction)
+
+
+def _solve_among(
+    planes, offsets, balance, reg_lambda, features
+) -> tuple[Array, Array, Array | None]:
+    t = len(offsets)
+    rows = planes[:, features].T / reg_lambda
+    equalities, target = np.ones((1, t)), np.ones(1)
+    if balance is not None:
+        scale = np.abs(balance).max(axis=0)
+        scale[scale == 0.0] = 1.0
+        equalities = np.vstack([equalities, (balance / scale).T])
+        target = np.r_[1.0, np.zeros(len(scale))]
+    size = np.abs(offsets).max()
+    size = size if size > 0.0 else 1.0
+    result = linprog(
+        -offsets / size,
+        A_ub=np.vstack([rows, -rows]),
+        b_ub=np.ones(2 * len(features)),
+        A_eq=equalities,
+        b_eq=target,
+        method="highs",
+        options={
+            "primal_feasibility_tolerance": _FEASIBLE,
+            "dual_feasibility_tolerance": _FEASIBLE,
+        },
+    )
+    if result.x is None:
+        raise RuntimeError(f"HiGHS could not solve the bundle's linear programme: {result.message}")
+    alpha = np.maximum(result.x, 0.0)
+    above, below = -size / reg_lambda * result.ineqlin.marginals.reshape(2, -1)
+    intercept = None
+    if balance is not None:
+        intercept = size * result.eqlin.marginals[1:] / scale
+    return alpha / alpha.sum(), below - above, intercept
+
+
+def _largest(values: Array, count: int) -> NDArray[np.intp]:
+    if count >= len(values):
+        return np.arange(len(values))
+    return np.argpartition(values, -count)[-count:]

@@ -1,0 +1,385 @@
+"""Each regularizer with the estimators: optima by clarabel's cones and by linear programmes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+from scipy.special import xlogy
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRanker, BMRMRegressor
+from sklearn_bundle.regularizers import L1, L2, Entropy, EntropySimplex, Lp, Quadratic
+from tests import reference_measures, reference_multiclass, reference_regression
+
+LAMBDA = 0.05
+B = np.array([[2.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.2, 0.0], [0.0, 0.2, 3.0, 0.0], [0, 0, 0, 0.5]])
+REGULARIZERS = {
+    "l2": "l2",
+    "lp": Lp(1.3),
+    "quadratic": Quadratic(B),
+    "entropy": "entropy",
+    "entropy_simplex": "entropy_simplex",
+    "l1": "l1",
+}
+OMEGA = {
+    "l2": lambda w: 0.5 * np.sum(w**2),
+    "lp": lambda w: 0.5 * np.sum(np.abs(w) ** 1.3) ** (2 / 1.3),
+    "quadratic": lambda w: 0.5 * np.sum(w @ B * w),
+    "entropy": lambda w: np.sum(xlogy(w, w) + np.exp(-1)),
+    "entropy_simplex": lambda w: np.sum(xlogy(w, w)) + np.log(w.size),
+    "l1": lambda w: np.sum(np.abs(w)),
+}
+ESTIMATORS = {
+    "hinge": BMRMClassifier(),
+    "softmax": BMRMClassifier("softmax"),
+    "squared_error": BMRMRegressor(),
+    "absolute_error": BMRMRegressor("absolute_error"),
+    "ordinal": BMRMRanker(),
+}
+
+
+class Programme:
+    """A cone programme: variables in blocks, constraints "side + sum of matrix x in a cone"."""
+
+    def __init__(self):
+        self.linear, self.bend, self.constraints = [], [], []
+
+    def variables(self, n, linear=0.0, bend=0.0):
+        """The numbers of n more variables, with their terms in the objective."""
+        self.linear.append(np.broadcast_to(linear, n))
+        self.bend.append(np.diag(np.broadcast_to(bend, n)) if np.ndim(bend) < 2 else bend)
+        return np.arange(n) + sum(map(len, self.linear[:-1]))
+
+    def require(self, cones, side, *terms):
+        self.constraints.append((cones, np.asarray(side, dtype=float), terms))
+
+    def solve(self):
+        import clarabel
+
+        linear = np.concatenate(self.linear)
+        blocks = []
+        for _, side, terms in self.constraints:
+            A = np.zeros((len(side), len(linear)))
+            for variables, matrix in terms:
+                A[:, variables] -= matrix
+            blocks.append(A)
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+        return np.array(
+            clarabel.DefaultSolver(
+                sp.csc_matrix(sp.triu(sp.block_diag(self.bend))),
+                linear,
+                sp.csc_matrix(np.vstack(blocks)),
+                np.concatenate([side for _, side, _ in self.constraints]),
+                [cone for cones, _, _ in self.constraints for cone in cones],
+                settings,
+            )
+            .solve()
+            .x
+        )
+
+
+def penalised(programme, name, n_outputs, d):
+    """Variables w, an output after the other, with LAMBDA Omega(w) in the objective."""
+    import clarabel
+
+    p, eye = n_outputs * d, np.eye(n_outputs * d)
+    if name in ("l2", "quadratic"):
+        bend = np.eye(d) if name == "l2" else B
+        return programme.variables(p, bend=LAMBDA * np.kron(np.eye(n_outputs), bend))
+    w = programme.variables(p)
+    if name == "l1":
+        u = programme.variables(p, LAMBDA)
+        cone = [clarabel.NonnegativeConeT(2 * p)]
+        programme.require(
+            cone, np.zeros(2 * p), (u, np.vstack([eye, eye])), (w, np.vstack([eye, -eye]))
+        )
+    elif name == "lp":  # t_j^(1/p) s^(1 - 1/p) >= |w_j| and sum t <= s
+        t, s = programme.variables(p), programme.variables(1, bend=LAMBDA)
+        pick = [np.kron(eye, np.eye(3)[:, [k]]) for k in range(3)]
+        terms = (t, pick[0]), (s, pick[1].sum(axis=1, keepdims=True)), (w, pick[2])
+        programme.require([clarabel.PowerConeT(1 / 1.3)] * p, np.zeros(3 * p), *terms)
+        cone = [clarabel.NonnegativeConeT(1)]
+        programme.require(cone, [0.0], (s, np.ones((1, 1))), (t, -np.ones((1, p))))
+    else:  # (-u_j, w_j, 1) in the exponential cone: u >= w log w
+        u = programme.variables(p, LAMBDA)
+        pick = [np.kron(eye, np.eye(3)[:, [k]]) for k in range(2)]
+        cones, side = [clarabel.ExponentialConeT()] * p, np.tile([0.0, 0.0, 1.0], p)
+        programme.require(cones, side, (u, -pick[0]), (w, pick[1]))
+        if name == "entropy_simplex":
+            programme.require([clarabel.ZeroConeT(1)], [-1.0], (w, np.ones((1, p))))
+    return w
+
+
+def with_risk(programme, loss, X, y, w, b):
+    """Adds the mean loss; ``b`` are the intercept's variables or None."""
+    import clarabel
+
+    n = len(y)
+    free = [] if b is None else [(b, np.ones((n, 1)))]
+    if loss == "squared_error":
+        r = programme.variables(n, bend=1 / n)
+        terms = (w, X), *free, (r, -np.eye(n))
+        programme.require([clarabel.ZeroConeT(n)], -y, *terms)
+        return
+    if loss == "softmax":  # sum_k u_ik <= 1, exp(f_k - f_y - xi_i) <= u_ik
+        K = y.max() + 1
+        relative = np.kron(np.ones((n, 1)), np.eye(K)) - np.kron(np.eye(K)[y], np.ones((K, 1)))
+        rows = np.kron(X, np.ones((K, 1)))
+        design = np.einsum("rk,rd->rkd", relative, rows).reshape(n * K, -1)
+        xi, u = programme.variables(n, 1 / n), programme.variables(n * K)
+        pick = [np.kron(np.eye(n * K), np.eye(3)[:, [k]]) for k in range(3)]
+        owner = np.kron(np.eye(n), np.ones((K, 1)))
+        terms = [(w, pick[0] @ design), (xi, -pick[0] @ owner), (u, pick[2])]
+        terms += [] if b is None else [(b, pick[0] @ relative)]
+        cones = [clarabel.ExponentialConeT()] * (n * K)
+        programme.require(cones, np.tile([0.0, 1.0, 0.0], n * K), *terms)
+        programme.require([clarabel.NonnegativeConeT(n)], np.ones(n), (u, -owner.T))
+        return
+    if loss == "hinge":
+        pieces, shares = [(-y, np.ones(n)), (0 * y, np.zeros(n))], np.full(n, 1 / n)
+    elif loss == "absolute_error":
+        pieces, shares = [(np.ones(n), -y), (-np.ones(n), y)], np.full(n, 1 / n)
+    else:
+        low, high = np.array([(i, j) for i in range(n) for j in range(n) if y[i] < y[j]]).T
+        X = X[low] - X[high]
+        pieces = [(np.ones(len(low)), np.ones(len(low))), (np.zeros(len(low)), np.zeros(len(low)))]
+        shares = (y[high] - y[low]) / len(low)
+    m = len(shares)
+    xi = programme.variables(m, shares)  # xi >= slope f + constant
+    for slope, constant in pieces:
+        terms = [(xi, np.eye(m)), (w, -slope[:, None] * X)]
+        terms += [] if b is None else [(b, -slope[:, None])]
+        programme.require([clarabel.NonnegativeConeT(m)], -constant, *terms)
+
+
+def risk(loss, X, y, W, b):
+    """The mean loss in plain numpy; W has a row an output."""
+    n = len(y)
+    if loss == "softmax":
+        pairs = zip(X @ W.T + b, y, strict=True)
+        return np.mean([reference_multiclass.loss(f, label, "softmax") for f, label in pairs])
+    f = X @ W[0] + b
+    if loss == "hinge":
+        return np.mean(np.maximum(0.0, 1.0 - y * f))
+    if loss == "ordinal":
+        cost = reference_measures.COSTS["absolute"]
+        blocks = reference_measures.ordinal(y, np.ones(n), cost, np.zeros(n))
+        return reference_measures.risk(blocks, f)
+    return np.mean(reference_regression.LOSSES[loss](f, y))
+
+
+@pytest.fixture(scope="module")
+def problems():
+    X, labels = load_iris(return_X_y=True)
+    X, labels = StandardScaler().fit_transform(X)[::5], labels[::5]
+    y = X @ [1.0, -0.5, 0.2, 0.0] + np.random.default_rng(0).normal(size=len(X))
+    return {
+        "hinge": (X, np.where(labels == 1, 1.0, -1.0)),
+        "softmax": (X, labels),
+        "squared_error": (X, y),
+        "absolute_error": (X, y),
+        "ordinal": (X, np.digitize(y, [-1.0, 0.0, 1.0])),
+    }
+
+
+def fitted(loss, name, X, y, **parameters):
+    model = clone(ESTIMATORS[loss])
+    parameters = {"reg_lambda": LAMBDA, "regularizer": REGULARIZERS[name]} | parameters
+    return model.set_params(**parameters).fit(X, y)
+
+
+# ---- optima ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ESTIMATORS)
+@pytest.mark.parametrize("name", REGULARIZERS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_optimum_against_clarabel(problems, loss, name, fit_intercept):
+    pytest.importorskip("clarabel")
+    X, y = problems[loss]
+    K, d = (3 if loss == "softmax" else 1), X.shape[1]
+    has_intercept = fit_intercept and loss != "ordinal"
+    free = {} if loss == "ordinal" else {"fit_intercept": fit_intercept}
+    ours = fitted(loss, name, X, y, tol=1e-8, max_iter=5000, **free)
+
+    programme = Programme()
+    w = penalised(programme, name, K, d)
+    b = programme.variables(K) if has_intercept else None
+    with_risk(programme, loss, X, y, w, b)
+    found = programme.solve()
+    W, b = found[w].reshape(K, d), found[b] if has_intercept else np.zeros(K)
+    if name.startswith("entropy"):  # rounding may leave the domain
+        W = np.maximum(W, 0.0)
+    if name == "entropy_simplex":
+        W /= W.sum()
+    best = LAMBDA * OMEGA[name](W) + risk(loss, X, y, W, b)
+
+    W, b = np.atleast_2d(ours.coef_), getattr(ours, "intercept_", 0.0)
+    value = LAMBDA * OMEGA[name](W) + risk(loss, X, y, W, b)
+    assert ours.status_ == "converged" and ours.dual_gap_ <= 1e-8 * ours.objective_
+    assert value == pytest.approx(ours.objective_, rel=1e-11)
+    # clarabel's own accuracy is about 1e-8 relative on power and exponential cones
+    assert ours.lower_bound_ <= best * (1 + 1e-8)
+    assert best * (1 - 1e-7) <= value <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute_error"])
+@pytest.mark.parametrize("reg_lambda", [0.3, 1e-2, 1e-4])
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+def test_l1_against_a_linear_programme(problems, loss, reg_lambda, solver):
+    """Variables w+, w-, b, slacks; HiGHS on the whole problem."""
+    X, y = problems[loss]
+    n, d = X.shape
+    ones, eye = np.ones((n, 1)), np.eye(n)
+    if loss == "hinge":
+        A, side = np.hstack([-y[:, None] * np.hstack([X, -X, ones]), -eye]), -np.ones(n)
+    else:
+        rows = np.hstack([X, -X, ones])
+        A, side = np.vstack([np.hstack([rows, -eye]), np.hstack([-rows, -eye])]), np.r_[y, -y]
+    cost = np.r_[np.full(2 * d, reg_lambda), 0.0, np.full(n, 1 / n)]
+    bounds = [(0, None)] * (2 * d) + [(None, None)] + [(0, None)] * n
+    best = linprog(cost, A_ub=A, b_ub=side, bounds=bounds).fun
+    ours = fitted(loss, "l1", X, y, tol=1e-9, max_iter=5000, reg_lambda=reg_lambda, solver=solver)
+    assert ours.status_ == "converged"
+    assert ours.lower_bound_ <= best * (1 + 1e-9)
+    assert ours.objective_ == pytest.approx(best, rel=1e-8)
+
+
+def test_l1_is_sparse(problems):
+    X, y = problems["hinge"]
+    noise = np.random.default_rng(0).normal(size=(len(X), 20))
+    ours = fitted("hinge", "l1", np.c_[X, noise], y, tol=1e-8)
+    assert 0 < np.count_nonzero(ours.coef_) < 15
+    heavy = fitted("hinge", "l1", X, y, reg_lambda=10.0)
+    assert not heavy.coef_.any() and heavy.objective_ == pytest.approx(heavy.lower_bound_)
+
+
+@pytest.mark.parametrize("form", ["dense", "diagonal", "sparse"])
+@pytest.mark.parametrize("loss", ESTIMATORS)
+def test_forms_of_a_quadratic(problems, loss, form):
+    """A diagonal B is a scaling of the features."""
+    X, y = problems[loss]
+    scale = np.array([1.0, 2.0, 3.0, 0.5])
+    diagonal = {"dense": np.diag(scale**2), "diagonal": scale**2, "sparse": sp.diags(scale**2)}
+    kind = {"reg_lambda": LAMBDA, "tol": 1e-8}
+    ours = clone(ESTIMATORS[loss]).set_params(regularizer=Quadratic(diagonal[form]), **kind)
+    scaled = clone(ESTIMATORS[loss]).set_params(**kind).fit(X / scale, y)
+    assert ours.fit(X, y).objective_ == pytest.approx(scaled.objective_, rel=2e-8)
+
+
+def test_powers_near_their_limits(problems):
+    X, y = problems["hinge"]
+    kind = {"tol": 1e-6, "max_iter": 5000, "reg_lambda": LAMBDA}
+    l2 = BMRMClassifier(regularizer=L2(), **kind).fit(X, y)
+    lp = BMRMClassifier(regularizer=Lp(2.0), **kind).fit(X, y)
+    assert lp.objective_ == pytest.approx(l2.objective_, rel=2e-6)
+    near_one = BMRMClassifier(regularizer=Lp(1.05), **kind).fit(X, y)
+    assert near_one.status_ == "converged"
+
+
+# ---- every regularizer in every estimator ------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+@pytest.mark.parametrize("loss", [*ESTIMATORS, "novelty"])
+def test_default_calls_converge(problems, loss, name, solver):
+    if loss == "novelty":
+        X, y = problems["hinge"]
+        model = BMRMNoveltyDetector()
+    else:
+        (X, y), model = problems[loss], clone(ESTIMATORS[loss])
+    model.set_params(regularizer=REGULARIZERS[name], solver=solver, reg_lambda=1e-2).fit(X, y)
+    assert model.status_ == "converged" and model.dual_gap_ <= 1e-3 * model.objective_
+    if name.startswith("entropy"):
+        assert (model.coef_ >= 0.0).all()
+    if name == "entropy_simplex":
+        assert model.coef_.sum() == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("reg_lambda", [1e-3, 1e-6])
+@pytest.mark.parametrize(
+    "loss", ["squared_hinge", "log_loss", "exponential", "roc_auc", "squared_error", "poisson"]
+)
+def test_entropy_with_steep_planes(problems, loss, reg_lambda):
+    """The conjugate's gradient is exp(-a/reg_lambda - 1): it overflows at the first plane."""
+    regressing = loss in ("squared_error", "poisson")
+    X, y = problems["squared_error" if regressing else "hinge"]
+    kind = BMRMRegressor if regressing else BMRMClassifier
+    model = kind(loss, regularizer="entropy", reg_lambda=reg_lambda, max_iter=5000)
+    model.fit(X, np.exp(y) if loss == "poisson" else y)
+    assert model.status_ == "converged" and np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@pytest.mark.parametrize("loss", ["hinge", "squared_error", "softmax"])
+def test_warm_start_and_threads(problems, loss, name, monkeypatch):
+    monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ENTRIES", 20)
+    X, y = problems[loss]
+    warm = fitted(loss, name, X, y, warm_start=True, tol=1e-6)
+    warm.set_params(reg_lambda=LAMBDA / 2).fit(X, y)
+    cold, two = (clone(warm).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
+    assert warm.n_iter_ <= cold.n_iter_
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-6)
+    assert warm.lower_bound_ <= cold.objective_
+    assert np.array_equal(two.coef_, cold.coef_) and two.lower_bound_ == cold.lower_bound_
+
+
+@pytest.mark.parametrize("name", ["lp", "entropy_simplex", "l1"])
+def test_few_planes(problems, name):
+    """At most five of them, and the plane 0 that bounds the linear programme."""
+    X, y = problems["hinge"]
+    few = fitted("hinge", name, X, y, bundle_size=5, max_iter=20_000, warm_start=True)
+    assert few.status_ == "converged" and few._warm.kept[0][0].size <= 6
+    assert few.objective_ == pytest.approx(fitted("hinge", name, X, y).objective_, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", ["entropy", "entropy_simplex", "l1"])
+def test_sparse_data(problems, name):
+    X, y = problems["hinge"]
+    Z = X * (np.abs(X) > 0.5)
+    dense, sparse = (fitted("hinge", name, data, y, tol=1e-8) for data in (Z, sp.csr_array(Z)))
+    assert sparse.objective_ == pytest.approx(dense.objective_, rel=2e-8)
+
+
+@pytest.mark.parametrize("kind", [L1, L2, Lp, Entropy, EntropySimplex])
+def test_names_are_instances(problems, kind):
+    names = {L1: "l1", L2: "l2", Lp: "lp", Entropy: "entropy", EntropySimplex: "entropy_simplex"}
+    X, y = problems["hinge"]
+    fits = [
+        BMRMClassifier(regularizer=r, reg_lambda=LAMBDA).fit(X, y) for r in (names[kind], kind())
+    ]
+    assert np.array_equal(fits[0].coef_, fits[1].coef_)
+
+
+# ---- errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "regularizer, message",
+    [
+        ("l3", "'regularizer' parameter of .*'l3'"),
+        ("quadratic", r"regularizer='quadratic' needs B: .*Quadratic\(B=...\)"),
+        (Quadratic(np.eye(3)), r"B has shape \(3, 3\), but X has 4 features"),
+        (Quadratic(sp.eye(3)), r"B has shape \(3, 3\), but X has 4 features"),
+        (Quadratic(np.ones((4, 3))), r"B has shape \(4, 3\); allowed are"),
+        (Quadratic([1.0, -1.0, 1.0, 1.0]), "positive definite, but its least diagonal .*-1.0"),
+        (Quadratic(B - np.eye(4)), "positive definite, but its least eigenvalue is -"),
+        (Quadratic(sp.csr_matrix(B - np.eye(4))), "B must be positive definite"),
+        (Quadratic(np.triu(B)), "B must be symmetric, but .*0.5"),
+        (Quadratic(np.full(4, np.nan)), "B has entries that are NaN or infinite"),
+        (Lp(1.0), "p=1.0 must be greater than 1 and at most 2"),
+        (Lp(2.5), "p=2.5 must be"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("loss", ["hinge", "softmax", "squared_error", "ordinal"])
+def test_bad_regularizers(problems, loss, regularizer, message):
+    model = clone(ESTIMATORS[loss]).set_params(regularizer=regularizer)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*problems[loss])
+    assert not [name for name in vars(model) if name.endswith("_")]
