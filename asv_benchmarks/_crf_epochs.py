@@ -13,6 +13,7 @@ The paper compares with SAG and with exponentiated gradient (OEG); here the refe
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,6 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stride", type=float, default=1.05, help="epochs from look to look (default %(default)s)"
     )
     parser.add_argument("--jobs", type=int, default=2, help="fits at a time (default %(default)s)")
+    parser.add_argument(
+        "--fits", type=Path, metavar="FILE", help="fits are read from it, and new ones added"
+    )
     parser.add_argument("--rst", action="store_true", help="the tables as reStructuredText")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the curves")
 
@@ -108,13 +112,20 @@ def compare(task: ChainTask, arguments: argparse.Namespace) -> dict[str, Any]:
     reference = {"solver": "exponentiated"}
     fits.insert(0, (reference, 0.01 * tol, 2 * most, reference))
 
-    def fit(title: dict[str, Any], goal: float, epochs: int, settings: dict[str, Any]) -> dict:
-        curve = follow(task, goal, arguments.stride, max_iter=epochs, **settings)
-        told = [task.name, *title.values(), f"{curve['seconds']:.0f} s", curve["status"]]
-        print(*told, file=sys.stderr, flush=True)
-        return {**title, **curve}
+    known = _Known(arguments.fits, task.name)
+    todo = [each for each in fits if known.get(each) is None]
 
-    reference, *fits = Parallel(n_jobs=arguments.jobs)(delayed(fit)(*each) for each in fits)
+    def fit(each: tuple) -> tuple[tuple, dict[str, Any]]:
+        title, goal, epochs, settings = each
+        curve = follow(task, goal, arguments.stride, max_iter=epochs, **settings)
+        return each, {**title, **curve}
+
+    parallel = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
+    for each, found in parallel(delayed(fit)(each) for each in todo):
+        known.add(each, found)
+        told = [task.name, *each[0].values(), f"{found['seconds']:.0f} s", found["status"]]
+        print(*told, file=sys.stderr, flush=True)
+    reference, *fits = map(known.get, fits)
     return {
         "task": task.name,
         "n": len(task.train.labels),
@@ -122,6 +133,26 @@ def compare(task: ChainTask, arguments: argparse.Namespace) -> dict[str, Any]:
         "bound": max(max(fit["lower_bound"]) for fit in (reference, *fits)),
         "fits": fits,
     }
+
+
+class _Known:
+    """Fits by what was asked for, kept in a file if there is one."""
+
+    def __init__(self, path: Path | None, task: str):
+        self._path, self._task = path, task
+        there = path is not None and path.is_file()
+        self._fits = json.loads(path.read_text()) if there else {}
+
+    def get(self, each: tuple) -> dict[str, Any] | None:
+        return self._fits.get(self._key(each))
+
+    def add(self, each: tuple, found: dict[str, Any]) -> None:
+        self._fits[self._key(each)] = found
+        if self._path is not None:
+            self._path.write_text(json.dumps(self._fits))
+
+    def _key(self, each: tuple) -> str:
+        return json.dumps([self._task, *each])
 
 
 def follow(task: ChainTask, goal: float, stride: float, **settings: Any) -> dict[str, Any]:

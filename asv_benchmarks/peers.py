@@ -7,6 +7,7 @@ python asv_benchmarks/peers.py kernel --data FOLDER
 python asv_benchmarks/peers.py frank-wolfe --data FOLDER
 python asv_benchmarks/peers.py crf --data FOLDER
 python asv_benchmarks/peers.py crf-epochs --data FOLDER
+python asv_benchmarks/peers.py measures --data FOLDER
 """
 
 import argparse
@@ -17,6 +18,7 @@ import _crf_epochs
 import _frank_wolfe
 import _kernel
 import _linear
+import _measures
 import _pragam
 import _projection
 
@@ -29,6 +31,7 @@ STUDIES = {
     "frank-wolfe": _frank_wolfe,
     "crf": _crf,
     "crf-epochs": _crf_epochs,
+    "measures": _measures,
 }
 
 

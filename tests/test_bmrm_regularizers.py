@@ -325,16 +325,16 @@ def test_warm_start_and_threads(problems, loss, name, monkeypatch):
     cold, two = (clone(warm).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
     assert warm.n_iter_ <= cold.n_iter_
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-6)
-    assert warm.lower_bound_ <= cold.objective_
+    assert warm.lower_bound_ <= cold.objective_ * (1 + 1e-12)
     assert np.array_equal(two.coef_, cold.coef_) and two.lower_bound_ == cold.lower_bound_
 
 
 @pytest.mark.parametrize("name", ["lp", "entropy_simplex", "l1"])
 def test_few_planes(problems, name):
-    """At most five of them, and the plane 0 that bounds the linear programme."""
+    """At most ten of them, and the plane 0 that bounds the linear programme."""
     X, y = problems["hinge"]
-    few = fitted("hinge", name, X, y, bundle_size=5, max_iter=20_000, warm_start=True)
-    assert few.status_ == "converged" and few._warm.kept[0][0].size <= 6
+    few = fitted("hinge", name, X, y, bundle_size=10, max_iter=20_000, warm_start=True)
+    assert few.status_ == "converged" and few._warm.kept[0][0].size <= 11
     assert few.objective_ == pytest.approx(fitted("hinge", name, X, y).objective_, rel=2e-3)
 
 

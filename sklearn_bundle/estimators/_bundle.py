@@ -16,6 +16,8 @@ from sklearn_bundle.solvers._run import SolverResult
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.planes import Bundle
 
+_FEW = 10  # planes; with 6 and fewer, fits stalled
+
 Kept = tuple[Bundle, tuple[np.ndarray, float | np.ndarray | None]]
 
 
@@ -63,6 +65,7 @@ class BundleEstimator(CertifiedLinear):
             omega = self._omega().bind(problem.n_features, problem.dimension)
             kept = Bundle(problem.dimension, None, omega, problem.n_free), None
         bundle, start = kept
+        self._check_bundle_size(problem, bundle.omega)
         bundle.resize(self.bundle_size)
         return BundleSolver(
             problem,
@@ -72,6 +75,19 @@ class BundleEstimator(CertifiedLinear):
             bundle=bundle,
             start=start,
         )
+
+    def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
+        """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""
+        if self.bundle_size is None or not (problem.n_free or omega.inner == "lp"):
+            return
+        least = _FEW + problem.n_free
+        if self.bundle_size < least:
+            why = "regularizer='l1'"
+            if omega.inner != "lp":
+                why = f"loss={self.loss!r}, whose intercept is a coordinate of the planes,"
+            raise ValueError(
+                f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
+            )
 
     def _keep(self, solver: BundleSolver, result: SolverResult) -> Kept:
         return solver.bundle, (result.w, result.intercept)

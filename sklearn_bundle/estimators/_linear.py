@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._parallel import split_threads
+from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle.estimators._base import (
     CallbackSupportMixin,
     Monitor,
@@ -125,9 +125,10 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
             warm.kept[k] = self._keep(solver, result)
             return result
 
-        results, interrupted = solve_each(
-            solve, monitor.close, len(targets), outer, self.max_time, monitor.stop
-        )
+        with blas_threads(1):  # more would change the last bits with n_jobs
+            results, interrupted = solve_each(
+                solve, monitor.close, len(targets), outer, self.max_time, monitor.stop
+            )
         try:
             monitor.close_all(results)
         except KeyboardInterrupt:

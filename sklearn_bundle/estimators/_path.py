@@ -13,13 +13,19 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle._parallel import split_threads
+from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle.estimators._base import certificate, unchanged_on_error, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._validation import check_sample_weight
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.losses import REGRESSION_LOSSES, Loss, RegressionLoss
+from sklearn_bundle.losses import (
+    RANKING_LOSSES,
+    REGRESSION_LOSSES,
+    Loss,
+    RankingLoss,
+    RegressionLoss,
+)
 from sklearn_bundle.solvers._run import SolverResult, Status, run
 
 _LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
@@ -95,6 +101,11 @@ def bmrm_path(
     >>> reg_lambdas, coefs.shape
     (array([0.1  , 0.01 , 0.001]), (30, 3))
     """
+    if isinstance(loss, RankingLoss) or loss in list(RANKING_LOSSES):
+        raise ValueError(
+            f"bmrm_path takes losses of classification and regression, got loss={loss!r}, which "
+            "is one of ranking."
+        )
     regression = isinstance(loss, RegressionLoss) or loss in list(REGRESSION_LOSSES)
     estimator = (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
     values = check_reg_lambdas(reg_lambdas)
@@ -144,7 +155,7 @@ def fit_path(
         estimator.reg_lambda = float(reg_lambda)
         results = []
         for k, target in enumerate(targets):
-            with estimator._problem(data, target, n_threads) as problem:
+            with blas_threads(1), estimator._problem(data, target, n_threads) as problem:
                 solver = estimator._solver(problem, kept[k], None)
                 limits = {"max_iter": estimator.max_iter, "max_time": estimator.max_time}
                 results.append(run(solver, tol=estimator.tol, **limits))
@@ -177,6 +188,8 @@ class PathSearch(BaseEstimator):
             means = scores.mean(axis=0)
             best = float(values[np.argmax(means)])
             estimator.set_params(reg_lambda=best)
+            if getattr(self, "_skl_callbacks", None):
+                estimator.set_callbacks(*self._skl_callbacks)
             estimator.fit(X, y, sample_weight)
         fitted = {k: v for k, v in vars(estimator).items() if k.endswith("_")}
         fitted |= {"reg_lambda_": best, "reg_lambdas_": values}

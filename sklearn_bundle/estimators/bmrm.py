@@ -13,12 +13,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.estimators._thresholds import best_thresholds
+from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.losses import (
     BINARY_LOSSES,
     MEASURES,
     MULTICLASS_LOSSES,
     BinaryLoss,
     Loss,
+    MeasureLoss,
     MulticlassLoss,
 )
 from sklearn_bundle.problems.linear import LinearProblem
@@ -196,7 +198,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
         **BundleEstimator._bundle_constraints,
-        "loss": [StrOptions(set(_LOSSES)), BinaryLoss, MulticlassLoss, *MEASURES.values()],
+        "loss": [StrOptions(set(_LOSSES)), BinaryLoss, MulticlassLoss, MeasureLoss],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],
         "edges": [list, tuple, None],
@@ -289,7 +291,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         data = super()._check(X, y, sample_weight)
         if isinstance(loss, MulticlassLoss):
             loss.bind(data.classes).check(len(data.classes))
-        elif not isinstance(loss, BinaryLoss):
+        elif isinstance(loss, MeasureLoss):
             for target in self._targets(data):
                 loss.check(target)
         return data
@@ -308,7 +310,10 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     def _model(self, data, points):
         loss = self._loss()
         if not isinstance(loss, MulticlassLoss):
-            return super()._model(data, points)
+            model = super()._model(data, points)
+            if loss.free_intercept is None and self.fit_intercept:
+                model["intercept_"] = self._thresholds(data, [w for w, _ in points])
+            return model
         (w, b), loss = points[0], loss.bind(data.classes)
         n_outputs = loss.n_outputs(data.labels)
         coef = loss.class_scores(w.reshape(n_outputs, -1).T).T
@@ -317,16 +322,17 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
         return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
 
-    def _further_attributes(self, data, kept, results):
-        """Where a measure has no threshold of its own: the one of the best balanced accuracy."""
-        loss = self._loss()
-        if loss.free_intercept is not None or not self.fit_intercept:
-            return {}
+    def _thresholds(self, data: ClassificationData, weights: list[np.ndarray]) -> np.ndarray:
+        """Where the loss has no intercept: that of the best accuracy on the training data.
+
+        It is balanced, unless there are class weights: those then count in it.
+        """
         intercepts = []
-        for target, result in zip(self._targets(data), results, strict=True):
-            positive = target > 0.0
-            share = np.bincount(positive, data.weights)
-            scores = safe_sparse_dot(data.X, result.w, dense_output=True)
-            balanced = data.weights / share[positive.astype(np.intp)]
-            intercepts.append(-best_thresholds(scores, positive, balanced)[0])
-        return {"intercept_": np.array(intercepts)}
+        for target, w in zip(self._targets(data), weights, strict=True):
+            positive = (target > 0.0).astype(np.intp)
+            counts = data.weights
+            if not self.class_weight:
+                counts = counts / np.bincount(positive, counts)[positive]
+            scores = safe_sparse_dot(data.X, w, dense_output=True)
+            intercepts.append(-best_thresholds(scores, positive, counts)[0])
+        return np.array(intercepts)

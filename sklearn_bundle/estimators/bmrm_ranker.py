@@ -297,7 +297,7 @@ class BMRMRanker(BundleEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X = validate_data(self, X, **X_CHECKS)
+        X = validate_data(self, X, **X_CHECKS, ensure_min_samples=2)
         return self._order(X, y, sample_weight, group)
 
     def _order(self, X, y, sample_weight, group) -> RankingData:
@@ -327,14 +327,13 @@ class BMRMRanker(BundleEstimator):
         return [data.target]
 
     def _model(self, data, points):
-        return {"coef_": points[0][0]}
-
-    def _further_attributes(self, data, kept, results):
+        w = points[0][0]
         if not isinstance(self._loss(), Ordinal):
-            return {}
+            return {"coef_": w}
         grades, indices = np.unique(data.y, return_inverse=True)
-        scores = safe_sparse_dot(data.X, results[0].w, dense_output=True)
-        return {"grades_": grades, "thresholds_": best_thresholds(scores, indices, data.weights)}
+        scores = safe_sparse_dot(data.X, w, dense_output=True)
+        thresholds = best_thresholds(scores, indices, data.weights)
+        return {"coef_": w, "grades_": grades, "thresholds_": thresholds}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,12 +1,12 @@
 """Losses: formulas on scores.
 
-A user's own loss derives from :class:`BinaryLoss`, :class:`MulticlassLoss` or
-:class:`RegressionLoss`.
+A user's own loss derives from :class:`BinaryLoss`, :class:`MulticlassLoss`,
+:class:`MeasureLoss`, :class:`RegressionLoss` or :class:`RankingLoss`.
 """
 
 from sklearn_bundle.losses.base import BinaryLoss, Cut, Loss, SampleLoss
 from sklearn_bundle.losses.binary import Exponential, Hinge, LogLoss, SquaredHinge
-from sklearn_bundle.losses.measures import ROCAUC, FBeta
+from sklearn_bundle.losses.measures import ROCAUC, FBeta, MeasureLoss
 from sklearn_bundle.losses.multiclass import MulticlassHinge, MulticlassLoss, Softmax
 from sklearn_bundle.losses.novelty import Novelty
 from sklearn_bundle.losses.ontology import Ontology
@@ -34,7 +34,7 @@ MULTICLASS_LOSSES: dict[str, type[MulticlassLoss]] = {
     "softmax": Softmax,
     "ontology": Ontology,
 }
-MEASURES: dict[str, type[Loss]] = {"roc_auc": ROCAUC, "fbeta": FBeta}
+MEASURES: dict[str, type[MeasureLoss]] = {"roc_auc": ROCAUC, "fbeta": FBeta}
 REGRESSION_LOSSES: dict[str, type[RegressionLoss]] = {
     "squared_error": SquaredError,
     "absolute_error": AbsoluteError,
@@ -67,6 +67,7 @@ __all__ = [
     "Huber",
     "LogLoss",
     "Loss",
+    "MeasureLoss",
     "MulticlassHinge",
     "MulticlassLoss",
     "MultivariateSquaredError",

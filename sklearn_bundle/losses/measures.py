@@ -55,6 +55,19 @@ def _height(offset, gradient, scores):
     return max(float(offset + gradient @ scores), 0.0)
 
 
+class MeasureLoss(PiecewiseLinearLoss):
+    """Base class of losses of all predictions of two classes, and the contract of one's own.
+
+    ``y`` holds labels in {-1, +1}. One method is required, :meth:`plane`; the maximum of its planes
+    must be convex in the scores and never negative. ``free_intercept`` is "joint", or None where
+    the risk does not change with an intercept: the classifier then chooses the threshold of the
+    best balanced accuracy.
+    """
+
+    def check(self, y):
+        """Raise ValueError for labels or a parameter that make no sense."""
+
+
 # ---- ROC area ------------------------------------------------------------------------------
 
 
@@ -92,7 +105,7 @@ def _roc_plane(scores, signed_weights, out):
     return offset, positive, negative
 
 
-class ROCAUC(PiecewiseLinearLoss):
+class ROCAUC(MeasureLoss):
     """Pairwise hinge loss of each positive with each negative; bounds 1 - area under the ROC curve.
 
     ``R(f) = sum_ij s_i s_j max(0, 1 - (f_i - f_j)) / (S_plus S_minus)``, i over the positives and j
@@ -155,7 +168,7 @@ def _worst_table(positives, negatives, beta2, n):
     return best_p, best_q
 
 
-class FBeta(PiecewiseLinearLoss):
+class FBeta(MeasureLoss):
     """Structured loss of all labels at once; bounds 1 - F_beta of the predictions sign(f).
 
     ``R(f) = max_y' Delta(y', y) + (1/n) sum_i (y'_i - y_i) f_i`` over all labellings y', with

@@ -126,7 +126,7 @@ class PositionMeasure(RankingLoss):
             _, tied, counts = np.unique(f[order], return_inverse=True, return_counts=True)
             means = np.bincount(tied, query.gains[order]) / counts
             total += share * float(query.discounts @ means[tied[: len(query.discounts)]])
-        return total
+        return min(total, 1.0)
 
     def _apply(self, name, known, argument):
         chosen = getattr(self, name)

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 _QP_SHARE = 0.1  # solve the inner problem to this share of the outer gap: more is wasted
 _WORTH = 0.8  # times the gap: a bound that is costly and promises no more is not computed
 _IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
+_PATIENCE = 48  # the same where w_t is not unique, or the bound is that of plane 0 for long
+_MOST_SHRINKS = 30
 _RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
 _STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t, except where steeper
 _ROUNDING = 1e-15
@@ -94,7 +96,7 @@ class BundleSolver:
         steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
         for _ in steps:
             yield self._state()
-            if self._idle >= _IDLE_LIMIT:
+            if self._idle >= (_IDLE_LIMIT if self.bundle.omega.inner == "gram" else _PATIENCE):
                 return
 
     def confirm(self) -> State:
@@ -135,9 +137,18 @@ class BundleSolver:
 
     def _begin(self, point: Point) -> None:
         if self.bundle.is_empty:
-            self._cut(point)
+            self._cut(self._at_finite_risk(point))
         else:
             self._offer(point, self._fresh_risk(point))
+
+    def _at_finite_risk(self, point: Point) -> Point:
+        """The point, or one nearer to 0: the least entropy is not there."""
+        for _ in range(_MOST_SHRINKS if point.w.any() else 0):
+            smaller = 0.1 * point.w
+            if self._fresh_risk(point) <= LARGEST_RISK or self._omega.value(smaller) == np.inf:
+                break
+            point = self._point(smaller, point.intercept)
+        return point
 
     def _solve_inner(self) -> tuple[Array, Array | None]:
         """The minimiser of reg_lambda Omega + model; keeps the bound if it is the best."""

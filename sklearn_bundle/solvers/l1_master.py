@@ -84,7 +84,7 @@ def solve_near(
     ``weight |w - centre|``; :func:`scaled` makes the alpha that proves a bound. The rest as in
     :func:`~sklearn_bundle.solvers.simplex_newton.solve`.
     """
-    omega = _NearL1(reg_lambda, weight, centre)
+    omega = NearL1(reg_lambda, weight, centre)
     alpha, b, _ = simplex_newton.solve(
         planes, offsets, balance, omega, 1.0, start, tolerance, centre=intercept
     )
@@ -119,7 +119,7 @@ def scaled(alpha: Array, planes: Array, reg_lambda: float) -> Array:
     return alpha
 
 
-class _NearL1(Regularizer):
+class NearL1(Regularizer):
     """``lam ||w||_1 + weight/2 ||w - centre||^2``; its least value is not 0."""
 
     def __init__(self, reg_lambda: float, weight: float, centre: Array):

@@ -105,78 +105,87 @@ class Bundle:
         if self._n_free:
             return self._solve_balanced(reg_lambda, tolerance, best)
         alpha = self._alpha[: self.size]
-        alpha[:] = self._maximise(alpha, reg_lambda, tolerance)
+        alpha[:] = self._maximise(alpha, self.omega, reg_lambda, tolerance)
         w, bound, plane = self._point(alpha, reg_lambda)
         return Inner(w, None, bound, plane)
 
     def _solve_balanced(self, reg_lambda: float, tolerance: float, best: Best) -> Inner:
-        """With an intercept as a coordinate.
-
-        The model is flat in many directions of it until it has enough planes: w and b are those of
-        the model with ``reg_lambda pull/2 ||b - best b||^2`` added. The bound is without that, and
-        takes another problem, with ``E alpha = 0``: it is left at minus infinity where it would be
-        of no interest.
-        """
-        t, centre = self.size, best.intercept
-        near = self._maximise(self._alpha[:t].copy(), reg_lambda, tolerance, centre, best.pull)
-        w, value, plane = self._point(near, reg_lambda)
-        balance = near @ self._balance[:t]
-        move = -balance / (reg_lambda * best.pull)
-        b = centre + move
-        value += float(balance @ (centre + 0.5 * move))
+        """With an intercept as a coordinate; the bound is one for ``E alpha = 0``, or not there."""
+        t, omega = self.size, self.omega
+        near, b, value = self._look_near(omega, reg_lambda, tolerance, best, best.pull)
+        w, _, plane = self._point(near, reg_lambda)
         if value + tolerance < best.least_bound:
             return Inner(w, b, -np.inf, plane)
-        alpha, intercept, _ = simplex_newton.solve(
-            self._planes[:t],
-            self._offsets[:t],
-            self._balance[:t],
-            self.omega,
-            reg_lambda,
-            self._alpha[:t],
-            tolerance,
+        self._alpha[:t], intercept, _ = simplex_newton.solve(
+            *(self._planes[:t], self._offsets[:t], self._balance[:t], omega, reg_lambda),
+            *(self._alpha[:t], tolerance),
             gram=self._gram[:t, :t] if self._gram_known else None,
-            centre=centre,
+            centre=best.intercept,
         )
-        self._alpha[:t] = alpha
-        _, bound, plane = self._point(alpha, reg_lambda)
+        _, bound, plane = self._point(self._alpha[:t], reg_lambda)
         return Inner(w, b, bound - self._imbalance(intercept), plane)
 
     def _solve_linear(self, reg_lambda: float, tolerance: float, best: Best) -> Inner:
         """With the L1 norm: near the best point, or exactly where that brings nothing any more."""
         t = self.size
         planes, offsets, alpha = self._planes[:t], self._offsets[:t], self._alpha[:t]
-        balance = self._balance[:t] if self._n_free else None
         if self._near is None or self._near[0] != reg_lambda:
             weight = l1_master.first_weight(planes[-1], reg_lambda, best.objective)
             self._near = reg_lambda, weight
         weight = self._near[1]
-        if tolerance == 0.0 and best.objective < np.inf:
-            alpha[:], w, b = l1_master.solve(planes, offsets, balance, reg_lambda, start=alpha)
+        args = planes, offsets, self._balance[:t] if self._n_free else None, reg_lambda
+        w = b = intercept = None
+        if self._n_free:
+            omega = l1_master.NearL1(reg_lambda, weight, best.w)
+            pull = reg_lambda * best.pull
+            near, b, value = self._look_near(omega, 1.0, tolerance, best, pull)
+            w = omega.conjugate_gradient(-(near @ planes))
+            if value + tolerance < best.least_bound:
+                return Inner(w, b, -np.inf, self._aggregate(near))
+            intercept = best.intercept
+        if tolerance > 0.0 or self._n_free:
+            places = {"centre": best.w, "weight": weight, "intercept": intercept}
+            found = l1_master.solve_near(*args, alpha, tolerance, **places)
         else:
-            alpha[:], w, b = l1_master.solve_near(
-                *(planes, offsets, balance, reg_lambda, alpha, tolerance),
-                centre=best.w,
-                weight=weight,
-                intercept=best.intercept if self._n_free else None,
-            )
+            found = l1_master.solve(*args, start=alpha)
+        alpha[:], intercept = found[0], found[2]
+        w = found[1] if w is None else w
         proof = l1_master.scaled(alpha, planes, reg_lambda)
         plane = self._aggregate(proof)
-        bound = plane[1] - self._imbalance(b, proof)
-        offset = float(alpha @ offsets)
-        weight = l1_master.next_weight(weight, best.step, best.objective, offset, bound)
-        self._near = reg_lambda, weight
+        bound = plane[1] - self._imbalance(intercept, proof)
+        costs = float(alpha @ offsets), bound
+        self._near = (
+            reg_lambda,
+            l1_master.next_weight(weight, best.step, best.objective, *costs),
+        )
         return Inner(w, b, bound, plane)
+
+    def _look_near(
+        self, omega: Regularizer, lam: float, tolerance: float, best: Best, pull: float
+    ) -> tuple[Array, Array, float]:
+        """Alpha, b and the value of the model with ``lam pull/2 ||b - best b||^2`` added.
+
+        The model alone is flat in many directions of b until it has enough planes.
+        """
+        t, centre = self.size, best.intercept
+        near = self._maximise(self._alpha[:t].copy(), omega, lam, tolerance, centre, pull)
+        balance = near @ self._balance[:t]
+        move = -balance / (lam * pull)
+        aggregate, offset = self._aggregate(near)
+        value = offset - lam * omega.conjugate(-aggregate / lam)
+        return near, centre + move, value + float(balance @ (centre + 0.5 * move))
 
     def _maximise(
         self,
         alpha: Array,
+        omega: Regularizer,
         reg_lambda: float,
         tolerance: float,
         centre: Array | None = None,
         pull: float = 1.0,
     ) -> Array:
         """The dual over the simplex, with the term of ``centre`` if there is one."""
-        t, omega = self.size, self.omega
+        t = self.size
         offsets, balance = self._offsets[:t], self._balance[:t] / np.sqrt(pull)
         if centre is not None:
             offsets = offsets + self._balance[:t] @ centre
