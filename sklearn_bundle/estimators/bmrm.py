@@ -95,7 +95,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         Largest number of planes to keep, at least 2; None keeps all. The bound is not lost.
         "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size`` vectors of
         n_features, times the scores a sample of a joint loss. With L1, and with the intercepts of
-        "fbeta" and the joint losses, a small bundle may make no progress.
+        "fbeta" and the joint losses, it has to be at least 10, or 10 and the number of these
+        intercepts.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
@@ -110,7 +111,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class. "balanced" gives all classes the same total
         weight, sample weights included. "fbeta" refuses it; with "roc_auc" and two classes it
-        cancels.
+        cancels but for `intercept_`.
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, y,
         weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ.
@@ -127,7 +128,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         two. For "ontology" a row is the sum over the ancestors of the class.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts b, in the same manner. With "roc_auc" they are chosen after the fit: the
-        threshold of the best balanced accuracy on the training data.
+        threshold of the best balanced accuracy on the training data, or with a `class_weight` of
+        the best accuracy in these weights.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
     objective_ : float, or ndarray of shape (n_classes,)

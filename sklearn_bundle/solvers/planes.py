@@ -12,6 +12,7 @@ from sklearn_bundle.solvers import l1_master, simplex_newton
 Array = NDArray[np.float64]
 
 _QP_STEPS = 500
+_FAILED = 2.0  # times the tolerance: a gap of the balanced problem that calls for another way
 _FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
 
 
@@ -116,14 +117,23 @@ class Bundle:
         w, _, plane = self._point(near, reg_lambda)
         if value + tolerance < best.least_bound:
             return Inner(w, b, -np.inf, plane)
-        self._alpha[:t], intercept, _ = simplex_newton.solve(
+        alpha, intercept, gap = simplex_newton.solve(
             *(self._planes[:t], self._offsets[:t], self._balance[:t], omega, reg_lambda),
             *(self._alpha[:t], tolerance),
             gram=self._gram[:t, :t] if self._gram_known else None,
             centre=best.intercept,
         )
-        _, bound, plane = self._point(self._alpha[:t], reg_lambda)
-        return Inner(w, b, bound - self._imbalance(intercept), plane)
+        _, bound, plane = self._point(alpha, reg_lambda)
+        bound -= self._imbalance(intercept, alpha)
+        if gap > _FAILED * max(tolerance, abs(bound)):
+            moved = simplex_newton.nearest_balanced(near, self._balance[:t])
+            if moved is not None:
+                _, value, of_moved = self._point(moved, reg_lambda)
+                value -= self._imbalance(b, moved)
+                if value > bound:
+                    alpha, bound, plane = moved, value, of_moved
+        self._alpha[:t] = alpha
+        return Inner(w, b, bound, plane)
 
     def _solve_linear(self, reg_lambda: float, tolerance: float, best: Best) -> Inner:
         """With the L1 norm: near the best point, or exactly where that brings nothing any more."""
@@ -225,11 +235,10 @@ class Bundle:
         design.dense_gradient(self._planes, alpha, True, 0, t, aggregate)
         return aggregate, float(np.sum(alpha[:t] * self._offsets[:t]))
 
-    def _imbalance(self, intercept: Array | None, alpha: Array | None = None) -> float:
+    def _imbalance(self, intercept: Array | None, alpha: Array) -> float:
         """What rounding in ``E alpha = 0`` may mean at any intercept that is not far away."""
         if intercept is None:
             return 0.0
-        alpha = self._alpha[: self.size] if alpha is None else alpha
         off = np.abs(alpha @ self._balance[: self.size]).sum()
         return _FARTHEST * float(off) * (1.0 + float(np.abs(intercept).max()))
 

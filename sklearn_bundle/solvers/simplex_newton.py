@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dsysv
+from scipy.optimize import linprog
 
 from sklearn_bundle._compiled import simplex_qp
 from sklearn_bundle.losses.base import search_zero
@@ -134,6 +135,28 @@ class _Point(NamedTuple):
     alpha: Array
     intercept: Array | None
     gap: float
+
+
+def nearest_balanced(alpha: Array, balance: Array) -> Array | None:
+    """The point of the simplex with ``E' alpha = 0`` that is nearest in the sum of differences.
+
+    A linear programme, for where :func:`balanced` fails: the columns of E are measured by the
+    planes that have weight, which may be tiny beside others.
+    """
+    t = len(alpha)
+    scale = np.maximum(alpha @ np.abs(balance), np.finfo(float).tiny)
+    rows = np.vstack([(balance / scale).T, np.ones(t)])
+    near = np.r_[-rows[:-1] @ alpha, 1.0 - alpha.sum()]
+    found = linprog(  # the difference, upwards and downwards
+        np.r_[np.ones(t), np.ones(t)],
+        A_eq=np.hstack([rows, -rows]),
+        b_eq=near,
+        bounds=[(0.0, None)] * t + [(0.0, weight) for weight in alpha],
+    )
+    if found.status != 0:
+        return None
+    moved = np.maximum(alpha + found.x[:t] - found.x[t:], 0.0)
+    return moved / moved.sum()
 
 
 def _maximise(
