@@ -1,24 +1,22 @@
 """Regularizers: Omega, its conjugate and the conjugate's derivatives."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from math import e
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import splu
 from scipy.special import logsumexp, xlogy
+
+from sklearn_bundle._definite import factored
+from sklearn_bundle._repr import Shown
 
 Array = NDArray[np.float64]
 
-_ASYMMETRY = 1e-10  # relative to the largest entry of B
-_OFF_SIMPLEX = 1e-9  # |sum(w) - 1| that is taken for rounding
+_OFF_SIMPLEX = 1e-10  # |sum(w) - 1| that is taken for rounding
 
 
-class Regularizer(ABC):
+class Regularizer(Shown, ABC):
     """A convex Omega(w) whose least value is 0, and its conjugate ``Omega*(m) = max_w <w, m> -
     Omega(w)``.
 
@@ -63,10 +61,6 @@ class Regularizer(ABC):
     def start(self, size: int) -> Array:
         """The minimiser of Omega, of shape (size,)."""
         return np.zeros(size)
-
-    def longest_step(self, w: Array, direction: Array) -> float:
-        """The largest t at which ``w + t direction`` is in the domain."""
-        return np.inf
 
 
 class L2(Regularizer):
@@ -224,9 +218,6 @@ class Entropy(Regularizer):
     def start(self, size):
         return np.full(size, 1.0 / e)
 
-    def longest_step(self, w, direction):
-        return _steps_to_zero(w, direction)
-
 
 class EntropySimplex(Regularizer):
     """``Omega(w) = sum_j w_j log w_j + log p`` on the unit simplex.
@@ -260,12 +251,6 @@ class EntropySimplex(Regularizer):
 
     def start(self, size):
         return np.full(size, 1.0 / size)
-
-    def longest_step(self, w, direction):
-        """To the nearest face, or to where the rounding in the direction's sum would matter."""
-        drift = abs(float(np.sum(direction)))
-        farthest = 0.5 * _OFF_SIMPLEX / drift if drift > 0.0 else np.inf
-        return min(_steps_to_zero(w, direction), farthest)
 
 
 class L1(Regularizer):
@@ -336,7 +321,7 @@ class _FactoredQuadratic(Regularizer):
     inner = "gram"
 
     def __init__(self, B: Any, n_features: int | None):
-        self._matrix, self._solve = _factor(B, n_features)
+        self._matrix, self._solve = factored(B, n_features)
         self._side = self._matrix.shape[0]
 
     def value(self, w):
@@ -365,61 +350,6 @@ class _FactoredQuadratic(Regularizer):
         return image.T.reshape(w.shape)
 
 
-def _factor(B: Any, n_features: int | None) -> tuple[Any, Callable[[Array], Array]]:
-    """B in float64, and the function that maps M, a right-hand side a column, to ``B^-1 M``."""
-    sparse = sp.issparse(B)
-    matrix = B.tocsc().astype(np.float64) if sparse else np.array(B, dtype=np.float64)
-    entries = matrix.data if sparse else matrix
-    if matrix.ndim not in (1, 2) or len(set(matrix.shape)) != 1:
-        raise ValueError(
-            f"B has shape {matrix.shape}; allowed are (n_features,) and (n_features, n_features)."
-        )
-    if n_features is not None and matrix.shape[0] != n_features:
-        raise ValueError(
-            f"B has shape {matrix.shape}, but X has {n_features} features: B must have an entry, "
-            "or a row and a column, for each of them."
-        )
-    if not np.all(np.isfinite(entries)):
-        raise ValueError("B has entries that are NaN or infinite; all must be finite.")
-    if matrix.ndim == 1:
-        if matrix.min(initial=np.inf) <= 0.0:
-            raise ValueError(
-                f"B must be positive definite, but its least diagonal entry is {matrix.min()}."
-            )
-        return matrix, lambda M: M / matrix[:, None]
-    asymmetry = abs(matrix - matrix.T).max()
-    if asymmetry > _ASYMMETRY * np.abs(entries).max(initial=0.0):
-        raise ValueError(f"B must be symmetric, but |B - B'| is as large as {asymmetry}.")
-    matrix = 0.5 * (matrix + matrix.T)
-    return (matrix.tocsc(), _sparse_solver(matrix.tocsc())) if sparse else (matrix, _dense(matrix))
-
-
-def _dense(B: Array) -> Callable[[Array], Array]:
-    try:
-        factor = cho_factor(B, lower=True)
-    except LinAlgError:
-        least = np.linalg.eigvalsh(B)[0]
-        raise ValueError(
-            f"B must be positive definite, but its least eigenvalue is {least:.3g}."
-        ) from None
-    return lambda M: cho_solve(factor, M)
-
-
-def _sparse_solver(B: Any) -> Callable[[Array], Array]:
-    """LU with pivots on the diagonal, which is Cholesky: B is definite if all are positive."""
-    try:
-        factor = splu(
-            B, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
-        on_diagonal = np.array_equal(factor.perm_r, factor.perm_c)
-        least = factor.U.diagonal().min() if on_diagonal else 0.0
-    except RuntimeError:  # a pivot is zero
-        least = 0.0
-    if not least > 0.0:
-        raise ValueError(f"B must be positive definite, but a pivot of its factor is {least:.3g}.")
-    return lambda M: factor.solve(np.ascontiguousarray(M))
-
-
 def _norm(x: Array, order: float) -> tuple[float, Array]:
     """``||x||_order`` and ``|x| / ||x||_order``, zeros for x = 0."""
     size = np.abs(x)
@@ -438,8 +368,3 @@ def _entropy_slope(w: Array, direction: Array) -> tuple[float, float]:
     if np.any(w == 0.0):
         return (np.inf if np.any(d[w == 0.0] < 0.0) else -np.inf), np.nan
     return float(np.sum(d * (np.log(w) + 1.0))), float(np.sum(d * d / w))
-
-
-def _steps_to_zero(w: Array, direction: Array) -> float:
-    falling = direction < 0.0
-    return float(np.min(-w[falling] / direction[falling], initial=np.inf))

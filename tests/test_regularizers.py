@@ -112,7 +112,8 @@ def test_slope(name, seed):
     omega, w, step = bound(name), in_domain(name, seed), 1e-4
     direction = in_domain(name, seed + 50) - in_domain(name, seed + 51)
     first, second = omega.slope(w, direction)
-    step *= min(1.0, omega.longest_step(w, direction), omega.longest_step(w, -direction))
+    while not np.isfinite(omega.value(w - step * direction) + omega.value(w + step * direction)):
+        step *= 0.5
     left, here, right = (omega.value(w + t * direction) for t in (-step, 0.0, step))
     assert first == pytest.approx((right - left) / (2 * step), rel=1e-4, abs=1e-6)
     assert second == pytest.approx((right - 2 * here + left) / step**2, rel=1e-2, abs=1e-4)
@@ -248,23 +249,6 @@ def test_entropy_overflows_quietly():
     assert Entropy().conjugate_gradient(m)[1] == np.inf
     assert EntropySimplex().conjugate(m) == pytest.approx(1e4 - np.log(2.0))
     np.testing.assert_array_equal(EntropySimplex().conjugate_gradient(m), [0.0, 1.0])
-
-
-@pytest.mark.parametrize("omega", [Entropy(), EntropySimplex()])
-def test_longest_step(omega):
-    w, direction = np.array([0.2, 0.3, 0.5]), np.array([-0.1, 0.3, -0.2])
-    step = omega.longest_step(w, direction)
-    assert step == pytest.approx(2.0)
-    assert np.isfinite(omega.value(w + (1 - 1e-12) * step * direction))
-    assert omega.value(w + 1.001 * step * direction) == np.inf
-    assert omega.longest_step(w, np.zeros(3)) == np.inf
-
-
-def test_a_long_step_does_not_leave_the_simplex_by_rounding():
-    w, direction = np.array([0.5, 0.5, 0.0]), np.array([1e-13, -1e-13 + 1e-20, 0.0])
-    step = EntropySimplex().longest_step(w, direction)
-    assert step > 0.0
-    assert np.isfinite(EntropySimplex().value(w + step * direction))
 
 
 def test_entropy_slope_at_a_face():

@@ -106,6 +106,10 @@ def bmrm_path(
             f"bmrm_path takes losses of classification and regression, got loss={loss!r}, which "
             "is one of ranking."
         )
+    for name in {"reg_lambda", "warm_start"} & set(params):
+        raise ValueError(
+            f"bmrm_path takes no {name}: the values are reg_lambdas, and all share planes."
+        )
     regression = isinstance(loss, RegressionLoss) or loss in list(REGRESSION_LOSSES)
     estimator = (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
     values = check_reg_lambdas(reg_lambdas)
@@ -131,7 +135,10 @@ def check_reg_lambdas(reg_lambdas: Any) -> NDArray[np.float64]:
                 f"{reg_lambdas!r}."
             )
         return np.geomspace(_LARGEST, _SMALLEST, int(reg_lambdas))
-    values = np.array(reg_lambdas, dtype=np.float64)
+    try:
+        values = np.array(reg_lambdas, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
         raise ValueError(f"reg_lambdas must hold positive numbers, got {reg_lambdas!r}.")
     return np.sort(values)[::-1]

@@ -203,7 +203,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         "loss": [StrOptions(set(_LOSSES)), BinaryLoss, MulticlassLoss, MeasureLoss],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],
-        "edges": [list, tuple, None],
+        "edges": ["array-like", None],
         "beta": [Interval(Real, 0, None, closed="neither")],
     }
 

@@ -40,7 +40,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     solver : {"line-search", "cutting-plane"}, default="line-search"
         Algorithm 3 or 2 of [1]_; the latter is there for comparison.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2; None keeps all.
+        Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3

@@ -12,7 +12,12 @@ from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
-from sklearn_bundle.losses import REGRESSION_LOSSES, MultivariateSquaredError, RegressionLoss
+from sklearn_bundle.losses import (
+    REGRESSION_LOSSES,
+    MultivariateSquaredError,
+    RegressionLoss,
+    SquaredError,
+)
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 
@@ -55,7 +60,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     solver : {"line-search", "cutting-plane"}, default="line-search"
         Algorithm 3 or 2 of [1]_; the latter is there for comparison.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2; None keeps all.
+        Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
@@ -228,16 +233,23 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
                 "'squared_error' takes several targets. Wrap the estimator in "
                 "sklearn.multioutput.MultiOutputRegressor."
             )
-        if data.y.ndim == 1 and (self.M is not None or several):
+        if self.M is not None and not several:
             raise ValueError(
-                "M, and MultivariateSquaredError, need y of shape (n_samples, n_targets) with two "
-                f"targets or more, got y of shape {data.y.shape}."
+                "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
+                f"more, got loss={self.loss!r} and y of shape {data.y.shape}."
+            )
+        if data.y.ndim == 1 and several:
+            raise ValueError(
+                "MultivariateSquaredError needs y of shape (n_samples, n_targets) with two targets "
+                f"or more, got y of shape {data.y.shape}."
             )
         loss.check(data.y)
         return data
 
     def _loss_for(self, data: RegressionData) -> RegressionLoss:
-        if self.loss == "squared_error" and data.y.ndim == 2:
+        if data.y.ndim == 2 and (
+            self.loss == "squared_error" or isinstance(self.loss, SquaredError)
+        ):
             return MultivariateSquaredError(self.M)
         return self._loss()
 
@@ -261,6 +273,9 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = self.loss == "squared_error"
+        several = SquaredError, MultivariateSquaredError
+        tags.target_tags.multi_output = self.loss == "squared_error" or isinstance(
+            self.loss, several
+        )
         tags.target_tags.positive_only = self.loss == "poisson"
         return tags

@@ -7,6 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._repr import Shown
+
 Array = NDArray[np.float64]
 
 _BISECTIONS = 200  # from a bracket of any size down to two neighbouring floats
@@ -28,7 +30,7 @@ class Cut(NamedTuple):
     intercept: float | Array
 
 
-class Loss(ABC):
+class Loss(Shown, ABC):
     """Contract of a loss: a convex risk R(f) of all scores, never negative.
 
     Scores have shape (n,), or (n, k) for a loss with k outputs a sample. ``y`` is what the loss

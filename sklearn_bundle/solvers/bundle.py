@@ -22,9 +22,11 @@ _RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall th
 _STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t, except where steeper
 _ROUNDING = 1e-15
 _STEP_PRECISION = 1e-6  # relative, of a step along a curve that is no parabola
+_TINY = 1e-100
 _CROSSED = 1e-6  # relative; far above rounding
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # towards the best point; after that, the plane there
 _LIFT = 100.0  # of both limits with every iteration that brings no progress
+_STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: a loss bends by about this much
 _LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of use
 
 
@@ -83,7 +85,9 @@ class BundleSolver:
         self._omega = self.bundle.omega
         self._start = (self._omega.start(problem.dimension), None) if start is None else start
         self._bound, self.plane = -np.inf, (np.zeros(problem.dimension), 0.0)
-        self._pull = problem.intercept_scale if self._linear else 1.0
+        self._pull = 1.0
+        if self._linear:
+            self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
         self._least = 0.0 if self._linear else -np.inf  # no loss and no regularizer is negative
         self._shortfall = 0.0  # of the bound, for an intercept's coefficient that is not quite 0
         self._primal, self._step = np.inf, 1.0
@@ -105,7 +109,8 @@ class BundleSolver:
         self._primal = self._objective(self._best.w, self._fresh_risk(self._best))
         bound = self._plane_bound()
         # The bound is a difference of two terms and carries their rounding.
-        if bound - self._primal > _CROSSED * abs(self._primal) + 1e-12 * abs(self.plane[1]):
+        terms = abs(self.plane[1]) + self._lambda * len(self._best.w) + _TINY
+        if bound - self._primal > _CROSSED * abs(self._primal) + 1e-12 * terms:
             raise ValueError(
                 f"The lower bound {bound:.8g} lies above the objective {self._primal:.8g}: the "
                 "loss is not convex, or its gradient is not the derivative of its value."

@@ -37,8 +37,8 @@ def solve(
     reg_lambda: float,
     *,
     start: Array | None = None,
-) -> tuple[Array, Array, Array | None]:
-    """Alpha, w and b.
+) -> tuple[Array, Array, Array | None] | None:
+    """Alpha, w and b; None if HiGHS cannot solve it.
 
     ``planes`` (t, p), ``offsets`` (t,) and ``balance`` (t, k) or None are the a_i, c_i and e_i.
     ``start``, an earlier alpha, tells which constraints may bind.
@@ -50,7 +50,10 @@ def solve(
     reach = np.zeros(planes.shape[1]) if start is None else np.abs(start @ planes)
     features = _largest(reach + np.abs(planes).max(axis=0), _FIRST + t)
     for _ in range(_MOST_ROUNDS):
-        alpha, multipliers, intercept = _solve_among(planes, offsets, balance, reg_lambda, features)
+        found = _solve_among(planes, offsets, balance, reg_lambda, features)
+        if found is None:
+            return None
+        alpha, multipliers, intercept = found
         reach = np.abs(alpha @ planes)
         reach[features] = 0.0
         violated = np.flatnonzero(reach > reg_lambda * (1.0 + _VIOLATED))
@@ -112,7 +115,7 @@ def next_weight(weight: float, step: float, objective: float, offset: float, bou
 def scaled(alpha: Array, planes: Array, reg_lambda: float) -> Array:
     """Alpha scaled down to ``|A' alpha| <= lam``, rounding included; the rest goes to plane 0."""
     reach = float(np.abs(alpha @ planes).max(initial=0.0))
-    reach += _ROUNDING * float(alpha @ np.abs(planes).max(axis=1, initial=0.0))
+    reach += _ROUNDING * len(alpha) * float(alpha @ np.abs(planes).max(axis=1, initial=0.0))
     share = min(1.0, reg_lambda / reach) if reach > 0.0 else 1.0
     alpha = share * alpha
     alpha[0] += max(0.0, 1.0 - alpha.sum())
@@ -149,7 +152,8 @@ class NearL1(Regularizer):
 
 def _solve_among(
     planes, offsets, balance, reg_lambda, features
-) -> tuple[Array, Array, Array | None]:
+) -> tuple[Array, Array, Array | None] | None:
+    """None where HiGHS gives up, as it does on numbers that are too large or too far apart."""
     t = len(offsets)
     rows = planes[:, features].T / reg_lambda
     equalities, target = np.ones((1, t)), np.ones(1)
@@ -173,7 +177,7 @@ def _solve_among(
         },
     )
     if result.x is None:
-        raise RuntimeError(f"HiGHS could not solve the bundle's linear programme: {result.message}")
+        return None
     alpha = np.maximum(result.x, 0.0)
     above, below = -size / reg_lambda * result.ineqlin.marginals.reshape(2, -1)
     intercept = None

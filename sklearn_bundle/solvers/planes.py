@@ -153,11 +153,12 @@ class Bundle:
             if value + tolerance < best.least_bound:
                 return Inner(w, b, -np.inf, self._aggregate(near))
             intercept = best.intercept
-        if tolerance > 0.0 or self._n_free:
+        found = None
+        if tolerance == 0.0 and not self._n_free:
+            found = l1_master.solve(*args, start=alpha)
+        if found is None:
             places = {"centre": best.w, "weight": weight, "intercept": intercept}
             found = l1_master.solve_near(*args, alpha, tolerance, **places)
-        else:
-            found = l1_master.solve(*args, start=alpha)
         alpha[:], intercept = found[0], found[2]
         w = found[1] if w is None else w
         proof = l1_master.scaled(alpha, planes, reg_lambda)

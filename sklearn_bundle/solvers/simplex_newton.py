@@ -189,7 +189,7 @@ def _maximise(
 def _certified(model, prox, alpha, losses) -> _Point:
     """A balanced point, alpha or near to it."""
     if prox is None:
-        return _Point(alpha, None, _excess(losses, alpha @ losses))
+        return _Point(alpha, None, _excess(losses, _dot(alpha, losses)))
     b = prox.intercept(alpha)
     point = balanced(alpha, prox.balance)
     if point is None:
@@ -441,7 +441,7 @@ class _Smooth:
         """
         centred = self._planes[among] - alpha @ self._planes
         Q = self._omega.conjugate_curvature(self._slope_of(alpha), centred) / self._lambda
-        Q[np.diag_indices_from(Q)] += _DAMPING * float(losses.max() - alpha @ losses)
+        Q[np.diag_indices_from(Q)] += _DAMPING * max(0.0, float(losses.max()) - _dot(alpha, losses))
         return Q, losses[among]
 
     def search(self, alpha, direction, prox) -> float:
