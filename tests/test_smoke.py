@@ -4,12 +4,22 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import SDCACRF, BMRMClassifier, PragamSVC, SwapSVC
+from sklearn_bundle import (
+    SDCACRF,
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMNoveltyDetector,
+    BMRMRanker,
+    BMRMRegressor,
+    PragamSVC,
+    SwapSVC,
+)
 from sklearn_bundle.losses import BINARY_LOSSES
 from sklearn_bundle.metrics import token_accuracy_scorer
 
@@ -85,6 +95,27 @@ def test_chains(solver, form):
     labels, log_probability = fitted.decode(X[:1], n_best=3)[0][0]
     assert labels == fitted.predict(X[:1])[0] and log_probability <= 0.0
     assert fitted.predict_marginals(X[:1])[0].shape == (6, 2)
+
+
+@pytest.mark.parametrize("regularizer", ["l2", "l1", "lp", "entropy_simplex"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BMRMClassifier("softmax"),
+        BMRMClassifier("roc_auc"),
+        BMRMRegressor("quantile"),
+        BMRMRanker(),
+        BMRMNoveltyDetector(),
+        BMRMClassifierCV(reg_lambdas=[1e-2, 1e-1], cv=2),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_bundle_family(estimator, regularizer):
+    X, y = load_iris(return_X_y=True)
+    model = clone(estimator).set_params(regularizer=regularizer).fit(X, y)
+    assert set(np.atleast_1d(model.status_)) == {"converged"}
+    assert np.all(model.dual_gap_ <= 1e-3 * model.objective_)
+    assert len(model.predict(X)) == len(y)
 
 
 def test_grid_search_over_reg_lambda():
