@@ -1,4 +1,4 @@
-"""test AUC and F1 of "roc_auc" and "fbeta" beside LinearSVC and LogisticRegression.
+"""Test AUC and F1 of "roc_auc" and "fbeta" beside LinearSVC and LogisticRegression.
 
 Stratified folds; all sides over the same grid of reg_lambda, C = 1/(n reg_lambda), ours with
 tol=1e-3. For every measure a contestant is shown at the one value with the best mean of its test

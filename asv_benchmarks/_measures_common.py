@@ -1,5 +1,6 @@
 """What the parts of the study ``measures`` share: data, folds, rows, and timing in turns."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
@@ -40,6 +41,10 @@ class Study:
     def load(self, name: str, **options: Any) -> tuple:
         """A set of the data folder as it is stored."""
         return self._had(lambda: self.tasks.load(name, **options))
+
+    def extras(self, name: str) -> dict[str, Array]:
+        """Further arrays of the set, by name."""
+        return self._had(lambda: sys.modules[self.tasks.load.__module__].extras(name))
 
     def _had(self, make: Callable[[], Any]) -> Any:
         try:
@@ -99,12 +104,16 @@ class MeasureTable(Table):
         self.row(side.name, *cells, f"{median(side.seconds):.2f}")
 
     def verdict(self, measure: Measure, ours: Side, peers: Sequence[Side]) -> None:
-        """The difference to the best peer: its mean over the folds, and the standard error."""
+        """The difference to the best peer: its mean over the folds, and the standard error.
+
+        "even" is a difference of at most one standard error.
+        """
         name, sign = measure.name, measure.sign
         best = max(peers, key=lambda peer: sign * peer.figures(name, sign)[0].mean())
         difference = ours.figures(name, sign)[0] - best.figures(name, sign)[0]
         error = difference.std(ddof=1) / sqrt(len(difference)) if len(difference) > 1 else 0.0
-        outcome = "better" if sign * difference.mean() > 0.0 else "no better"
+        gain = sign * difference.mean()
+        outcome = "even" if abs(gain) <= error else "better" if gain > 0.0 else "worse"
         print(
             f"  {name}: {ours.name} - {best.name} = {difference.mean():+.4f} +- {error:.4f}, "
             f"{outcome}",

@@ -1,4 +1,4 @@
-"""seconds of "roc_auc" and "ordinal" against n: random data, d = 10, one positive in ten, 5 grades.
+"""Seconds of "roc_auc" and "ordinal" against n: random data, d = 10, one positive in ten, 5 grades.
 
 "evaluate" is a risk and its cutting plane, "iteration" the fit's mean over its iterations, each
 with one plane and a line search. "exponent" is that of the power of n that goes through this row
@@ -33,6 +33,7 @@ _COLUMNS = (
 
 def compare(study: Study, task: str) -> None:
     """A row for each n, and the fitted exponents."""
+    print()
     table = Table(_COLUMNS)
     sizes = _SIZES if study.tasks is not None else _SIZES[:2]
     evaluations: list[float] = []

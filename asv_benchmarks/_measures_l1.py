@@ -1,9 +1,10 @@
-"""the L1 norm: nonzeros, accuracy and time beside LinearSVC(penalty="l1", dual=False).
+"""The L1 norm: nonzeros, accuracy and time beside LinearSVC(penalty="l1", dual=False).
 
 J = reg_lambda ||w||_1 + the mean loss. "squared_hinge" is half of LIBLINEAR's, so that its C is
 1/(2 n reg_lambda). Ours has tol=1e-3 and max_time=60 (a star: it ended above tol), the peer the
-largest tol out of 1e-1, 1e-2, ... that reaches a suboptimality of 1e-3. The peer penalises its
-intercept, which J does not, and has no hinge with an L1 norm. The first class against the rest.
+largest tol out of 1e-1, 1e-2, ... that reaches a suboptimality of 1e-3; "none" if none does, and
+the row is of the last one. The peer penalises its intercept, which J does not, and has no hinge
+with an L1 norm. The first class against the rest.
 """
 
 from functools import partial
@@ -85,7 +86,11 @@ def _compare(
     cells += [f"{own.dual_gap_ / own.objective_:.1e}{mark}", f"{values['ours'] / best - 1.0:.1e}"]
     cells += _quality(own, data)
     if "peer" in timed:
-        cells += [f"{tol:.0e}", f"{timed['peer'].seconds:.3f}", f"{values['peer'] / best - 1:.1e}"]
+        cells += [
+            "none" if tol is None else f"{tol:.0e}",
+            f"{timed['peer'].seconds:.3f}",
+            f"{values['peer'] / best - 1:.1e}",
+        ]
         cells += [*_quality(peer, data), f"{timed['peer'].seconds / timed['ours'].seconds:.2f}"]
     else:
         cells += ["-"] * 6
@@ -103,7 +108,7 @@ def _compare(
 
 def _equal_accuracy(
     data: Data, reg_lambda: float, objective: Any, ours: float
-) -> tuple[float, LinearSVC]:
+) -> tuple[float | None, LinearSVC]:
     """The largest tol that is within 1e-3 of the better of our fit and its own most exact one."""
     C = 1.0 / (2.0 * len(data.y) * reg_lambda)
     settings = {"penalty": "l1", "dual": False, "C": C, "max_iter": 10_000, "random_state": 0}
@@ -111,8 +116,9 @@ def _equal_accuracy(
     values = {tol: objective(peer) for tol, peer in peers.items()}
     target = min(ours, *values.values()) * (1.0 + TOL)
     reaching = [tol for tol, value in values.items() if value <= target]
-    tol = max(reaching, default=_TOLERANCES[-1])
-    return tol, peers[tol]
+    if not reaching:
+        return None, peers[_TOLERANCES[-1]]
+    return max(reaching), peers[max(reaching)]
 
 
 def _quality(model: Any, data: Data) -> list[str]:

@@ -1,4 +1,4 @@
-"""grades and queries, beside regression and classification.
+"""Grades and queries, beside regression and classification.
 
 Grades: mean absolute error of predict_grades, beside LogisticRegression and Ridge rounded to the
 nearest grade. Queries: NDCG@10 (gains 2^rel - 1; queries with one relevance left out) of the
@@ -9,7 +9,6 @@ mq2008 has two folds, its two parts; mq2007_agg those it came with, a rank r the
 and -1, "not ranked", a column of its own. At most 300 queries are fitted to, by all sides.
 """
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
@@ -166,7 +165,7 @@ def _folds(study: Study, task: str) -> Iterator[tuple[Part, Part]]:
 
 def _raw_folds(study: Study, task: str) -> Iterator[tuple[Part, Part]]:
     if task.startswith("mq"):
-        extras = importlib.import_module("load").extras(task)
+        extras = study.extras(task)
         if task.startswith("mq2008"):
             X, y, X_test, y_test = study.load(task)
             halves = Part(X, y, extras["qid"]), Part(X_test, y_test, extras["qid_test"])

@@ -1,4 +1,4 @@
-"""time at equal objective, standardised X and y, at most 20,000 rows.
+"""Time at equal objective, standardised X and y, at most 20,000 rows.
 
 Quantile: J = reg_lambda Omega(w) + the mean pinball loss, free intercept; QuantileRegressor
 (solver="highs") has Omega = ||w||_1 and alpha = reg_lambda, the same problem as ours with "l1", and
