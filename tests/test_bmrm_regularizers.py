@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRanker, BMRMRegressor
@@ -383,3 +384,13 @@ def test_bad_regularizers(problems, loss, regularizer, message):
     with pytest.raises(ValueError, match=message):
         model.fit(*problems[loss])
     assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("reg_lambda", [1.0, 10.0, 25.0])
+def test_l1_has_the_nonzeros_of_the_optimum(reg_lambda):
+    """Not those of all iterates that the best point is a mean of."""
+    X, y = load_diabetes(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = BMRMRegressor(regularizer="l1", reg_lambda=reg_lambda, tol=1e-5).fit(X, y)
+    lasso = Lasso(alpha=reg_lambda, tol=1e-10).fit(X, y)
+    np.testing.assert_array_equal(ours.coef_ != 0.0, lasso.coef_ != 0.0)

@@ -21,6 +21,7 @@ _MOST_SHRINKS = 30
 _RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
 _STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t, except where steeper
 _ROUNDING = 1e-15
+_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, one after the other
 _STEP_PRECISION = 1e-6  # relative, of a step along a curve that is no parabola
 _TINY = 1e-100
 _CROSSED = 1e-6  # relative; far above rounding
@@ -107,6 +108,8 @@ class BundleSolver:
         """Objective from the data at the best point, bound from the kept aggregate plane."""
         self._best = self._point(self._best.w, self._best.intercept)
         self._primal = self._objective(self._best.w, self._fresh_risk(self._best))
+        if self._omega.inner == "lp":
+            self._prune()
         bound = self._plane_bound()
         # The bound is a difference of two terms and carries their rounding.
         terms = abs(self.plane[1]) + self._lambda * len(self._best.w) + _TINY
@@ -117,6 +120,21 @@ class BundleSolver:
             )
         self._bound = min(max(bound, self._least), self._primal)  # crossed by rounding alone
         return self._state()
+
+    def _prune(self) -> None:
+        """Leave features out that the plane has no use for, if the objective does not rise.
+
+        The best point is a mean of many iterates, and has the nonzeros of all of them; where
+        ``|A' alpha|`` is below reg_lambda, those of the optimum are zero.
+        """
+        reach = np.abs(self.plane[0])
+        for share in _PRUNED:
+            w = np.where(reach >= share * self._lambda, self._best.w, 0.0)
+            point = self._point(w, self._best.intercept)
+            objective = self._objective(w, self._fresh_risk(point))
+            if objective <= self._primal:
+                self._primal, self._best = objective, point
+                return
 
     def _cutting_plane(self) -> Iterator[None]:
         self._begin(self._point(*self._start))
