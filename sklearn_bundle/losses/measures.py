@@ -173,8 +173,9 @@ class FBeta(MeasureLoss):
 
     ``R(f) = max_y' Delta(y', y) + (1/n) sum_i (y'_i - y_i) f_i`` over all labellings y', with
     ``Delta = 1 - F_beta = 1 - (1 + beta^2) T_plus / (beta^2 m_plus + T_plus + F_plus)``. The paper
-    has no 1/n; with it scores count as in a mean over samples. Where positives are rare they have to
-    be large, which takes a smaller reg_lambda than other losses. Teo, Vishwanathan, Smola and Le (2010), section A.3.5 and algorithm 11, whose
+    has no 1/n; with it scores count as in a mean over samples. Where positives are rare, scores
+    have to be large, which takes a smaller reg_lambda than other losses. Teo, Vishwanathan, Smola
+    and Le (2010), section A.3.5 and algorithm 11, whose
     O(n^2) search is one in O(n log n) here, exact all the same.
 
     Parameters
