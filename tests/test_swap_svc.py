@@ -659,10 +659,12 @@ def interrupt_steps(monkeypatch):
 @pytest.mark.parametrize("call", [1, 2, 5])
 def test_ctrl_c_keeps_the_best_point(many, kernel, call, interrupt_steps):
     X, y = many
-    interrupt_steps(call)
+    data = sp.csr_matrix(X) if kernel == "csr" else X
     model = SwapSVC(10.0, gamma=GAMMA, tol=1e-5, active_set=None)
+    clone(model).set_params(tol=0.5).fit(data, y)  # compiles, which what is patched cannot be
+    interrupt_steps(call)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(sp.csr_matrix(X) if kernel == "csr" else X, y)
+        model.fit(data, y)
     assert model.status_ == "interrupted"
     assert_true_certificate(model, rbf_kernel(X, gamma=GAMMA), signs_of(y), np.full(2000, 10.0))
 
