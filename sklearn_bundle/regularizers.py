@@ -48,8 +48,13 @@ class Regularizer(Shown, ABC):
         """The w at which ``<w, m> - Omega(w)`` is largest."""
 
     def conjugate_curvature(self, m: Array, planes: Array) -> Array:
-        """``P H P'`` for the rows P of ``planes`` (t, p), H the Hessian of Omega* at m."""
-        raise NotImplementedError
+        """``P H P'`` for the rows P of ``planes`` (t, p), H the Hessian of Omega* at m.
+
+        Required where :attr:`inner` is "newton"; the conjugate of a norm has none.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has inner={self.inner!r}, but no conjugate_curvature."
+        )
 
     @abstractmethod
     def slope(self, w: Array, direction: Array) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
@@ -379,3 +379,29 @@ def test_class_weights_move_the_threshold_of_roc_area(binary):
     ours = BMRMClassifier("roc_auc", reg_lambda=LAMBDA, class_weight={False: 1e3, True: 1e-3})
     assert not ours.fit(X, y).predict(X[~y]).any()
     assert ours.set_params(class_weight={False: 1e-3, True: 1e3}).fit(X, y).predict(X[y]).all()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e3])
+def test_intercepts_do_not_care_about_the_scale_of_the_features(scale):
+    """A free intercept that is held too tight, or too loose, leaves the bound at 0."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(120, 4))
+    y = (Z @ rng.normal(size=(4, 3)) + rng.normal(size=(120, 3))).argmax(axis=1)
+    for loss in ("softmax", "multiclass_hinge"):
+        model = BMRMClassifier(loss, reg_lambda=1e-3).fit(scale * Z, y)
+        assert model.status_ == "converged"
+
+
+def test_without_information_softmax_has_the_shares_of_the_classes():
+    model = BMRMClassifier("softmax", tol=1e-8).fit(np.zeros((6, 2)), [0, 0, 0, 1, 1, 2])
+    shares = np.array([3, 2, 1]) / 6
+    assert model.objective_ == pytest.approx(-np.sum(shares * np.log(shares)), rel=1e-8)
+    np.testing.assert_allclose(model.predict_proba(np.zeros((1, 2)))[0], shares, rtol=1e-3)
+
+
+def test_uneven_class_weights_are_certified():
+    """The classes of little weight are lost beside the other one in the sums of a plane."""
+    X, y = make_blobs(centers=3, random_state=0, cluster_std=20)
+    weights = {0: 1.0, 1: 1e-5, 2: 1e-5}
+    model = BMRMClassifier("softmax", reg_lambda=0.1, class_weight=weights).fit(X, y)
+    assert model.status_ == "converged" and model.lower_bound_ > 0.0

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
@@ -394,3 +394,34 @@ def test_l1_has_the_nonzeros_of_the_optimum(reg_lambda):
     ours = BMRMRegressor(regularizer="l1", reg_lambda=reg_lambda, tol=1e-5).fit(X, y)
     lasso = Lasso(alpha=reg_lambda, tol=1e-10).fit(X, y)
     np.testing.assert_array_equal(ours.coef_ != 0.0, lasso.coef_ != 0.0)
+
+
+def test_entropy_starts_where_the_loss_is_finite():
+    """Features are up to 1,680: at the least entropy, w = 1/e, the loss overflows."""
+    X, y = load_wine(return_X_y=True)
+    model = BMRMClassifier("exponential", regularizer="entropy", reg_lambda=1e-3).fit(X, y)
+    assert np.isfinite(model.objective_).all()
+    assert (model.lower_bound_ <= model.objective_).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_linear_programme_that_fails_ends_no_fit():
+    rng = np.random.default_rng(0)
+    X, y = 1e6 * rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    model = BMRMClassifier(regularizer="l1", reg_lambda=1e-10, max_iter=60).fit(X, y)
+    assert 0.0 <= model.lower_bound_ <= model.objective_ <= 1.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(10))
+def test_rounding_in_the_regularizer_is_no_broken_loss(seed):
+    """The objective is about 1e-14 here, the terms of the bound about 1e-3."""
+    X = 1e6 * np.random.default_rng(seed).normal(size=(2, 5))
+    model = BMRMClassifier(
+        "multiclass_hinge",
+        regularizer="entropy_simplex",
+        reg_lambda=1e-3,
+        fit_intercept=False,
+        max_iter=50,
+    ).fit(X, [0, 1])
+    assert model.lower_bound_ <= model.objective_

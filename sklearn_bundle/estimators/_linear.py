@@ -82,9 +82,9 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
     def _model(self, data: TrainingData, points: list[tuple]) -> dict[str, Any]:
         """Fitted attributes of a list of (w, intercept), one a subproblem."""
 
+    @abstractmethod
     def _formulation(self) -> tuple[Any, ...]:
         """The objects that make the problem what it is, beside the data: the loss first."""
-        raise NotImplementedError
 
     def _seed(self) -> int | None:
         """One seed for all subproblems; None if nothing is random."""

@@ -69,8 +69,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         f_y``; "ontology": the former with a score of a class that is the sum over its ancestors in
         a hierarchy, see :class:`~sklearn_bundle.losses.Ontology`.
         Or an instance of a class of :mod:`sklearn_bundle.losses`, or of one derived from
-        :class:`~sklearn_bundle.losses.BinaryLoss` or
-        :class:`~sklearn_bundle.losses.MulticlassLoss`.
+        :class:`~sklearn_bundle.losses.BinaryLoss`, :class:`~sklearn_bundle.losses.MulticlassLoss`
+        or :class:`~sklearn_bundle.losses.MeasureLoss`.
     reg_lambda : float, default=1e-4
         Regularization strength, on the mean loss: it does not scale with n as C does. LIBLINEAR's
         and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n reg_lambda)``.

@@ -4,6 +4,7 @@ Each best intercept and each line search is exact. Planes are written from slope
 :mod:`sklearn_bundle.losses._piecewise` explains.
 """
 
+from abc import abstractmethod
 from numbers import Real
 
 import numpy as np
@@ -64,9 +65,9 @@ class _PiecewiseLinear(RegressionLoss):
     selection. At the best b the samples at a kink share what makes the plane's entries sum to zero.
     """
 
+    @abstractmethod
     def _shape(self) -> tuple[float, float, float]:
         """low, high and half."""
-        raise NotImplementedError
 
     def _kinks(self) -> list[tuple[float, float, float]]:
         low, high, half = self._shape()
@@ -179,8 +180,9 @@ class EpsilonInsensitive(_PiecewiseLinear):
 class _Clipped(RegressionLoss):
     """Losses whose derivative is the residual clipped to an interval [-limit, limit]."""
 
+    @abstractmethod
     def _limit(self) -> float:
-        raise NotImplementedError
+        """The largest derivative."""
 
     def risk(self, scores, y, weights, intercept):
         return clipped_risk(scores, y, weights, intercept, self._limit())
