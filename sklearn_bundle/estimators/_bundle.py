@@ -56,8 +56,12 @@ class BundleEstimator(CertifiedLinear):
     def _formulation(self) -> tuple[Any, ...]:
         return self._loss(), self._omega()
 
+    def _loss_for(self, data: TrainingData) -> Loss:
+        """The loss as it is for these data."""
+        return self._loss()
+
     def _problem(self, data: TrainingData, target: Any, n_threads: int) -> LinearProblem:
-        loss, weights = self._loss(), data.weights
+        loss, weights = self._loss_for(data), data.weights
         return LinearProblem(data.X, target, weights, loss, self.fit_intercept, n_threads)
 
     def _solver(self, problem: LinearProblem, kept: Kept | None, seed: None) -> BundleSolver:

@@ -90,10 +90,8 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
         """One seed for all subproblems; None if nothing is random."""
         return None
 
-    def _further_attributes(
-        self, data: TrainingData, kept: list, results: list[SolverResult]
-    ) -> dict[str, Any]:
-        """Fitted attributes beside coefficients and certificate, known when the fit has ended."""
+    def _further_attributes(self, data: TrainingData, kept: list) -> dict[str, Any]:
+        """Fitted attributes beside coefficients and certificate, from what the solvers kept."""
         return {}
 
     @with_callbacks
@@ -134,7 +132,7 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
         except KeyboardInterrupt:
             interrupted = True
         fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
-        fitted |= self._further_attributes(data, warm.kept, results)
+        fitted |= self._further_attributes(data, warm.kept)
         if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
             fitted["_warm"] = warm
         return fitted, results, interrupted

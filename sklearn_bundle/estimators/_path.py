@@ -171,7 +171,7 @@ def fit_path(
             kept[k] = estimator._keep(solver, results[-1])
         model = clone(estimator)
         fitted = estimator._model(data, [(r.w, r.intercept) for r in results])
-        fitted |= certificate(results) | estimator._further_attributes(data, kept, results)
+        fitted |= certificate(results)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 fitted[name] = getattr(estimator, name)

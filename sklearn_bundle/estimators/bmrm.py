@@ -23,7 +23,6 @@ from sklearn_bundle.losses import (
     MeasureLoss,
     MulticlassLoss,
 )
-from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 
 _LOSSES = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
@@ -292,7 +291,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
             )
         data = super()._check(X, y, sample_weight)
         if isinstance(loss, MulticlassLoss):
-            loss.bind(data.classes).check(len(data.classes))
+            self._loss_for(data).check(len(data.classes))
         elif isinstance(loss, MeasureLoss):
             for target in self._targets(data):
                 loss.check(target)
@@ -303,20 +302,18 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
             return [data.labels.astype(np.int64)]
         return super()._targets(data)
 
-    def _problem(self, data, target, n_threads):
+    def _loss_for(self, data):
         loss = self._loss()
-        if isinstance(loss, MulticlassLoss):
-            loss = loss.bind(data.classes)
-        return LinearProblem(data.X, target, data.weights, loss, self.fit_intercept, n_threads)
+        return loss.bind(data.classes) if isinstance(loss, MulticlassLoss) else loss
 
     def _model(self, data, points):
-        loss = self._loss()
+        loss = self._loss_for(data)
         if not isinstance(loss, MulticlassLoss):
             model = super()._model(data, points)
             if loss.free_intercept is None and self.fit_intercept:
                 model["intercept_"] = self._thresholds(data, [w for w, _ in points])
             return model
-        (w, b), loss = points[0], loss.bind(data.classes)
+        w, b = points[0]
         n_outputs = loss.n_outputs(data.labels)
         coef = loss.class_scores(w.reshape(n_outputs, -1).T).T
         intercept = loss.class_scores(np.broadcast_to(b, (1, n_outputs)))[0]

@@ -18,7 +18,6 @@ from sklearn_bundle.losses import (
     RegressionLoss,
     SquaredError,
 )
-from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 
 
@@ -259,10 +258,6 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
 
     def _targets(self, data):
         return [data.y]
-
-    def _problem(self, data, target, n_threads):
-        loss = self._loss_for(data)
-        return LinearProblem(data.X, target, data.weights, loss, self.fit_intercept, n_threads)
 
     def _model(self, data, points):
         w, b = points[0]

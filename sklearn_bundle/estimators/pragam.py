@@ -213,9 +213,7 @@ class PragamSVC(CertifiedLinearClassifier):
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:
         return solver.best.u
 
-    def _further_attributes(
-        self, data: ClassificationData, kept: list, results: list[SolverResult]
-    ) -> dict[str, Any]:
+    def _further_attributes(self, data: ClassificationData, kept: list) -> dict[str, Any]:
         targets = binary_targets(data.labels, len(data.classes))
         signed = np.array([data.weights * u * y for u, y in zip(kept, targets, strict=True)])
         support = np.flatnonzero(signed.any(axis=0))
