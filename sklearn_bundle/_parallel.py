@@ -16,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 _BLOCK_ENTRIES = 1 << 18  # stored entries: about 0.1 ms of work, ten times a thread's wake-up
 _MAX_BLOCKS = 16
+_COLUMN_SAMPLE = 4096  # entries that tell where the columns' halves (or thirds) are
 
 
 def split_threads(n_jobs: int | None, n_subproblems: int) -> tuple[int, int]:
@@ -31,10 +32,20 @@ def row_blocks(n_entries: int, n_rows: int, n_columns: int) -> np.ndarray:
     return np.linspace(0, n_rows, count + 1).astype(np.int64)
 
 
+def column_ranges(indices: np.ndarray, n_columns: int, n_ranges: int) -> np.ndarray:
+    """Boundaries of ranges of columns with about the same number of entries each."""
+    if not len(indices):
+        return np.array([0, n_columns])
+    sample = np.sort(indices[:: max(1, len(indices) // _COLUMN_SAMPLE)])
+    inner = [int(sample[k * len(sample) // n_ranges]) for k in range(1, n_ranges)]
+    return np.array([0, *inner, n_columns])
+
+
 class BlockRunner:
     """Calls a function for each block, in ``n_threads`` threads; a context manager."""
 
     def __init__(self, n_threads: int):
+        self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, task: Callable[[int], Any], n_blocks: int) -> None:

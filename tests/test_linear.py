@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn_bundle import _parallel
 from sklearn_bundle._parallel import BlockRunner, row_blocks, split_threads
 from sklearn_bundle.losses import Hinge
+from sklearn_bundle.problems import linear
 from sklearn_bundle.problems.linear import Design, LinearProblem
 
 RNG = np.random.default_rng(0)
@@ -42,6 +43,61 @@ def test_products(kind, dtype, n_threads, monkeypatch):
         assert operator.passes == 2
 
 
+@pytest.mark.parametrize("d", [1, 7, 8, 9, 22, 24, 127, 128, 129, 161, 4096, 8205])
+@pytest.mark.parametrize("n", [1, 3, 4, 9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_of_every_length(d, n, dtype, sparse):
+    """Rows end within a vector, and so do the data."""
+    X = RNG.normal(size=(n, d)).astype(dtype)
+    operator = Design(sp.csr_matrix(X) if sparse else X, BlockRunner(1))
+    w, g = RNG.normal(size=d), RNG.normal(size=n)
+    reference = X.astype(np.float64)
+    # sums of up to 8205 products in another order
+    np.testing.assert_allclose(operator.scores(w), reference @ w, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(operator.gradient(g), reference.T @ g, rtol=1e-12, atol=1e-12)
+
+
+def test_sparse_rows_with_few_entries_or_none_at_the_end():
+    X = sp.random_array((300, 50), density=0.05, rng=RNG, format="csr")
+    X = sp.vstack([X, sp.csr_array((5, 50))], format="csr")
+    operator = Design(X, BlockRunner(1))
+    w, g = RNG.normal(size=50), RNG.normal(size=305)
+    np.testing.assert_allclose(operator.scores(w), X @ w, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(operator.gradient(g), X.T @ g, rtol=1e-13, atol=1e-13)
+    assert (operator.scores(w)[-5:] == 0.0).all()
+
+
+def test_entries_that_are_stored_twice_count_twice():
+    X = sp.csr_matrix(([1.0, 2.0, 4.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    operator = Design(X, BlockRunner(1))
+    assert operator.scores(np.array([10.0, 1.0])).tolist() == [3.0, 40.0]
+    assert operator.gradient(np.array([1.0, 1.0])).tolist() == [4.0, 3.0]
+
+
+def test_a_weight_that_is_not_finite_stays_in_its_rows():
+    """What is read after the end of a row belongs to the next one."""
+    X = sp.csr_matrix(np.diag(np.arange(1.0, 31.0)))
+    w = np.ones(30)
+    w[7] = np.inf
+    scores = Design(X, BlockRunner(1)).scores(w)
+    assert np.flatnonzero(~np.isfinite(scores)).tolist() == [7]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_entries", [0, 5_000])
+def test_gradient_by_columns(n_threads, n_entries, monkeypatch):
+    monkeypatch.setattr(linear, "_MANY_COLUMNS", 1000)
+    rows, columns = RNG.integers(200, size=n_entries), RNG.integers(2000, size=n_entries)
+    X = sp.csr_matrix((RNG.normal(size=n_entries), (rows, columns)), shape=(200, 2000))
+    g = RNG.normal(size=200)
+    g[::3] = 0.0
+    one = Design(X, BlockRunner(1)).gradient(g)
+    with BlockRunner(n_threads) as runner:
+        assert np.array_equal(Design(X, runner).gradient(g), one)
+    np.testing.assert_allclose(one, X.T @ g, rtol=1e-13, atol=1e-13)
+
+
 @pytest.mark.parametrize("share", [0.05, 0.5])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_long_rows_with_few_weights(share, sparse):
@@ -52,6 +108,15 @@ def test_long_rows_with_few_weights(share, sparse):
     np.testing.assert_allclose(operator.gradient(g), X.T @ g, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_vectors_with_gaps(sparse):
+    X = RNG.normal(size=(40, 30))
+    w, g = RNG.normal(size=60)[::2], RNG.normal(size=80)[::2]
+    operator = Design(sp.csr_matrix(X) if sparse else X, BlockRunner(1))
+    np.testing.assert_allclose(operator.scores(w), X @ w, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(operator.gradient(g), X.T @ g, rtol=1e-13, atol=1e-13)
+
+
 def test_no_copy_and_no_write():
     X = make("matrix32", np.float64)
     operator = Design(X, BlockRunner(1))
@@ -59,6 +124,11 @@ def test_no_copy_and_no_write():
     assert np.shares_memory(operator._arrays[1], X.indices)
     assert not any(array.flags.writeable for array in operator._arrays[:2])
     assert X.data.flags.writeable
+
+
+def test_bytes_of_a_pass():
+    X = make("dense", np.float32)
+    assert Design(X, BlockRunner(1)).nbytes == X.nbytes
 
 
 @pytest.mark.parametrize("n_threads", [2, 3])

@@ -86,6 +86,91 @@ def test_arithmetic_with_numbers_that_are_none():
 
 
 @numba.njit
+def chosen(a, b, c, out):
+    a, b, c = vector.load(a, 0), vector.load(b, 0), vector.load(c, 0)
+    vector.store(out, 0, vector.over(a, b))
+    vector.store(out, 8, vector.magnitude(a))
+    vector.store(out, 16, vector.positive(a))
+    vector.store(out, 24, vector.where_below(a, b, c))
+    vector.store(out, 32, vector.where_at_most(a, b, c))
+
+
+def test_choices():
+    """Comparisons with NaN are false, but no sum loses it by ``positive``."""
+    a = np.array([-0.0, 1.0, -2.0, np.nan, np.inf, -np.inf, 3.0, 1.0])
+    b = np.array([0.0, 1.0, 5.0, 0.0, np.inf, 2.0, np.nan, -4.0])
+    c, out = RNG.normal(size=8), np.zeros(40)
+    chosen(a, b, c, out)
+    with np.errstate(all="ignore"):
+        assert_array_equal(out[:8], a / b)
+        assert_array_equal(out[16:24], np.maximum(a, 0.0))
+    assert_array_equal(out[8:16], np.abs(a))
+    assert_array_equal(out[24:32], np.where(a < b, c, 0.0))
+    assert_array_equal(out[32:], np.where(a <= b, c, 0.0))
+
+
+@numba.njit
+def ends(a, count, out):
+    vector.store(out, 0, vector.last_of(vector.load(a, 0), count))
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 8])
+def test_last_entries(count):
+    a, out = RNG.normal(size=8), np.full(8, np.nan)
+    ends(a, count, out)
+    assert_array_equal(out, np.where(np.arange(8) >= 8 - count, a, 0.0))
+
+
+@numba.njit
+def four_totals(rows, out):
+    a, b = vector.load(rows, 0), vector.load(rows, 8)
+    c, d = vector.load(rows, 16), vector.load(rows, 24)
+    vector.store_totals(out, 1, a, b, c, d)
+    return vector.total(a), vector.total(b), vector.total(c), vector.total(d)
+
+
+def test_four_totals_are_those_of_each_vector():
+    rows, out = RNG.normal(size=(4, 8)), np.full(6, 7.0)
+    totals = four_totals(rows.ravel(), out)
+    assert_array_equal(out[1:5], totals)
+    assert out[0] == out[5] == 7.0
+
+
+@numba.njit
+def gathered(data, indices, k, count, w, out):
+    vector.store(out, 0, vector.gather_fma(data, indices, k, count, w, vector.load(out, 0)))
+
+
+@numba.njit
+def scattered(data, indices, k, count, factor, out):
+    vector.scatter_add(data, indices, k, count, factor, out)
+
+
+@numba.njit
+def scattered_within(data, indices, k, count, factor, out, left, right, spare):
+    vector.scatter_add_within(data, indices, k, count, factor, out, left, right, spare)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index", [np.uint32, np.uint64])
+@pytest.mark.parametrize("count", [1, 3, 4, 8, 11])
+def test_gather_and_scatter(dtype, index, count):
+    data, indices = RNG.normal(size=12).astype(dtype), RNG.integers(5, size=12).astype(index)
+    w, out = RNG.normal(size=5), np.ones(8)
+    gathered(data, indices, 2, count, w, out)
+    used = np.arange(8) < count
+    assert_allclose(out, 1.0 + data[2:10].astype(float) * w[indices[2:10]] * used, atol=1e-15)
+    sums, expected = np.zeros(5), np.zeros(5)
+    scattered(data, indices, 2, count, 0.3, sums)
+    four = slice(2, 2 + min(count, 4))
+    np.add.at(expected, indices[four], 0.3 * data[four].astype(float))
+    assert_array_equal(sums, expected)
+    part, spare = np.zeros(5), np.zeros(64)
+    scattered_within(data, indices, 2, count, 0.3, part, 1, 3, spare)
+    assert_array_equal(part, np.where([False, True, True, False, False], expected, 0.0))
+
+
+@numba.njit
 def transposed(source, i, target, j, width):
     vector.transpose(source, i, target, j, width)
 

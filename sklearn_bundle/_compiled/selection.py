@@ -5,7 +5,8 @@ Exact line searches and exact intercepts of piecewise losses are all of this for
 
 import numpy as np
 
-from sklearn_bundle._jit import jit
+from sklearn_bundle._compiled import vector
+from sklearn_bundle._jit import inner, jit
 
 
 @jit
@@ -36,19 +37,20 @@ def _sampled_bracket(kinks, jumps, bends, size, p, q, slack):
     return low, high
 
 
-@jit
-def _sums_up_to(kinks, jumps, bends, size, low, high):
-    """Sums of jumps and bends over kinks <= low and over kinks <= high."""
-    p_low = q_low = p_high = q_high = 0.0
-    for i in range(size):
-        t = kinks[i]
-        a = jumps[i]
-        b = bends[i]
-        p_low += a * (t <= low)  # products: branches would be mispredicted
-        q_low += b * (t <= low)
-        p_high += a * (t <= high)
-        q_high += b * (t <= high)
-    return p_low, q_low, p_high, q_high
+@inner
+def _sum_up_to(kinks, heights, size, low, high):
+    """Sums of heights over kinks <= low and over kinks <= high."""
+    at_low = at_high = vector.splat(0.0)
+    head = size - size % vector.WIDTH
+    for i in range(0, head, vector.WIDTH):
+        t, a = vector.load(kinks, i), vector.load(heights, i)
+        at_low = vector.plus(at_low, vector.where_at_most(t, vector.splat(low), a))
+        at_high = vector.plus(at_high, vector.where_at_most(t, vector.splat(high), a))
+    to_low, to_high = vector.total(at_low), vector.total(at_high)
+    for i in range(head, size):
+        to_low += heights[i] * (kinks[i] <= low)
+        to_high += heights[i] * (kinks[i] <= high)
+    return to_low, to_high
 
 
 @jit
@@ -64,7 +66,8 @@ def first_crossing(kinks, jumps, bends, size, p, q, slack):
     upper = np.inf
     while size > 0:
         low, high = _sampled_bracket(kinks, jumps, bends, size, p, q, slack)
-        p_low, q_low, p_high, q_high = _sums_up_to(kinks, jumps, bends, size, low, high)
+        p_low, p_high = _sum_up_to(kinks, jumps, size, low, high)
+        q_low, q_high = _sum_up_to(kinks, bends, size, low, high)
         if p + p_low + (q + q_low) * low >= -slack:
             upper = low
         elif p + p_high + (q + q_high) * high >= -slack:

@@ -16,6 +16,8 @@ WIDTH = 8
 _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
 _FLOATS = ir.VectorType(ir.FloatType(), WIDTH)
 _INT32 = ir.IntType(32)
+_INT64 = ir.IntType(64)
+QUARTET = 4  # entries added to scattered places at a time: short rows waste little
 _FUSED = ("contract",)  # a product and a sum may round once
 
 
@@ -40,11 +42,29 @@ def _pointer(context, builder, array_type, array, index):
     return pointer, array_type.dtype.bitwidth // 8
 
 
-def _splat(builder, number):
-    undefined = ir.Constant(_DOUBLES, ir.Undefined)
+def _shuffle(builder, a, b, lanes):
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT32, len(lanes)), lanes))
+
+
+def _splat(builder, number, width=WIDTH):
+    undefined = ir.Constant(ir.VectorType(number.type, width), ir.Undefined)
     one = builder.insert_element(undefined, number, _INT32(0))
-    mask = ir.Constant(ir.VectorType(_INT32, WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(one, undefined, mask)
+    return _shuffle(builder, one, undefined, [0] * width)
+
+
+def _first(builder, count, values):
+    """The first ``count`` of ``values``, and zeros."""
+    width = values.type.count
+    lanes = ir.Constant(ir.VectorType(_INT64, width), list(range(width)))
+    below = builder.icmp_signed("<", lanes, _splat(builder, count, width))
+    return builder.select(below, values, ir.Constant(values.type, [0.0] * width))
+
+
+def _places(context, builder, indices_type, indices, k, width):
+    """``indices[k:k + width]``, each as 64 bits."""
+    data = builder.gep(context.make_array(indices_type)(context, builder, indices).data, [k])
+    loaded = [builder.load(builder.gep(data, [_INT64(r)])) for r in range(width)]
+    return [builder.zext(j, _INT64) if j.type.width < 64 else j for j in loaded]
 
 
 @intrinsic
@@ -141,6 +161,78 @@ def minus(typing_context, a, b):
 
 
 @intrinsic
+def over(typing_context, a, b):
+    """``a / b``."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fdiv(*arguments)
+
+    return _vector(_vector, _vector), generate
+
+
+@intrinsic
+def magnitude(typing_context, a):
+    """``abs(a)``."""
+
+    def generate(context, builder, signature, arguments):
+        integers = ir.VectorType(_INT64, WIDTH)
+        without_sign = ir.Constant(integers, [2**63 - 1] * WIDTH)
+        bits = builder.and_(builder.bitcast(arguments[0], integers), without_sign)
+        return builder.bitcast(bits, _DOUBLES)
+
+    return _vector(_vector), generate
+
+
+@intrinsic
+def positive(typing_context, a):
+    """``max(a, 0)``, NaN where a is."""
+
+    def generate(context, builder, signature, arguments):
+        zero = ir.Constant(_DOUBLES, [0.0] * WIDTH)
+        below = builder.fcmp_ordered("<=", arguments[0], zero)
+        return builder.select(below, zero, arguments[0])
+
+    return _vector(_vector), generate
+
+
+@intrinsic
+def where_below(typing_context, a, limit, b):
+    """b where ``a < limit``, 0 elsewhere."""
+
+    def generate(context, builder, signature, arguments):
+        a, limit, b = arguments
+        below = builder.fcmp_ordered("<", a, limit)
+        return builder.select(below, b, ir.Constant(_DOUBLES, [0.0] * WIDTH))
+
+    return _vector(_vector, _vector, _vector), generate
+
+
+@intrinsic
+def where_at_most(typing_context, a, limit, b):
+    """b where ``a <= limit``, 0 elsewhere."""
+
+    def generate(context, builder, signature, arguments):
+        a, limit, b = arguments
+        below = builder.fcmp_ordered("<=", a, limit)
+        return builder.select(below, b, ir.Constant(_DOUBLES, [0.0] * WIDTH))
+
+    return _vector(_vector, _vector, _vector), generate
+
+
+@intrinsic
+def last_of(typing_context, a, count):
+    """The last ``count`` of the eight, and zeros before them."""
+
+    def generate(context, builder, signature, arguments):
+        a, count = arguments
+        lanes = ir.Constant(ir.VectorType(_INT64, WIDTH), [WIDTH - 1 - k for k in range(WIDTH)])
+        kept = builder.icmp_signed("<", lanes, _splat(builder, count))
+        return builder.select(kept, a, ir.Constant(_DOUBLES, [0.0] * WIDTH))
+
+    return _vector(_vector, types.intp), generate
+
+
+@intrinsic
 def total(typing_context, a):
     """Sum of the eight, in pairs."""
 
@@ -153,6 +245,111 @@ def total(typing_context, a):
         return builder.extract_element(value, _INT32(0))
 
     return types.float64(_vector), generate
+
+
+@intrinsic
+def store_totals(typing_context, array, index, a, b, c, d):
+    """``array[index:index + 4]`` = the totals of four vectors, each in the order of ``total``."""
+
+    def generate(context, builder, signature, arguments):
+        array, index, a, b, c, d = arguments
+
+        def folded(a, b, half):
+            low = [k for k in range(2 * WIDTH) if not k & half]
+            high = [k + half for k in low]
+            return builder.fadd(_shuffle(builder, a, b, low), _shuffle(builder, a, b, high))
+
+        quarters = folded(folded(a, b, 4), folded(c, d, 4), 2)
+        even, odd = (
+            _shuffle(builder, quarters, quarters, [p, p + 2, p + 4, p + 6]) for p in (0, 1)
+        )
+        value = builder.fadd(even, odd)
+        pointer, size = _pointer(context, builder, signature.args[0], array, index)
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = size
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, _vector, _vector, _vector, _vector), generate
+
+
+@intrinsic
+def gather_fma(typing_context, data, indices, k, count, w, total):
+    """``data[k:k + 8] * w[indices[k:k + 8]] + total``, of the first ``count`` entries alone.
+
+    All eight are read: there must be as many, and finite ones. Eight loads, since no processor's
+    gather instruction is much faster than these, and some are slower.
+    """
+
+    def generate(context, builder, signature, arguments):
+        data, indices, k, count, w, total = arguments
+        pointer, size = _pointer(context, builder, signature.args[0], data, k)
+        x = builder.load(pointer)
+        x.align = size
+        x = x if size == 8 else builder.fpext(x, _DOUBLES)
+        values = context.make_array(signature.args[4])(context, builder, w).data
+        gathered = ir.Constant(_DOUBLES, ir.Undefined)
+        places = _places(context, builder, signature.args[1], indices, k, WIDTH)
+        for r, j in enumerate(places):
+            number = builder.load(builder.gep(values, [j]))
+            gathered = builder.insert_element(gathered, number, _INT32(r))
+        product = builder.fmul(x, _first(builder, count, gathered), flags=_FUSED)
+        return builder.fadd(product, total, flags=_FUSED)
+
+    return _vector(data, indices, types.intp, types.intp, w, _vector), generate
+
+
+def _add_four(context, builder, signature, arguments, choose=None):
+    """What both kinds of ``scatter_add`` generate; ``choose(j, place)`` may redirect a sum."""
+    data, indices, k, count, factor, out = arguments[:6]
+    pointer, size = _pointer(context, builder, signature.args[0], data, k)
+    kind = ir.VectorType(pointer.type.pointee.element, QUARTET)
+    x = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+    x.align = size
+    if size == 4:
+        x = builder.fpext(x, ir.VectorType(ir.DoubleType(), QUARTET))
+    product = builder.fmul(x, _first(builder, count, _splat(builder, factor, QUARTET)))
+    target = context.make_array(signature.args[5])(context, builder, out).data
+    for r, j in enumerate(_places(context, builder, signature.args[1], indices, k, QUARTET)):
+        place = builder.gep(target, [j])
+        if choose is not None:
+            place = choose(j, place)
+        number = builder.extract_element(product, _INT32(r))
+        builder.store(builder.fadd(builder.load(place), number), place)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def scatter_add(typing_context, data, indices, k, count, factor, out):
+    """``out[indices[k + r]] += factor * data[k + r]`` for r below 4 and below ``count``.
+
+    All four are read, and their places written to, be it with what was there: there must be as
+    many, and finite ones. Places may repeat.
+    """
+    arguments = data, indices, types.intp, types.intp, types.float64, out
+    return types.void(*arguments), _add_four
+
+
+@intrinsic
+def scatter_add_within(typing_context, data, indices, k, count, factor, out, left, right, spare):
+    """The same for places from ``left`` to below ``right``; the others go to ``spare``.
+
+    It has 64 entries, since each addition to one waits for the last one.
+    """
+
+    def generate(context, builder, signature, arguments):
+        left, right, spare = arguments[6:]
+        nowhere = context.make_array(signature.args[8])(context, builder, spare).data
+        width = builder.sub(right, left)
+
+        def choose(j, place):
+            inside = builder.icmp_unsigned("<", builder.sub(j, left), width)
+            other = builder.gep(nowhere, [builder.and_(j, _INT64(63))])
+            return builder.select(inside, place, other)
+
+        return _add_four(context, builder, signature, arguments, choose)
+
+    places = types.intp, types.intp
+    arguments = data, indices, *places, types.float64, out, *places, spare
+    return types.void(*arguments), generate
 
 
 @intrinsic

@@ -7,6 +7,7 @@ the cancellation in ``l - l' f``.
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from sklearn_bundle._compiled import vector
 from sklearn_bundle._compiled.elementary import exp, log1p_unit
 from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
@@ -24,12 +25,22 @@ _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard d
 @jit
 def _hinge_cut(scores, y, weights, out):
     """Risk and offset at b = 0; u = 0 where the margin is exactly one."""
-    risk = 0.0
-    offset = 0.0
-    for i in range(scores.shape[0]):
+    n = scores.shape[0]
+    head = n - n % _LANES
+    one = vector.splat(1.0)
+    zero = risks = offsets = vector.splat(0.0)
+    for i in range(0, head, vector.WIDTH):
+        label = vector.load(y, i)
+        slack = vector.minus(one, vector.times(label, vector.load(scores, i)))
+        su = vector.where_below(zero, slack, vector.load(weights, i))
+        vector.store(out, i, vector.minus(zero, vector.times(label, su)))
+        risks = vector.fma(su, slack, risks)
+        offsets = vector.plus(offsets, su)
+    risk, offset = vector.total(risks), vector.total(offsets)
+    for i in range(head, n):
         slack = 1.0 - y[i] * scores[i]
         su = weights[i] * (slack > 0.0)  # a product: a branch would be mispredicted
-        out[i] = -y[i] * su
+        out[i] = 0.0 - y[i] * su
         risk += su * slack
         offset += su
     return risk, offset
@@ -40,29 +51,46 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
     """Risk and offset at the best intercept b; samples at b share what makes out sum to zero.
 
     With r the share of the weight at b that is still missing below it, u = 1 - r for the
-    positives there and u = r for the negatives. One pass, and a second one over the rows only where
-    several samples are tied.
+    positives there and u = r for the negatives. One pass, and further ones over the rows from the
+    first to the last that are tied: mostly one block.
     """
-    risk = offset = excess = at = 0.0
-    tied = 0
-    last = -1
-    for i in range(scores.shape[0]):
+    n = scores.shape[0]
+    head = n - n % _LANES
+    zero = risks = offsets = excesses = vector.splat(0.0)
+    first, last = n, 0
+    for start in range(0, head, _LANES):
+        ties = vector.splat(0.0)
+        for i in range(start, start + _LANES, vector.WIDTH):
+            label, weight = vector.load(y, i), vector.load(weights, i)
+            distance = vector.minus(vector.minus(label, vector.load(scores, i)), vector.splat(b))
+            slack = vector.times(label, distance)
+            su = vector.where_below(zero, slack, weight)
+            signed = vector.times(label, su)
+            vector.store(out, i, vector.minus(zero, signed))
+            risks = vector.fma(weight, vector.positive(slack), risks)
+            offsets = vector.plus(offsets, su)
+            excesses = vector.plus(excesses, signed)
+            ties = vector.plus(ties, vector.where_at_most(vector.magnitude(distance), zero, weight))
+        if vector.total(ties) > 0.0:
+            first, last = min(first, start), start + _LANES
+    risk, offset, excess = vector.total(risks), vector.total(offsets), vector.total(excesses)
+    for i in range(head, n):
         distance = (y[i] - scores[i]) - b
         slack = y[i] * distance
         su = weights[i] * (slack > 0.0)
-        out[i] = -y[i] * su
-        risk += su * slack
+        out[i] = 0.0 - y[i] * su
+        risk += weights[i] * max(slack, 0.0)
         offset += su
         excess += y[i] * su
         if distance == 0.0:
-            tied += 1
-            last = i
+            first, last = min(first, i), i + 1
+    at = 0.0
+    for i in range(first, last):
+        if (y[i] - scores[i]) - b == 0.0:
             at += weights[i]
             excess += weights[i] if y[i] > 0.0 else 0.0
-    if tied == 0:
-        return risk, offset
-    r = min(max(excess / at, 0.0), 1.0)
-    for i in range(0 if tied > 1 else last, last + 1):
+    r = min(max(excess / at, 0.0), 1.0) if at > 0.0 else 0.0
+    for i in range(first, last):
         if (y[i] - scores[i]) - b == 0.0:
             su = weights[i] * (1.0 - r if y[i] > 0.0 else r)
             out[i] = -y[i] * su
@@ -72,8 +100,16 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
 
 @jit
 def _hinge_risk(scores, y, weights, b):
-    risk = 0.0
-    for i in range(scores.shape[0]):
+    n = scores.shape[0]
+    head = n - n % _LANES  # the same order of sums as in the cuts
+    risks = vector.splat(0.0)
+    for i in range(0, head, vector.WIDTH):
+        label = vector.load(y, i)
+        distance = vector.minus(vector.minus(label, vector.load(scores, i)), vector.splat(b))
+        slack = vector.positive(vector.times(label, distance))
+        risks = vector.fma(vector.load(weights, i), slack, risks)
+    risk = vector.total(risks)
+    for i in range(head, n):
         risk += weights[i] * max(y[i] * ((y[i] - scores[i]) - b), 0.0)
     return risk
 
@@ -128,20 +164,44 @@ def _hinge_intercept_kinks(scores, y, weights, low, high, kinks, jumps, bends):
 
 @jit
 def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
-    """Kinks of the risk along a line at t > 0; returns their number and the slope at 0+."""
-    size = 0
-    slope = 0.0
-    for i in range(scores.shape[0]):
+    """Kinks of the risk along a line at t > 0; returns their number and the slope at 0+.
+
+    Those of a block are all computed, in vectors, and then the ones to keep moved together.
+    """
+    n = scores.shape[0]
+    head = n - n % _LANES
+    one, far = vector.splat(1.0), vector.splat(np.inf)
+    zero = slopes = vector.splat(0.0)
+    t, jump = np.empty(_LANES), np.empty(_LANES)
+    size = np.uint64(0)
+    for start in range(0, head, _LANES):
+        for k in range(0, _LANES, vector.WIDTH):
+            i = start + k
+            label, weight = vector.load(y, i), vector.load(weights, i)
+            m = vector.minus(one, vector.times(label, vector.load(scores, i)))
+            along = vector.times(label, vector.load(direction, i))
+            rise = vector.times(weight, along)
+            tied = vector.where_at_most(vector.magnitude(m), zero, rise)
+            slopes = vector.plus(slopes, vector.where_below(zero, m, rise))
+            slopes = vector.plus(slopes, vector.where_below(along, zero, tied))
+            kink = vector.over(m, along)
+            vector.store(t, k, vector.where_below(kink, far, kink))  # 0, no kink, if infinite
+            vector.store(jump, k, vector.magnitude(rise))
+        for k in range(_LANES):
+            kinks[size] = t[k]
+            jumps[size] = jump[k]
+            size += np.uint64(t[k] > 0.0)
+    slope = -vector.total(slopes)
+    for i in range(head, n):
         m = 1.0 - y[i] * scores[i]
-        k = y[i] * direction[i]
-        weight = weights[i] * abs(k)
-        active = (m > 0.0) | ((m == 0.0) & (k < 0.0))  # no short circuit, no branch
-        slope -= weights[i] * k * active
-        kinks[size] = m / k
-        jumps[size] = weight
-        bends[size] = 0.0
-        size += m * k > 0.0
-    return size, slope
+        along = y[i] * direction[i]
+        active = (m > 0.0) | ((m == 0.0) & (along < 0.0))  # no short circuit, no branch
+        slope -= weights[i] * along * active
+        kinks[size] = m / along
+        jumps[size] = weights[i] * abs(along)
+        size += np.uint64((kinks[size] > 0.0) & (kinks[size] < np.inf))
+    bends[: np.intp(size)] = 0.0
+    return np.intp(size), slope
 
 
 class Hinge(BinaryLoss):

@@ -1,0 +1,65 @@
+"""The hinge loss on more rows than fit in a block, against plain numpy."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.losses import Hinge
+
+RNG = np.random.default_rng(0)
+SIZES = [1, 7, 8, 63, 64, 65, 200]
+
+
+def make(n):
+    """Some scores are tied, and some margins exactly one."""
+    scores = np.round(RNG.normal(size=n), 1)
+    y = np.where(RNG.random(n) < 0.4, 1.0, -1.0)
+    weights = RNG.uniform(0.5, 1.5, size=n)
+    return scores, y, weights / weights.sum(), np.empty(n), np.empty((4, n))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_cut(n):
+    scores, y, weights, out, scratch = make(n)
+    cut = Hinge().cut(scores, y, weights, False, out, scratch)
+    violated = y * scores < 1.0
+    np.testing.assert_array_equal(out, np.where(violated, -y * weights, 0.0))
+    # sums of up to 200 numbers of size 1 in another order
+    slack = np.maximum(0.0, 1.0 - y * scores)
+    assert cut.risk == pytest.approx(weights @ slack, rel=1e-14, abs=1e-16)
+    assert cut.offset == pytest.approx(weights @ violated, rel=1e-14, abs=1e-16)
+    assert Hinge().risk(scores, y, weights, 0.0) == cut.risk
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_balanced_cut(n):
+    scores, y, weights, out, scratch = make(n)
+    cut = Hinge().cut(scores, y, weights, True, out, scratch)
+    losses = [weights @ np.maximum(0.0, 1.0 - y * (scores + t)) for t in y - scores]
+    if (y == y[0]).all():
+        losses.append(0.0)  # any b that is far enough
+    assert cut.risk == pytest.approx(min(losses), rel=1e-14, abs=1e-15)
+    assert cut.risk == Hinge().risk(scores, y, weights, cut.intercept)
+    assert out.sum() == pytest.approx(0.0, abs=1e-15)
+    assert cut.offset + out @ scores == pytest.approx(cut.risk, abs=1e-14)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_line_search(n):
+    scores, y, weights, _, scratch = make(n)
+    direction = RNG.normal(size=n) * (RNG.random(n) < 0.8)
+    curvature = 0.3
+
+    def value(t):
+        return curvature * t * t / 2 + weights @ np.maximum(0.0, 1.0 - y * (scores + t * direction))
+
+    t = Hinge().line_search(scores, direction, y, weights, 0.0, curvature, scratch)
+    assert t >= 0.0
+    # a minimum of a convex function, to the rounding of its values
+    assert all(value(t) <= value(max(0.0, t + h)) + 1e-15 for h in (-1e-3, -1e-6, 1e-6, 1e-3))
+
+
+def test_numbers_that_are_none_are_not_lost():
+    scores, y, weights, out, scratch = make(200)
+    scores[70] = np.nan
+    assert np.isnan(Hinge().cut(scores, y, weights, False, out, scratch).risk)
+    assert np.isnan(Hinge().risk(scores, y, weights, 0.0))
