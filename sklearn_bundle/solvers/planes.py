@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design, simplex_qp
+from sklearn_bundle._jit import frozen
 from sklearn_bundle.regularizers import L2, Regularizer, WithIntercept
 from sklearn_bundle.solvers import l1_master, simplex_newton
 
@@ -233,7 +234,7 @@ class Bundle:
     def _aggregate(self, alpha: Array) -> tuple[Array, float]:
         t = self.size
         aggregate = np.empty(self._planes.shape[1])
-        design.dense_gradient(self._planes, alpha, True, 0, t, aggregate)
+        design.dense_gradient(frozen(self._planes), alpha, True, 0, t, aggregate)
         return aggregate, float(np.sum(alpha[:t] * self._offsets[:t]))
 
     def _imbalance(self, intercept: Array | None, alpha: Array) -> float:
@@ -272,10 +273,14 @@ class Bundle:
         if not self._gram_known:
             return
         products = np.empty(self.size)
-        image = np.ascontiguousarray(self.omega.conjugate_gradient(self._planes[row]))
-        design.dense_scores(self._planes, image, 0, self.size, products)
+        image = self._image(self._planes[row])
+        design.dense_scores(frozen(self._planes), image, 0, self.size, products)
         self._gram[row, : self.size] = products
         self._gram[: self.size, row] = products
+
+    def _image(self, plane: Array) -> Array:
+        """What the planes' products with a plane are products with, numbers by numbers."""
+        return np.ascontiguousarray(self.omega.conjugate_gradient(plane))
 
     def _reserve(self, capacity: int) -> None:
         t = self.size

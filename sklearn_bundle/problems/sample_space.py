@@ -1,0 +1,146 @@
+"""A linear problem seen from its samples: ``w = X'v + share start``, where X has many columns.
+
+With the L2 norm and one score a sample, all that a line search needs has an entry a sample. A
+point is the array ``(v, f, share)`` of length 2 n + 1 with the scores ``f = X w``, a cutting plane
+``a = X'g`` the array ``(g, X a, 0)``. Both are linear: a sum of such arrays is a point, or a plane,
+and inner products need nothing of length d::
+
+    <a, w> = <g, f>,    ||w||^2 = <v, f> + share <v, X start> + share^2 ||start||^2
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import design
+from sklearn_bundle.problems.linear import LARGEST_RISK, LinearProblem, Plane, Point
+from sklearn_bundle.regularizers import Regularizer
+
+Array = NDArray[np.float64]
+
+_LARGEST_DRIFT = 1e3  # times the rounding of a product: an error of about 1e-13
+
+
+class SampleNorm(Regularizer):
+    """``Omega(w) = ||w||^2 / 2`` of points ``(v, f, share)``.
+
+    Parameters
+    ----------
+    n_samples : int
+    start : ndarray of shape (d,), default=None
+        The w that ``share`` counts; None is w = 0.
+    scores : ndarray of shape (n,), default=None
+        X start.
+    """
+
+    inner = "gram"
+
+    def __init__(self, n_samples: int, start: Array | None = None, scores: Array | None = None):
+        self.n_samples = n_samples
+        self.start = start
+        self.scores = scores
+        self._square = 0.0 if start is None else float(np.sum(start * start))
+
+    def value(self, w):
+        return 0.5 * self._product(w, w)
+
+    def conjugate(self, m):
+        return self.value(m)
+
+    def conjugate_gradient(self, m):
+        return m
+
+    def slope(self, w, direction):
+        return self._product(w, direction), max(self._product(direction, direction), 0.0)
+
+    def _product(self, left: Array, right: Array) -> float:
+        n = self.n_samples
+        product = np.sum(left[:n] * right[n:-1])
+        if self.start is not None and left[-1] != 0.0:
+            of_start = np.sum(right[:n] * self.scores) + right[-1] * self._square
+            product += left[-1] * of_start
+        return float(product)
+
+
+class SampleSpace:
+    """The risk of a :class:`LinearProblem`, at points and with planes as above.
+
+    Attributes
+    ----------
+    norm : SampleNorm
+        The regularizer, which knows the start that the shares of all points belong to.
+    """
+
+    n_free = 0
+    intercept_scale = 1.0
+
+    def __init__(self, problem: LinearProblem):
+        *_, self._design = problem.parts
+        if problem.n_free or self._design.n_outputs is not None:
+            raise ValueError(
+                "Planes in sample space need a loss with one score a sample whose intercept, if it "
+                "has one, is minimised out; use 'line-search'."
+            )
+        self._linear = problem
+        self.n_samples = self._design.shape[0]
+        self.dimension = 2 * self.n_samples + 1
+        self.norm = SampleNorm(self.n_samples)
+        self._scratch = np.empty((4, self.n_samples))
+        # These ask a point for its scores and its intercept alone.
+        self.set_intercept = problem.set_intercept
+        self.minimise_intercept = problem.minimise_intercept
+        self.line_search = problem.line_search
+
+    @property
+    def passes(self) -> int:
+        """Products with X or X' so far."""
+        return self._linear.passes
+
+    def start_at(self, w: Array) -> Array:
+        """Make w the start of all points to come; returns it as one: a product with X."""
+        scores = self._linear.point(w).scores
+        self.norm = SampleNorm(self.n_samples, w, scores)
+        return np.concatenate([np.zeros(self.n_samples), scores, [1.0]])
+
+    def gradient(self, plane: Array) -> Array:
+        """``X'g``, of length d: a product with X'."""
+        return self._design.gradient(plane[: self.n_samples])
+
+    def weights(self, x: Array, norm: SampleNorm) -> Array:
+        """w, of length d, of a point that belongs to ``norm``: a product with X'."""
+        v, share = x[: self.n_samples], x[-1]
+        if share == 1.0 and not v.any():
+            return norm.start
+        w = self._design.gradient(v)
+        return w if share == 0.0 else w + share * norm.start
+
+    def point(self, x: Array, intercept: float | None, drift: float = 1.0) -> Point:
+        """The point x, with its scores afresh where they carry too much rounding."""
+        n = self.n_samples
+        if drift > _LARGEST_DRIFT:
+            x = x.copy()
+            x[n:-1] = self._design.scores(self.weights(x, self.norm))
+            drift = 1.0
+        return Point(x, x[n:-1], 0.0 if intercept is None else intercept, drift)
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point start + step (end - start); the drift as in :meth:`LinearProblem.blend`."""
+        x = np.empty(self.dimension)
+        design.blend(step, start.w, end.w, x)
+        intercept = (1.0 - step) * start.intercept + step * end.intercept
+        return self.point(x, intercept, abs(1.0 - step) * start.drift + abs(step) * end.drift)
+
+    def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
+        """Cutting plane at ``point``, as :meth:`LinearProblem.cut`: products with X' and with X.
+
+        (g, offset) is a plane of the risk whatever rounding there is in the point's scores.
+        """
+        _, y, sample_weights, fit_intercept, *_ = self._linear.parts
+        n, plane = self.n_samples, np.zeros(self.dimension)
+        args = y, sample_weights, fit_intercept, plane[:n], self._scratch
+        cut = self._linear.loss.cut(point.scores, *args)
+        if fit_intercept:
+            point.intercept = cut.intercept
+        if not cut.risk <= risk_limit:
+            return None
+        plane[n:-1] = self._design.scores(self.gradient(plane))
+        return Plane(plane, cut.offset, cut.risk)

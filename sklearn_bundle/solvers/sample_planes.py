@@ -1,0 +1,126 @@
+"""The line search of BMRM with planes that have an entry a sample, for X with many columns."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.problems.sample_space import SampleNorm, SampleSpace
+from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.planes import Bundle
+
+Array = NDArray[np.float64]
+
+
+class SampleBundle(Bundle):
+    """Planes ``(g, X X'g, 0)`` of length 2 n + 1: see :mod:`~sklearn_bundle.problems.sample_space`.
+
+    They depend on the data and the loss, but neither on reg_lambda nor on a point.
+    """
+
+    def __init__(self, n_samples: int, max_size: int | None = None):
+        super().__init__(2 * n_samples + 1, max_size, SampleNorm(n_samples))
+
+    def cancellation(self) -> float:
+        """How much larger the planes are than their alpha-weighted mean: at least 1."""
+        alpha, gram = self._alpha[: self.size], self._gram[: self.size, : self.size]
+        together = np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
+        apart = float(alpha @ np.sqrt(np.diagonal(gram)))
+        return apart / together if together > 0.0 else np.inf
+
+    def _image(self, plane: Array) -> Array:
+        image = np.zeros_like(plane)
+        n = self.omega.n_samples
+        image[:n] = plane[n:-1]
+        return image
+
+
+class LazyState(State):
+    """A state whose w is computed when it is asked for."""
+
+    def __init__(self, state: State, make_w: Callable[[], Array]):
+        vars(self).update(vars(state))
+        del self.w
+        self._make_w = make_w
+
+    @cached_property
+    def w(self) -> Array:
+        return self._make_w()
+
+
+class SamplePlanesSolver(BundleSolver):
+    """Algorithm 3 of the paper as in :class:`BundleSolver`, with 2 n numbers a plane and not d.
+
+    The iterates are the same but for rounding, for the same products: one with X and one with X'
+    an iteration. A w of length d is made at the end, and where a callback asks for it. The
+    certificate is that of w and of a plane ``(X'g, c)`` that are computed afresh.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Of a loss with one score a sample.
+    reg_lambda : float
+        The regularizer is ``||w||^2 / 2``.
+    theta : float
+        The next plane is cut at ``(1 - theta) best + theta w_t``.
+    max_size : int
+        The largest number of planes.
+    bundle : SampleBundle
+        Planes of the same data and loss to start from; ``max_size`` holds for it as well.
+    start : (ndarray of shape (d,), intercept)
+        Point to start from; 0 by default.
+
+    Attributes
+    ----------
+    plane : (ndarray of shape (2 n + 1,), float)
+        The aggregate plane (a, c) that proves the bound; its first n numbers are g, ``a = X'g``.
+    """
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        reg_lambda: float,
+        *,
+        theta: float = 0.1,
+        max_size: int | None = None,
+        bundle: SampleBundle | None = None,
+        start: tuple[Array, float | None] | None = None,
+    ):
+        space = SampleSpace(problem)
+        if bundle is None:
+            bundle = SampleBundle(space.n_samples)
+        bundle.resize(max_size)
+        w, intercept = (None, None) if start is None else start
+        x = np.zeros(space.dimension) if w is None or not w.any() else space.start_at(w)
+        super().__init__(space, reg_lambda, theta=theta, bundle=bundle, start=(x, intercept))
+        self.name = "sample-planes"
+        self._space = space
+        self._omega = space.norm
+        self._drift = 1.0  # of the scores of w_t
+
+    def _solve_inner(self) -> tuple[Array, None]:
+        inner = super()._solve_inner()
+        self._drift = self.bundle.cancellation()
+        return inner
+
+    def _point(self, x: Array, intercept: float | None) -> Point:
+        return self._space.point(x, intercept, self._drift)
+
+    def _fresh_point(self, point: Point) -> Point:
+        """The same with w, of length d, as the start: scores and norm are those of w itself."""
+        w = self._space.weights(point.w, self._omega)
+        x = self._space.start_at(w)
+        self._omega = self._space.norm
+        return self._space.point(x, point.intercept)
+
+    def _fresh_bound(self) -> float:
+        g, offset = self.plane
+        a = self._space.gradient(g)
+        return offset - 0.5 / self._lambda * float(np.sum(a * a))
+
+    def _state(self) -> LazyState:
+        make_w = partial(self._space.weights, self._best.w, self._omega)
+        return LazyState(super()._state(), make_w)
