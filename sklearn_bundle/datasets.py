@@ -1,17 +1,16 @@
-"""Readers of data files."""
+"""Readers of data files, and data that stay on disk."""
 
-import bz2
-import gzip
-import lzma
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-__all__ = ["load_conll"]
+from sklearn_bundle._files import opener
+from sklearn_bundle._mapped import open_mapped, save_mapped
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+__all__ = ["load_conll", "open_mapped", "save_mapped"]
+
 _DOCSTART = "-DOCSTART-"
 # Only these, as str.split() would also cut words at no-break spaces.
 _BLANKS = " \t\r\n"
@@ -111,8 +110,7 @@ def _open(path_or_file, encoding: str):
     """A context manager of the lines; a file of the caller's stays open."""
     if not isinstance(path_or_file, str | os.PathLike):
         return nullcontext(path_or_file)
-    extension = os.path.splitext(path_or_file)[1].lower()
-    return _OPENERS.get(extension, open)(path_or_file, "rt", encoding=encoding)
+    return opener(path_or_file)(path_or_file, "rt", encoding=encoding)
 
 
 def _split(text: str, separator: str | None) -> list[str]:

@@ -1,0 +1,298 @@
+"""Row blocks on disk as memory-mapped arrays, for data that are larger than memory."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+from sklearn.datasets import load_svmlight_file
+
+from sklearn_bundle._files import opener
+
+_CHUNK = 1 << 22  # bytes of a text or of an array that are handled at a time
+_CSR = ("data", "indices", "indptr")
+_INT32 = np.iinfo(np.int32).max  # entries of CSR whose row starts are int32
+
+Block = str | os.PathLike | tuple[Any, Any]
+
+
+def save_mapped(
+    folder: str | os.PathLike,
+    blocks: Block | Iterable[Block],
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float64,
+    zero_based: bool = False,
+) -> None:
+    """Write blocks of rows one after the other to a folder, for :func:`open_mapped`.
+
+    One pass over the blocks. What is in memory at a time is a few MB of a text or an array, a whole
+    ``.npz`` file, and y.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        It is made, and must not be there yet.
+    blocks : file name, or iterable of blocks
+        A block is the name of a file that holds X and y, or a pair (X, y) each of which is an array
+        or the name of a file. Files with both: ``.npz`` of ``numpy.savez(file, X=X, y=y)``; any
+        other extension is a text in the svmlight format, where one more extension .gz, .bz2 or .xz
+        tells a compressed file. Files with one of both: ``.npy``, or ``.npz`` of
+        ``scipy.sparse.save_npz``. All X are dense, or all sparse.
+    n_features : int, default=None
+        Number of columns of X. By default that of the arrays, or the largest index of the texts.
+    dtype : {float64, float32}, default=float64
+        Type of X on disk. float32 halves what each pass of a fit reads of a dense X, and leaves two
+        thirds of a sparse one; sums are float64 with both.
+    zero_based : bool, default=False
+        Whether the indices of svmlight files start at 0, not 1. Nothing is guessed: it would take
+        a look at the whole file first.
+
+    Raises
+    ------
+    ValueError
+        For blocks with another number of features or of another kind than those before, a y of
+        another length than X, and no rows at all. Nothing is left in `folder` then.
+    FileExistsError
+        If `folder` is there.
+
+    See Also
+    --------
+    open_mapped : An example.
+    """
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype} must be float32 or float64.")
+    if isinstance(blocks, str | os.PathLike):
+        blocks = [blocks]
+    os.makedirs(folder)
+    try:
+        with _Writer(Path(folder), dtype, n_features) as writer:
+            for number, block in enumerate(blocks, start=1):
+                for X, y, is_text in _chunks(block, dtype, zero_based):
+                    writer.append(X, y, is_text, f"block {number}")
+            writer.finish()
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+
+
+def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, np.ndarray]:
+    """X and y out of a folder that :func:`save_mapped` has written; X stays on disk.
+
+    The arrays of X are read-only memory maps. The operating system reads them as a fit passes over
+    the rows, keeps what there is room for, and drops it where memory is short. No estimator of
+    linear models in this package makes a copy of X, unless there are samples of weight zero.
+
+    What a fit of two classes takes beside X is 20 numbers of 8 bytes a sample at most, 32 MB for a
+    sample of rows that Newton's method begins with, y and the
+    weights among them, and of `BMRMClassifier` and its family 8 bytes a feature for each plane (as
+    many as iterations, unless `bundle_size` says less) and for each of up to 16 blocks of rows.
+
+    Parameters
+    ----------
+    folder : str or path-like
+
+    Returns
+    -------
+    X : memmap or csr_matrix of shape (n_samples, n_features)
+        A C-ordered array, or CSR with sorted indices whose three arrays are maps.
+    y : ndarray of shape (n_samples,)
+        Targets, in memory.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ValueError
+        If :func:`save_mapped` has not written it, or not to the end.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import dump_svmlight_file, load_iris
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> from sklearn_bundle.datasets import open_mapped, save_mapped
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     names = [os.path.join(parent, name) for name in ("first.txt", "second.txt")]
+    ...     dump_svmlight_file(X[:75], y[:75], names[0], zero_based=False)
+    ...     dump_svmlight_file(X[75:], y[75:], names[1], zero_based=False)
+    ...     folder = os.path.join(parent, "iris")
+    ...     save_mapped(folder, names)
+    ...     model = BMRMClassifier(reg_lambda=1e-2).fit(*open_mapped(folder))
+    >>> model.coef_.shape
+    (3, 4)
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
+    if not (path / "shape.npy").exists():
+        raise ValueError(f"{str(folder)!r} was not written by save_mapped, or not to its end.")
+    y = np.load(path / "y.npy")
+    if (path / "X.npy").exists():
+        return np.load(path / "X.npy", mmap_mode="r"), y
+    maps = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _CSR}
+    # The constructor would look at all indices, and copy them if it finds another type better.
+    X = sp.csr_matrix(tuple(np.load(path / "shape.npy")), dtype=maps["data"].dtype)
+    for name, array in maps.items():
+        setattr(X, name, np.asarray(array))
+    X.has_canonical_format = True
+    return X, y
+
+
+class _GrowingArray:
+    """A ``.npy`` file that rows are appended to."""
+
+    def __init__(self, path: Path, dtype: np.dtype, row: tuple[int, ...] = ()):
+        self.file = open(path, "wb")  # noqa: SIM115 - the writer closes it
+        self._dtype = dtype
+        self._shape = (0, *row)
+        self._write_header()
+
+    def append(self, array: np.ndarray) -> None:
+        self.file.write(np.ascontiguousarray(array, self._dtype).tobytes())
+        self._shape = (self._shape[0] + len(array), *self._shape[1:])
+
+    def finish(self) -> None:
+        """numpy pads a header so that the number of rows may grow: it has the same length."""
+        self.file.seek(0)
+        self._write_header()
+        self.file.close()
+
+    def _write_header(self) -> None:
+        header = np.lib.format.header_data_from_array_1_0(np.empty(0, self._dtype))
+        np.lib.format.write_array_header_1_0(self.file, header | {"shape": self._shape})
+
+
+class _Writer:
+    """The arrays of one folder. The shape comes last and tells that all is there."""
+
+    def __init__(self, folder: Path, dtype: np.dtype, n_features: int | None):
+        self._folder = folder
+        self._dtype = dtype
+        self._n_features = n_features
+        self._width = 0
+        self._n_entries = 0
+        self._targets: list[np.ndarray] = []
+        self._files: dict[str, _GrowingArray] = {}
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for array in self._files.values():
+            array.file.close()
+
+    def append(self, X: Any, y: np.ndarray, is_text: bool, name: str) -> None:
+        """Rows of a block; a text is as wide as the largest index so far."""
+        self._check(X, is_text, name)
+        if not self._files:
+            self._open_files(X)
+        self._targets.append(y)
+        if "X" in self._files:
+            self._files["X"].append(X)
+            return
+        self._files["data"].append(X.data)
+        self._files["indices"].append(X.indices)
+        self._files["indptr"].append(X.indptr[1:] + np.int64(self._n_entries))
+        self._n_entries += len(X.data)
+
+    def finish(self) -> None:
+        if not self._targets:
+            raise ValueError("There are no rows in the blocks.")
+        for array in self._files.values():
+            array.finish()
+        if "indptr" in self._files:  # scipy wants one type for both
+            if self._n_entries > _INT32:
+                self._convert("indices", np.int64)
+            else:
+                self._convert("indptr", np.int32)
+        y = np.concatenate(self._targets)
+        width = self._width if self._n_features is None else self._n_features
+        np.save(self._path("y"), y)
+        np.save(self._path("shape"), np.array([len(y), width]))
+
+    def _check(self, X: Any, is_text: bool, name: str) -> None:
+        if self._files and sp.issparse(X) == ("X" in self._files):
+            kinds = ("sparse", "dense") if sp.issparse(X) else ("dense", "sparse")
+            raise ValueError(f"X of {name} is {kinds[0]} where it is {kinds[1]} before.")
+        width, known = X.shape[1], self._n_features
+        if known is None and not is_text:
+            known = max(width, self._width)
+        if known is not None and width != known and not (is_text and width < known):
+            raise ValueError(f"X of {name} has {width} features where {known} are expected.")
+        if width > _INT32:
+            raise ValueError(f"X of {name} has {width} features; at most {_INT32} can be stored.")
+        self._n_features, self._width = known, max(self._width, width)
+
+    def _open_files(self, X: Any) -> None:
+        if not sp.issparse(X):
+            self._files["X"] = _GrowingArray(self._path("X"), self._dtype, X.shape[1:])
+            return
+        for name, dtype in zip(_CSR, (self._dtype, np.int32, np.int64), strict=True):
+            self._files[name] = _GrowingArray(self._path(name), np.dtype(dtype))
+        self._files["indptr"].append(np.zeros(1))
+
+    def _convert(self, name: str, dtype: type) -> None:
+        """Write one of the arrays anew with another type of integers."""
+        path, old = self._path(name), self._folder / "old.npy"
+        os.replace(path, old)
+        array, converted = np.load(old, mmap_mode="r"), _GrowingArray(path, np.dtype(dtype))
+        for start in range(0, len(array), _CHUNK):
+            converted.append(array[start : start + _CHUNK])
+        converted.finish()
+        del array  # Windows removes no file that is mapped
+        os.remove(old)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.npy"
+
+
+def _chunks(block: Block, dtype: np.dtype, zero_based: bool) -> Iterator[tuple]:
+    """(X, y, whether it is a text) of few rows at a time."""
+    if not isinstance(block, str | os.PathLike):
+        yield from _slices(*(_array(part) for part in block))
+        return
+    extension = os.path.splitext(block)[1].lower()
+    if extension == ".npy":
+        raise ValueError(f"{str(block)!r} holds one array: give a pair (X, y), each with a file.")
+    if extension == ".npz":
+        with np.load(block) as arrays:
+            yield from _slices(arrays["X"], arrays["y"])
+        return
+    with opener(block)(block, "rb") as file:
+        while text := file.read(_CHUNK):
+            lines = BytesIO(text + file.readline())
+            X, y = load_svmlight_file(lines, dtype=dtype, zero_based=zero_based)
+            yield X, y, True
+
+
+def _array(part: Any) -> Any:
+    if not isinstance(part, str | os.PathLike):
+        return part if sp.issparse(part) else np.asarray(part)
+    is_sparse = os.path.splitext(part)[1].lower() == ".npz"
+    return sp.load_npz(part) if is_sparse else np.load(part, mmap_mode="r")
+
+
+def _slices(X: Any, y: np.ndarray) -> Iterator[tuple]:
+    if X.ndim != 2 or y.shape[:1] != X.shape[:1]:
+        raise ValueError(f"X of shape {X.shape} and y of shape {y.shape} do not fit together.")
+    if y.dtype.hasobject:
+        raise ValueError("y holds Python objects: use numbers, or strings of a numpy type.")
+    if sp.issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        yield X, y, False
+        return
+    n_rows = max(1, _CHUNK // max(1, X.dtype.itemsize * X.shape[1]))
+    for start in range(0, len(X), n_rows):
+        rows = slice(start, start + n_rows)
+        yield X[rows], y[rows], False
