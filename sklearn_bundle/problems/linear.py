@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +11,7 @@ from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle._compiled import design
 from sklearn_bundle._jit import frozen
-from sklearn_bundle._parallel import BlockRunner, row_blocks
+from sklearn_bundle._parallel import BlockRunner, column_ranges, row_blocks
 from sklearn_bundle.losses.base import Loss
 
 Array = NDArray[np.float64]
@@ -19,7 +20,7 @@ LARGEST_RISK = 1e100  # squares of what is larger overflow
 # Leaving out rows breaks the stream that the processor prefetches: with rows of several cache lines
 # it is faster to read all of them, unless few have a weight (MNIST: up to twice as fast).
 _LONG_ROW = 64
-_SKIPPING_PAYS = 0.15
+_MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
 _TINY = 1e-300
 _LARGEST_DRIFT = 1e3  # times the rounding of a product: an error of about 1e-13
 
@@ -77,17 +78,26 @@ class Design:
         self._scores = getattr(design, f"{kind}_scores{many}")
         self._gradient = getattr(design, f"{kind}_gradient{many}")
         n_entries = len(self._arrays[1]) if sp.issparse(X) else X.size
-        self._long_rows = n_entries > _LONG_ROW * n
-        self._bounds = row_blocks(n_entries, n, d * (n_outputs or 1))
+        self._skip = n_outputs is not None or n_entries <= _LONG_ROW * n
         of_outputs = () if n_outputs is None else (n_outputs,)
         self.scores_shape = (n, *of_outputs)
-        self._partial = np.empty((len(self._bounds) - 1, d, *of_outputs))
+        self._bounds = row_blocks(n_entries, n, 1)
+        self._gradient_bounds = row_blocks(n_entries, n, d * (n_outputs or 1))
+        self._columns = None
+        if sp.issparse(X) and n_outputs is None and d > _MANY_COLUMNS:
+            self._columns = column_ranges(self._arrays[1], d, runner.n_threads)
+        else:
+            self._partial = np.empty((len(self._gradient_bounds) - 1, d, *of_outputs))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of X that a pass over all rows reads."""
+        return sum(array.nbytes for array in self._arrays)
 
     def scores(self, w: Array) -> Array:
         """X w."""
         out = np.empty(self.scores_shape)
-        if self.n_outputs is not None:
-            w = np.ascontiguousarray(w.reshape(self.n_outputs, -1).T)
+        w = np.ascontiguousarray(w if self.n_outputs is None else w.reshape(self.n_outputs, -1).T)
         bounds = self._bounds
         self._runner.run(
             lambda k: self._scores(*self._arrays, w, bounds[k], bounds[k + 1], out),
@@ -97,16 +107,30 @@ class Design:
         return out
 
     def gradient(self, g: Array) -> Array:
-        """X'g, the blocks' parts summed in order."""
-        bounds, partial = self._bounds, self._partial
-        skip = not self._long_rows or np.count_nonzero(g) < _SKIPPING_PAYS * g.size
+        """X'g: parts of blocks of rows summed in order, or each column's sum by itself."""
+        self.passes += 1
+        g = np.ascontiguousarray(g)
+        if self._columns is not None:
+            return self._gradient_by_columns(g)
+        bounds, partial, skip = self._gradient_bounds, self._partial, self._skip
         self._runner.run(
             lambda k: self._gradient(*self._arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
             len(bounds) - 1,
         )
-        self.passes += 1
         total = partial.sum(axis=0)
         return total if self.n_outputs is None else total.T.ravel()
+
+    def _gradient_by_columns(self, g: Array) -> Array:
+        """A thread a range of columns, each of them reading all rows: no sums of parts."""
+        out, ranges, args = np.empty(self.shape[1]), self._columns, (*self._arrays, g, self._skip)
+        if len(ranges) == 2:
+            self._gradient(*args, 0, len(g), out)
+        else:
+            self._runner.run(
+                lambda k: design.csr_gradient_columns(*args, ranges[k], ranges[k + 1], out),
+                len(ranges) - 1,
+            )
+        return out
 
 
 def mean_square(X: np.ndarray | sp.spmatrix | sp.sparray, weights: Array) -> float:
@@ -138,18 +162,33 @@ class LinearProblem:
         self._design = Design(X, self._runner, loss.n_outputs(y))
         self._y = y
         self._weights = weights
-        self._loss = loss
+        self._X, self._loss = X, loss
         self.fit_intercept = fit_intercept and loss.free_intercept == "minimised"
         joint = fit_intercept and loss.free_intercept == "joint"
         self.n_free = self.n_outputs if joint else 0
         #: Square of the w that changes scores as much as an intercept of 1, about.
         self.intercept_scale = 1.0 / max(mean_square(X, weights), _TINY) if joint else 1.0
-        self._derivatives = np.empty(self._design.scores_shape)
-        self._scratch = np.empty((4, X.shape[0]))
+
+    @cached_property
+    def _derivatives(self) -> Array:
+        return np.empty(self._design.scores_shape)
+
+    @cached_property
+    def _scratch(self) -> Array:
+        return np.empty((4, len(self._weights)))
+
+    @cached_property
+    def _along(self) -> Array:
+        return np.empty((2, int(np.prod(self._design.scores_shape))))
 
     @property
     def n_features(self) -> int:
         return self._design.shape[1]
+
+    @property
+    def n_entries(self) -> int:
+        """Stored entries of X."""
+        return self._X.nnz if sp.issparse(self._X) else self._X.size
 
     @property
     def n_outputs(self) -> int:
@@ -165,6 +204,15 @@ class LinearProblem:
     def passes(self) -> int:
         """Products with X or X' so far."""
         return self._design.passes
+
+    @property
+    def loss(self) -> Loss:
+        return self._loss
+
+    @property
+    def parts(self) -> tuple:
+        """X, y and weights, whether there is a free intercept, and what runs products with X."""
+        return self._X, self._y, self._weights, self.fit_intercept, self._runner, self._design
 
     def __enter__(self) -> "LinearProblem":
         return self
@@ -237,8 +285,15 @@ class LinearProblem:
         return risk
 
     def _line(self, start: Point, end: Point) -> tuple[Array, Array]:
-        direction = (end.scores - start.scores) + (end.intercept - start.intercept)
-        return start.scores + start.intercept, direction
+        """Scores at the start and their change; valid until the next call."""
+        if np.ndim(start.intercept) or np.ndim(end.intercept):
+            direction = (end.scores - start.scores) + (end.intercept - start.intercept)
+            return start.scores + start.intercept, direction
+        scores, direction = self._along
+        shifts = float(start.intercept), float(end.intercept)
+        design.line(start.scores.ravel(), end.scores.ravel(), *shifts, scores, direction)
+        shape = self._design.scores_shape
+        return scores.reshape(shape), direction.reshape(shape)
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point start + step (end - start), scores by linearity.

@@ -1,7 +1,7 @@
 """BMRM: bundle methods for regularized risk minimisation (Teo et al., JMLR 11, 2010)."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,9 @@ class BundleSolver:
         The aggregate plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a/reg_lambda)``.
     """
 
+    #: What made an iteration, since others may begin or go on.
+    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+
     def __init__(
         self,
         problem: CuttingPlaneProblem,
@@ -80,7 +83,7 @@ class BundleSolver:
             )
         self._problem = problem
         self._lambda = reg_lambda
-        self._algorithm = algorithm
+        self._algorithm = self.name = algorithm
         self._theta = theta
         self.bundle = Bundle(problem.dimension) if bundle is None else bundle
         self._omega = self.bundle.omega
@@ -106,11 +109,11 @@ class BundleSolver:
 
     def confirm(self) -> State:
         """Objective from the data at the best point, bound from the kept aggregate plane."""
-        self._best = self._point(self._best.w, self._best.intercept)
+        self._best = self._fresh_point(self._best)
         self._primal = self._objective(self._best.w, self._fresh_risk(self._best))
         if self._omega.inner == "lp":
             self._prune()
-        bound = self._plane_bound()
+        bound = self._fresh_bound()
         # The bound is a difference of two terms and carries their rounding.
         terms = abs(self.plane[1]) + self._lambda * len(self._best.w) + _TINY
         if bound - self._primal > _CROSSED * abs(self._primal) + 1e-12 * terms:
@@ -272,6 +275,10 @@ class BundleSolver:
             return None
         return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
 
+    def _fresh_point(self, point: Point) -> Point:
+        """The point with scores from the data."""
+        return self._point(point.w, point.intercept)
+
     def _blend(self, start: Point, end: Point, step: float) -> Point:
         if self._linear:
             return self._problem.blend(start, end, step)
@@ -296,6 +303,10 @@ class BundleSolver:
         bound = offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
         return bound - self._shortfall
 
+    def _fresh_bound(self) -> float:
+        """The same, with nothing that was summed up on the way."""
+        return self._plane_bound()
+
     def _count_idle(self, gap_before: float) -> None:
         gained = gap_before - (self._primal - self._bound)
         self._idle = 0 if gained > _ROUNDING * abs(self._primal) else self._idle + 1
@@ -303,4 +314,5 @@ class BundleSolver:
     def _state(self) -> State:
         best = self._best
         bound = max(self._bound, self._least)
-        return State(self._primal, bound, best.w, best.intercept, self._problem.passes)
+        passes = self._problem.passes
+        return State(self._primal, bound, best.w, best.intercept, passes, further=(self.name,))

@@ -1,0 +1,184 @@
+"""Newton's method on the smoothed risk of a linear model, with a width that shrinks on the way."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from sklearn_bundle._compiled import hessian as kernels
+from sklearn_bundle.losses._newton import NewtonLoss
+from sklearn_bundle.problems.newton_model import NewtonModel
+
+Array = NDArray[np.float64]
+
+_SEARCHES = 20  # evaluations of a line search
+_SEARCHED = 0.1  # of the slope at 0 may be left at its end
+_CENTRED = 1e-12  # of the derivative in b, relative to the steepest there can be
+_CENTRINGS = 30
+_WHOLE, _SHORT = 0.7, 0.3  # steps after which the damping is changed
+_SHRINKS = 0.5  # least step after which the width may shrink,
+_UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
+_WORTH = 10.0  # and what the smoothing hides is no smaller than the decrement by this factor
+_MOST_TRUST = 4.0
+_FEW_CHANGED = 0.15  # of the derivatives: then the gradient is updated by these rows alone
+_RIDGE = 1e-12
+_HESSIAN_ROWS = 4  # times d: with these the Hessian of a smooth loss begins,
+_HESSIAN_SHARE = 8  # or with one row out of so many
+_HESSIAN_PASSES = 4  # but not for more than so many passes over the data
+_FALLS = 0.1  # of the decrement from step to step: else the Hessian takes twice the rows
+
+
+class Descent:
+    """A point (w, b) that moves by Newton steps, each as long as an exact line search says.
+
+    It minimises ``reg_lambda/2 ||w||^2 + smoothed risk``. A feature that few rows near the kinks
+    have is damped: without that the quadratic model, which knows of these rows alone, takes its
+    weight far beyond where others bend. The damping, ``|gradient_j| scale_j trust``, holds the
+    scores' change by a feature to about 1 / trust, and vanishes with the gradient.
+
+    Attributes
+    ----------
+    w, b, scores : the point, and X w
+    derivatives, gradient, balance : of the smoothed risk in the scores, in w and in b
+    risk, offset : the loss's risk at the point, the offset of the plane with this gradient
+    decrement : predicted decrease of the last whole step, twice
+    settled : whether the width may shrink
+    """
+
+    def __init__(
+        self,
+        model: NewtonModel,
+        loss: NewtonLoss,
+        reg_lambda: float,
+        scale: Array,
+        w: Array,
+        b: float,
+        width: float,
+    ):
+        self.model, self.width = model, width
+        self._loss, self._lambda, self._scale = loss, reg_lambda, scale
+        self.w, self.b = w, b
+        self.scores = model.design.scores(w) if w.any() else np.zeros(len(model.y))
+        self.n_steps = 0
+        self.decrement, self.settled = np.inf, False
+        self._trust, self._detail = 1.0, 1
+        n = len(model.y)
+        self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
+        self.gradient: Array | None = None
+
+    @property
+    def _args(self) -> tuple:
+        return self.model.y, self.model.weights, self.width, self.b
+
+    def differentiate(self) -> None:
+        """Risk, plane and gradient at the point."""
+        model = self.model
+        self._spare, self.derivatives = self.derivatives, self._spare
+        self.risk, self.offset = self._loss.cut(
+            self.scores, *self._args, model.free, self.derivatives
+        )
+        self.gradient = self._updated_gradient()
+        self.balance = float(self.derivatives.sum()) if model.free else 0.0
+
+    @property
+    def smoothed(self) -> float:
+        """What the smoothing alone leaves of the gap of (w, b) and its plane."""
+        return self.risk - self.offset - float(self.gradient @ self.w) - self.balance * self.b
+
+    def _updated_gradient(self) -> Array:
+        """A kinked loss changes most derivatives of few rows alone."""
+        if self.gradient is not None and not self._loss.smooth:
+            change = np.subtract(self.derivatives, self._spare, out=self._spare)
+            if np.count_nonzero(change) < _FEW_CHANGED * len(change):
+                return self.gradient + self.model.design.gradient(change)
+        return self.model.design.gradient(self.derivatives)
+
+    def centre(self) -> None:
+        """Move b to the smoothed risk's minimum."""
+        if not self.model.free:
+            return
+        still = self._spare
+        still[:] = 0.0
+        low, high = -np.inf, np.inf
+        for _ in range(_CENTRINGS):
+            first, second = self._loss.slope(self.scores, still, *self._args, 1.0, 0.0)
+            if abs(first) <= _CENTRED:
+                break
+            low, high = (self.b, high) if first < 0.0 else (low, self.b)
+            move = -first / second if second > 0.0 else -np.copysign(self.width, first)
+            b = self.b + move
+            if not low < b < high:
+                b = 0.5 * (low + high) if np.isfinite(high - low) else self.b + 2.0 * move
+            if b == self.b:
+                break
+            self.b = b
+
+    def step(self) -> float:
+        """One Newton step; returns its length, 1 for a whole one and 0 if there is none."""
+        model, along = self.model, self._direction()
+        if along is None:
+            return 0.0
+        w, b = along[: len(self.w)], float(along[-1]) if model.free else 0.0
+        direction = model.design.scores(w)
+        length = self._search(direction, w, b)
+        if length == 0.0:
+            return 0.0
+        if length < _SHORT:
+            self._trust = min(2.0 * self._trust, _MOST_TRUST)
+        elif length > _WHOLE:
+            self._trust *= 0.25
+        self.settled = self._loss.smooth or (
+            length >= _SHRINKS
+            and self._damped < _UNDAMPED
+            and self.decrement <= _WORTH * self.smoothed
+        )
+        self.w = self.w + length * w
+        self.b += length * b
+        kernels.add(length, direction, self.scores)
+        self.n_steps += 1
+        return length
+
+    def _direction(self) -> Array | None:
+        model = self.model
+        rows = self._spare.view(np.int64)
+        rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
+        every = 1
+        if self._loss.smooth:
+            n = len(model.y)
+            affordable = int(2 * _HESSIAN_PASSES * n / model.entries_a_row)
+            enough = max(_HESSIAN_ROWS * len(self.w), min(n // _HESSIAN_SHARE, affordable))
+            every = max(1, len(rows) // (self._detail * enough))
+            rows = rows[::every].copy()
+        coefs = self._loss.curvature(self.scores, model.weights, self.width, self.b, rows)
+        hessian = model.hessian(rows, every * coefs)
+        steepest = np.append(self.w * self._lambda + self.gradient, self.balance)[: len(hessian)]
+        diagonal = np.einsum("ii->i", hessian)
+        diagonal[: len(self.w)] += self._lambda
+        undamped = diagonal.copy()
+        if not self._loss.smooth:
+            scale = np.append(self._scale, 1.0)[: len(hessian)]
+            np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
+        diagonal += _RIDGE * diagonal.max()
+        _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
+        if failed:
+            return None
+        last, self.decrement = self.decrement, -float(steepest @ along)
+        if self.decrement > _FALLS * last:
+            self._detail *= 2
+        self._damped = float((diagonal - undamped) @ along**2) / self.decrement
+        return along
+
+    def _search(self, direction: Array, w: Array, b: float) -> float:
+        """Newton's method in one dimension; the last step that was tried need not be exact."""
+        across, square = self._lambda * float(w @ self.w), self._lambda * float(w @ w)
+        t, low, high = 1.0, 0.0, np.inf
+        for _ in range(_SEARCHES):
+            first, second = self._loss.slope(self.scores, direction, *self._args, b, t)
+            first += across + t * square
+            if abs(first) <= _SEARCHED * self.decrement:
+                return t
+            low, high = (t, high) if first < 0.0 else (low, t)
+            newton = t - first / (second + square)
+            if not low < newton < high:
+                newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
+            t = newton
+        return low

@@ -1,0 +1,178 @@
+"""Bundle method whose planes and candidates come from Newton's method on the smoothed risk."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.losses._newton import newton_loss
+from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.solvers._descent import Descent
+from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.planes import Bundle
+
+Array = NDArray[np.float64]
+
+_SAMPLES = ((16, 0.3), (4, 0.1))  # one row out of so many, down to this width
+_FEWEST_ROWS, _ROWS_A_FEATURE = 500, 2  # of a sample
+_LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take
+_SAMPLE_STEPS = 25
+_SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
+_SHRINK, _BELOW = 0.4, 0.95  # of the width at a time; and of the one that is aimed at
+_SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
+_NEARLY = 4.0  # times the gap asked for: then the exact intercept is worth its search
+_PATIENCE, _PROGRESS = 60, 0.5  # in so many steps the gap has to fall to this share,
+_MOST_STEPS = 200  # and in so many to all that is asked for
+_SEED = 0
+# A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
+# multiplications with additions, eight of them side by side.
+_FACTORISATION = 48.0
+CHEAP_FACTORISATION = 0.25  # passes; with more, steps on samples of the rows cost too much
+
+
+def factorisation(problem: LinearProblem) -> float:
+    """Cost of a step's Cholesky factorisation in passes over X."""
+    return problem.n_features**3 / (_FACTORISATION * max(problem.n_entries, 1))
+
+
+class NewtonSolver(BundleSolver):
+    """Newton's method in (w, b), on samples of the rows first; each step on all rows adds a plane.
+
+    The hinge is smoothed over a width that shrinks as steps get whole, down to where what the
+    smoothing leaves of the gap is a share of ``tol``; its derivatives make planes of the hinge
+    itself (see :mod:`sklearn_bundle.losses._newton`), so that the bound is exact. Where it stalls,
+    line search goes on from its bundle and its best point.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        With a loss that :func:`newton_loss` knows, and the L2 regularizer.
+    reg_lambda, tol : float
+        The relative gap ``tol`` says how small the width has to become.
+    theta, bundle, start
+        As of :class:`BundleSolver`; from a bundle with planes no samples are taken.
+    width : float
+        Of the smoothing, to go on with from a bundle.
+    """
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        reg_lambda: float,
+        *,
+        tol: float,
+        theta: float = 0.1,
+        bundle: Bundle | None = None,
+        start: tuple[Array, float | None] | None = None,
+        width: float | None = None,
+    ):
+        super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start)
+        self._tol = tol
+        self.width = _SAMPLES[-1][1] if width is None else width
+        self._loss = newton_loss(problem.loss)
+        self._scores: Array | None = None
+        self.name = "newton"
+
+    def states(self) -> Iterator[State]:
+        """One state a step on all rows; after a stall, one an iteration of line search."""
+        for _ in self._newton():
+            yield self._state()
+        self.name = "line-search"
+        self._start, self._idle = (self._best.w, self._best.intercept), 0
+        yield from super().states()
+
+    def _newton(self) -> Iterator[None]:
+        model = NewtonModel(*self._problem.parts)
+        w, b = self._start
+        b = 0.0 if b is None else float(b)
+        if self.bundle.is_empty:
+            cheap = factorisation(self._problem) <= CHEAP_FACTORISATION
+            samples = _SAMPLES if cheap else ()
+            w, b, width, scale = self._on_samples(samples, model, w, b)
+        else:
+            width, scale = min(_SAMPLES[-1][1], self.width / _SHRINK**2), model.column_scale()
+            point = self._problem.point(w, b)
+            self._offer(point, self._problem.minimise_intercept(point))
+            self._solve_inner()
+        descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
+        gaps = []
+        while descent.n_steps < _MOST_STEPS and (
+            len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
+        ):
+            self._look(descent)
+            if self._bound > self._least:
+                gaps.append(self._primal - self._bound)
+            yield
+            if self._narrow(descent):
+                descent.differentiate()
+            if descent.step() == 0.0:
+                return
+
+    def _on_samples(
+        self, samples: tuple, full: NewtonModel, w: Array, b: float
+    ) -> tuple[Array, float, float, Array]:
+        """Start, width and scale of the features from small problems, at the cost of a part."""
+        width, scale = 1.0, None
+        least = -(-full.design.nbytes // _LARGEST_SAMPLE)
+        for share, narrowest in samples:
+            share = max(share, least)
+            n = len(full.y) // share
+            if n < max(_FEWEST_ROWS, _ROWS_A_FEATURE * len(w)):
+                continue
+            model = full.sample(share, _SEED)
+            if model is None:
+                continue
+            scale = model.column_scale()
+            descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
+            for _ in range(_SAMPLE_STEPS):
+                descent.differentiate()
+                if descent.step() == 0.0 or self._is_done(descent, narrowest, share):
+                    break
+                if descent.settled:
+                    descent.width = max(_SHRINK * descent.width, narrowest)
+            w, b, width = descent.w, descent.b, descent.width
+            full.design.passes += model.design.passes // share
+        return w, b, width, full.column_scale() if scale is None else scale
+
+    def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
+        if self._loss.smooth:
+            objective = self._objective(descent.w, descent.risk)
+            return descent.decrement <= _SAMPLE_DECREMENT * np.sqrt(share) * objective
+        return descent.settled and descent.width <= narrowest
+
+    def _look(self, descent: Descent) -> None:
+        """Plane and bound at the descent's point, which is offered as the best one."""
+        descent.centre()
+        descent.differentiate()
+        self.bundle.add(descent.gradient, descent.offset)
+        point = Point(descent.w, descent.scores, descent.b, 1.0 + descent.n_steps)
+        self._offer_copy(point, descent.risk)
+        slack = self._lambda * descent.w + descent.gradient
+        error = float(slack @ slack) / (2.0 * self._lambda)
+        if error <= self._objective(descent.w, descent.risk):
+            self._solve_inner()
+        near = self._primal - self._bound <= _NEARLY * self._tol * self._primal
+        if near and descent.model.free:
+            self._offer_copy(point, self._problem.minimise_intercept(point))
+
+    def _offer_copy(self, point: Point, risk: float) -> None:
+        """The descent's scores will change."""
+        if self._objective(point.w, risk) >= self._primal:
+            return
+        if self._scores is None:
+            self._scores = np.empty_like(point.scores)
+        self._scores[:] = point.scores
+        self._offer(replace(point, scores=self._scores), risk)
+
+    def _narrow(self, descent: Descent) -> bool:
+        """Shrink the width if the last step was whole and the smoothing leaves too much."""
+        wanted = _SMOOTHED * self._tol * self._primal
+        if self._loss.smooth or not descent.settled or descent.smoothed <= wanted:
+            return False
+        aim = _BELOW * np.sqrt(wanted / descent.smoothed)
+        descent.width *= max(_SHRINK, aim)
+        self.width = descent.width
+        return True
