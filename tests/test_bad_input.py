@@ -34,7 +34,7 @@ class Failing(Hinge):
         {"bundle_size": 1},
         {"loss": "hinges"},
         {"loss": Hinge},
-        {"solver": "newton"},
+        {"solver": "simplex"},
         {"fit_intercept": "yes"},
         {"class_weight": "even"},
         {"n_jobs": 1.5},

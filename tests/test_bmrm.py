@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss, Hinge, SquaredHinge
+from sklearn_bundle.solvers._run import HISTORY_DTYPE
 from tests.test_losses import USERS
 
 
@@ -37,7 +38,7 @@ class Interrupting(Hinge):
 def test_history(data):
     model = BMRMClassifier(tol=1e-6).fit(*data)
     h = model.history_
-    assert h.dtype.names == ("iteration", "seconds", "objective", "lower_bound", "passes")
+    assert h.dtype.names == (*HISTORY_DTYPE.names, "solver")
     assert len(h) == model.n_iter_ and h["iteration"].tolist() == [*range(1, len(h) + 1)]
     assert (np.diff(h["objective"]) <= 1e-15).all() and (np.diff(h["lower_bound"]) >= -1e-15).all()
     assert (np.diff(h["seconds"]) >= 0).all() and (np.diff(h["passes"]) > 0).all()

@@ -318,7 +318,7 @@ def test_warm_start_only_on_the_same_problem(iris, first, second):
 def test_few_planes(iris, name):
     few = joint(name, tol=1e-3, bundle_size=20, max_iter=20_000, warm_start=True).fit(*iris)
     assert few.status_ == "converged"
-    assert few._warm.kept[0][0].size <= 20 + 1  # and the plane 0
+    assert few._warm.kept[0].bundle.size <= 20 + 1  # and the plane 0
     assert few.objective_ == pytest.approx(joint(name).fit(*iris).objective_, rel=2e-3)
 
 

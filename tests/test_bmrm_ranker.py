@@ -331,7 +331,7 @@ def test_warm_start_only_on_the_same_problem(X, grades, group, change):
 
 def test_few_planes(X, grades):
     few = ranker(tol=1e-6, bundle_size=3, max_iter=20_000, warm_start=True).fit(X, grades)
-    assert few._warm.kept[0][0].size <= 3
+    assert few._warm.kept[0].bundle.size <= 3
     assert few.objective_ == pytest.approx(ranker(tol=1e-6).fit(X, grades).objective_, rel=2e-6)
 
 

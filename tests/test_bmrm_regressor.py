@@ -244,7 +244,7 @@ def test_few_planes(X, targets, loss):
     y = target(targets, loss)
     all_planes = model(loss, tol=1e-6).fit(X, y)
     few = model(loss, tol=1e-6, bundle_size=5, max_iter=20_000, warm_start=True).fit(X, y)
-    assert few._warm.kept[0][0].size <= 5
+    assert few._warm.kept[0].bundle.size <= 5
     assert few.objective_ == pytest.approx(all_planes.objective_, rel=2e-6)
 
 

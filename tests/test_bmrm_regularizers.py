@@ -335,7 +335,7 @@ def test_few_planes(problems, name):
     """At most ten of them, and the plane 0 that bounds the linear programme."""
     X, y = problems["hinge"]
     few = fitted("hinge", name, X, y, bundle_size=10, max_iter=20_000, warm_start=True)
-    assert few.status_ == "converged" and few._warm.kept[0][0].size <= 11
+    assert few.status_ == "converged" and few._warm.kept[0].bundle.size <= 11
     assert few.objective_ == pytest.approx(fitted("hinge", name, X, y).objective_, rel=2e-3)
 
 

@@ -22,7 +22,7 @@ def test_warm_start_over_reg_lambda(data):
     assert warm.n_iter_ < cold.n_iter_
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-5)
     warm.set_params(bundle_size=5, max_iter=3000).fit(X, y)
-    assert warm._warm.kept[0][0].size <= 5
+    assert warm._warm.kept[0].bundle.size <= 5
 
 
 class Scaled(BinaryLoss):

@@ -4,7 +4,6 @@ from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle.estimators._linear import CertifiedLinear
@@ -14,11 +13,9 @@ from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers._run import SolverResult
 from sklearn_bundle.solvers.bundle import BundleSolver
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.linear_auto import AutoSolver, Kept, Task, keep, linear_solver
 
 _FEW = 10  # planes; with 6 and fewer, fits stalled
-
-Kept = tuple[Bundle, tuple[np.ndarray, float | np.ndarray | None]]
 
 
 class BundleEstimator(CertifiedLinear):
@@ -28,7 +25,7 @@ class BundleEstimator(CertifiedLinear):
 
     _bundle_constraints: ClassVar[dict] = {
         "regularizer": [StrOptions(set(REGULARIZERS)), Regularizer],
-        "solver": [StrOptions({"line-search", "cutting-plane"})],
+        "solver": [StrOptions({"auto", "line-search", "cutting-plane"})],
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
         "theta": [Interval(Real, 0, 1, closed="right")],
     }
@@ -64,21 +61,13 @@ class BundleEstimator(CertifiedLinear):
         loss, weights = self._loss_for(data), data.weights
         return LinearProblem(data.X, target, weights, loss, self.fit_intercept, n_threads)
 
-    def _solver(self, problem: LinearProblem, kept: Kept | None, seed: None) -> BundleSolver:
-        if kept is None:
-            omega = self._omega().bind(problem.n_features, problem.dimension)
-            kept = Bundle(problem.dimension, None, omega, problem.n_free), None
-        bundle, start = kept
-        self._check_bundle_size(problem, bundle.omega)
-        bundle.resize(self.bundle_size)
-        return BundleSolver(
-            problem,
-            self.reg_lambda,
-            algorithm=self.solver,
-            theta=self.theta,
-            bundle=bundle,
-            start=start,
-        )
+    def _solver(
+        self, problem: LinearProblem, kept: Kept | None, seed: None
+    ) -> BundleSolver | AutoSolver:
+        omega = self._omega().bind(problem.n_features, problem.dimension)
+        self._check_bundle_size(problem, omega)
+        task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
+        return linear_solver(self.solver, task, Kept() if kept is None else kept)
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""
@@ -93,5 +82,5 @@ class BundleEstimator(CertifiedLinear):
                 f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
             )
 
-    def _keep(self, solver: BundleSolver, result: SolverResult) -> Kept:
-        return solver.bundle, (result.w, result.intercept)
+    def _keep(self, solver: BundleSolver | AutoSolver, result: SolverResult) -> Kept:
+        return keep(solver, (result.w, result.intercept))

@@ -23,12 +23,17 @@ class TrainingData:
     """Training data in the solver's language; rows of weight zero are gone.
 
     X is C-ordered dense or CSR, float32 or float64; ``weights`` are positive float64 and sum to
-    one; ``rows`` are the rows of the caller's X that are left.
+    one; ``left`` are the rows of the caller's X that are left, None if all are.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
     weights: NDArray[np.float64]
-    rows: NDArray[np.intp]
+    left: NDArray[np.intp] | None
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The rows of the caller's X that are left."""
+        return np.arange(len(self.weights)) if self.left is None else self.left
 
     @property
     def targets(self) -> tuple[Any, ...]:
@@ -45,7 +50,7 @@ class ClassificationData(TrainingData):
     came; ``all_labels`` is y of all rows.
     """
 
-    labels: NDArray[np.intp]
+    labels: NDArray[np.integer]
     classes: np.ndarray
     total: float
     sample_weight: NDArray[np.float64]
@@ -85,24 +90,26 @@ def check_classification_data(
     check_classification_targets(y)
     weights = check_sample_weight(sample_weight, len(y))
     present = np.flatnonzero(weights)
-    classes, labels = np.unique(y[present], return_inverse=True)
+    some_left_out = len(present) < len(y)
+    classes, labels = _encoded(y[present] if some_left_out else y)
     merged = np.zeros(len(y))
-    merged[present] = (
-        weights[present] * _class_weights(class_weight, classes, labels, weights[present])[labels]
-    )
+    factors = _class_weights(class_weight, classes, labels, weights[present])
+    merged[present] = weights[present] * factors[labels]
     with np.errstate(over="ignore"):  # only some estimators need the total
         total = float(merged.sum())
     merged = normalised(merged)
     kept = np.flatnonzero(merged)
-    if len(kept) < len(y):
-        X, y, merged = X[kept], y[kept], normalised(merged[kept])
-    classes, labels = np.unique(y, return_inverse=True)
+    left = kept if len(kept) < len(y) else None
+    if left is not None:
+        X, y, merged = X[left], y[left], normalised(merged[left])
+        weights = weights[left]
+        classes, labels = _encoded(y)
     if len(classes) < 2:
         raise ValueError(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
             f"weight), but got only one class: {classes[0]!r}."
         )
-    return ClassificationData(X, merged, kept, labels, classes, total, weights[kept], all_labels)
+    return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
 
 
 def check_regression_data(
@@ -113,8 +120,8 @@ def check_regression_data(
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
-    X, weights, rows = drop_weightless(X, check_sample_weight(sample_weight, len(y)))
-    return RegressionData(X, weights, rows, np.ascontiguousarray(y[rows]))
+    X, weights, left = drop_weightless(X, check_sample_weight(sample_weight, len(y)))
+    return RegressionData(X, weights, left, np.ascontiguousarray(y if left is None else y[left]))
 
 
 def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
@@ -123,13 +130,13 @@ def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) 
     return TrainingData(*drop_weightless(X, check_sample_weight(sample_weight, X.shape[0])))
 
 
-def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray, NDArray]:
-    """X without the rows of weight zero, the other weights normalised, and the rows kept."""
+def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray, NDArray | None]:
+    """X without rows of weight zero, the other weights normalised; the rows left, if not all."""
     weights = normalised(weights)
-    rows = np.flatnonzero(weights)
-    if len(rows) < len(weights):
-        X, weights = X[rows], normalised(weights[rows])
-    return X, weights, rows
+    if weights.all():
+        return X, weights, None
+    left = np.flatnonzero(weights)
+    return X[left], normalised(weights[left]), left
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
@@ -140,7 +147,8 @@ def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
 def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
     """Weights of the samples or sequences: finite, none negative, not all of them zero."""
     if sample_weight is None or np.isscalar(sample_weight):
-        weights = np.full(n_samples, 1.0 if sample_weight is None else float(sample_weight))
+        value = 1.0 if sample_weight is None else float(sample_weight)
+        weights = np.broadcast_to(value, n_samples)  # takes no memory
     else:
         weights = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
@@ -167,8 +175,18 @@ def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return scaled / scaled.sum()
 
 
+def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
+    """Classes and the index of each label; an inverse by sorting takes ten times as long."""
+    classes = np.unique(y)
+    if len(classes) == 2:
+        return classes, (y == classes[1]).astype(np.int8)
+    return classes, np.searchsorted(classes, y)
+
+
 def _class_weights(class_weight, classes, labels, weights) -> NDArray[np.float64]:
     """A factor a class; "balanced" gives all classes the same total of sample weights."""
+    if class_weight is None:
+        return np.ones(len(classes))
     if class_weight == "balanced":
         weights = weights / weights.max()
         return weights.sum() / (len(classes) * np.bincount(labels, weights))

@@ -24,6 +24,7 @@ from sklearn_bundle.losses import (
     MulticlassLoss,
 )
 from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers.linear_auto import knows
 
 _LOSSES = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
 
@@ -87,9 +88,15 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
-    solver : {"line-search", "cutting-plane"}, default="line-search"
-        Algorithm 3 or 2 of [1]_. The latter is there for comparison: it takes many more iterations,
-        above all with "exponential".
+    solver : {"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"}, default="auto"
+        "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
+        features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane. These
+        two are for "hinge", "squared_hinge" and "log_loss" with L2.
+        "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
+        regularizers. The latter is there for comparison: it takes many more iterations, above all
+        with "exponential".
+        "auto" chooses by the shape of X, the loss and the regularizer, and may change its mind on
+        the way; ``history_["solver"]`` says what it did. See the user guide for the rule.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2; None keeps all. The bound is not lost.
         "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size`` vectors of
@@ -145,7 +152,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         left nothing to gain).
     history_ : structured ndarray of shape (`n_iter_`,), or list of them
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far).
+        with X or X' so far), ``solver`` (what made the iteration).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -200,6 +207,9 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         **CertifiedLinearClassifier._common_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_LOSSES)), BinaryLoss, MulticlassLoss, MeasureLoss],
+        "solver": [
+            StrOptions({"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"})
+        ],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],
         "edges": ["array-like", None],
@@ -216,7 +226,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         scaling: str = "margin",
         edges: Sequence[tuple] | None = None,
         beta: float = 1.0,
-        solver: str = "line-search",
+        solver: str = "auto",
         bundle_size: int | None = None,
         theta: float = 0.1,
         tol: float = 1e-3,
@@ -288,6 +298,12 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
             name = "class_weight" if sample_weight is None else "sample_weight"
             raise ValueError(
                 f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
+            )
+        if not knows(self.solver, loss, self._omega()):
+            raise ValueError(
+                f"solver={self.solver!r} is for the losses 'hinge', 'squared_hinge' and 'log_loss' "
+                f"with regularizer='l2'; got loss={self.loss!r} and "
+                f"regularizer={self.regularizer!r}. Use solver='auto'."
             )
         data = super()._check(X, y, sample_weight)
         if isinstance(loss, MulticlassLoss):

@@ -37,8 +37,8 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         Regularization strength, on the mean loss. The larger, the more samples are new.
     regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
-    solver : {"line-search", "cutting-plane"}, default="line-search"
-        Algorithm 3 or 2 of [1]_; the latter is there for comparison.
+    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+        Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
@@ -128,7 +128,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         rho: float = 1.0,
         reg_lambda: float = 1e-2,
         regularizer: str | Regularizer = "l2",
-        solver: str = "line-search",
+        solver: str = "auto",
         bundle_size: int | None = None,
         theta: float = 0.1,
         tol: float = 1e-3,

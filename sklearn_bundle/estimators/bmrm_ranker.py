@@ -77,8 +77,8 @@ class BMRMRanker(BundleEstimator):
         ``cost[y_i, y_j]`` for grades 0..K-1.
     k : int, default=None
         For "ndcg": positions that count; None for all.
-    solver : {"line-search", "cutting-plane"}, default="line-search"
-        Algorithm 3 or 2 of [1]_; the latter is there for comparison.
+    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+        Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
@@ -176,7 +176,7 @@ class BMRMRanker(BundleEstimator):
         regularizer: str | Regularizer = "l2",
         cost: str | ArrayLike = "absolute",
         k: int | None = None,
-        solver: str = "line-search",
+        solver: str = "auto",
         bundle_size: int | None = None,
         theta: float = 0.1,
         tol: float = 1e-3,
@@ -317,11 +317,11 @@ class BMRMRanker(BundleEstimator):
             loss.prepare(y, group, n)  # what is wrong is told in terms of all rows
             if isinstance(loss, PositionMeasure):
                 _check_query_weights(given, group)
-        X, weights, rows = drop_weightless(X, given)
-        if len(rows) < n:
-            group = None if group is None else group[rows]
-            y = _kept_pairs(y, rows, n) if pairs else y[rows]
-        return RankingData(X, weights, rows, loss.prepare(y, group, len(rows)), y, group)
+        X, weights, left = drop_weightless(X, given)
+        if left is not None:
+            group = None if group is None else group[left]
+            y = _kept_pairs(y, left, n) if pairs else y[left]
+        return RankingData(X, weights, left, loss.prepare(y, group, len(weights)), y, group)
 
     def _targets(self, data):
         return [data.target]

@@ -56,8 +56,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
         symmetric and positive semidefinite. None is the identity.
-    solver : {"line-search", "cutting-plane"}, default="line-search"
-        Algorithm 3 or 2 of [1]_; the latter is there for comparison.
+    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+        Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
@@ -158,7 +158,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         epsilon: float = 0.1,
         delta: float = 1.0,
         M: ArrayLike | None = None,
-        solver: str = "line-search",
+        solver: str = "auto",
         bundle_size: int | None = None,
         theta: float = 0.1,
         tol: float = 1e-3,

@@ -192,7 +192,7 @@ feature_names_in_, shape_fit_
             X=np.empty((len(train), 0)) if values.given else data.X[train],
             labels=data.labels[train],
             weights=data.weights[train],
-            rows=train,
+            left=train,
         )
         self._check_classes(part)
         Z = values.X[test]

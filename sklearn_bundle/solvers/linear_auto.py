@@ -1,0 +1,200 @@
+"""Solvers of linear problems by name, and the one that chooses among them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.losses._newton import newton_loss
+from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.regularizers import L2, Regularizer
+from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
+from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
+from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.sample_planes import SampleBundle, SamplePlanesSolver
+
+Array = NDArray[np.float64]
+
+_MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
+_NEWTON_STEPS, _NEWTON_PASSES = 25, 4.0  # with X, with X' and for the Hessian
+_LINE_SEARCH_PASSES = 300.0
+_SURE = 2  # judgements in a row
+
+
+@dataclass
+class Kept:
+    """What a fit leaves for the next one on the same data and loss; reg_lambda may differ."""
+
+    start: tuple[Array, float | Array | None] | None = None
+    bundle: Bundle | None = None
+    sample_bundle: SampleBundle | None = None
+    alpha: Array | None = None
+    width: float | None = None
+
+
+@dataclass
+class Task:
+    """A linear problem with its regularization, and how it is to be solved."""
+
+    problem: LinearProblem
+    reg_lambda: float
+    omega: Regularizer
+    tol: float
+    theta: float
+    max_size: int | None
+
+    def can(self, name: str) -> bool:
+        """Whether the solver knows the loss and the regularizer."""
+        return knows(name, self.problem.loss, self.omega)
+
+    @property
+    def in_samples(self) -> bool:
+        """Whether planes with an entry a sample are the shorter ones, and can be had."""
+        problem = self.problem
+        n = len(problem.parts[2])
+        plain = type(self.omega) is L2 and not problem.n_free
+        return plain and problem.n_outputs == 1 and problem.n_features > 2 * n
+
+
+def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
+    """Whether the solver of this name takes the loss and the regularizer."""
+    if name == "newton":
+        return type(omega) is L2 and newton_loss(loss) is not None
+    if name == "dual-coordinate":
+        return type(omega) is L2 and has_dual_steps(loss)
+    return True
+
+
+def linear_solver(name: str, task: Task, kept: Kept) -> "BundleSolver | AutoSolver":
+    """The solver of this name, which starts from what suits it."""
+    if name == "auto":
+        return AutoSolver(task, kept)
+    problem, reg_lambda = task.problem, task.reg_lambda
+    if name == "line-search" and task.in_samples:
+        return SamplePlanesSolver(
+            *(problem, reg_lambda),
+            theta=task.theta,
+            max_size=task.max_size,
+            bundle=kept.sample_bundle,
+            start=kept.start,
+        )
+    if name == "dual-coordinate":
+        return DualCoordinateSolver(
+            *(problem, reg_lambda),
+            tol_hint=task.tol,
+            bundle=kept.bundle,
+            start=kept.start,
+            alpha=kept.alpha,
+        )
+    bundle = kept.bundle
+    if bundle is None:
+        bundle = Bundle(problem.dimension, None, task.omega, problem.n_free)
+    bundle.resize(task.max_size)
+    shared = {"theta": task.theta, "bundle": bundle, "start": kept.start}
+    if name == "newton":
+        return NewtonSolver(problem, reg_lambda, tol=task.tol, width=kept.width, **shared)
+    return BundleSolver(problem, reg_lambda, algorithm=name, **shared)
+
+
+def keep(solver: "BundleSolver | AutoSolver", start: tuple[Array, float | Array | None]) -> Kept:
+    """What the next fit may start from, beside the point ``start``."""
+    if isinstance(solver, AutoSolver):
+        return replace(solver.kept, start=start)
+    if isinstance(solver, SamplePlanesSolver):
+        return Kept(start, sample_bundle=solver.bundle)
+    if isinstance(solver, DualCoordinateSolver):
+        return Kept(start, alpha=solver.alpha)
+    return Kept(start, bundle=solver.bundle, width=getattr(solver, "width", None))
+
+
+class AutoSolver:
+    """Newton's method, dual coordinate epochs or line search.
+
+    * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
+      the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
+      handful on all rows is left to be done.
+    * Otherwise dual coordinate epochs, as long as they promise to need fewer passes than the others
+      would. From their sixth on, the rate at which the gap falls says how many are to come. If they
+      are too many, Newton's method goes on (up to 2000 features), or line search does.
+    * Line search for all other losses and regularizers.
+    """
+
+    history_fields = BundleSolver.history_fields
+
+    def __init__(self, task: Task, kept: Kept):
+        self._task, self.kept = task, kept
+        self._solver = linear_solver(self._first(), task, kept)
+        self._floor = -np.inf  # what the solver before has proved
+
+    @property
+    def name(self) -> str:
+        """The solver at work."""
+        return self._solver.name
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """As of the solver at work."""
+        return self._solver.plane
+
+    def states(self) -> Iterator[State]:
+        """Those of the solvers at work."""
+        patience = _SURE
+        for state in self._solver.states():
+            yield state
+            patience = patience - 1 if self._is_slow() else _SURE
+            if patience == 0:
+                break
+        else:
+            return
+        best = self._solver.confirm()
+        self._floor = best.lower_bound
+        last = self._solver.bundle
+        self.kept = replace(keep(self._solver, (best.w, best.intercept)), bundle=last)
+        self._solver = linear_solver(self._second(), self._task, self.kept)
+        for state in self._solver.states():
+            yield self._raised(state)
+
+    def confirm(self) -> State:
+        """Best point and bound, computed afresh; a bound of the solver before was so as well."""
+        state = self._raised(self._solver.confirm())
+        self.kept = keep(self._solver, (state.w, state.intercept))
+        return state
+
+    def _raised(self, state: State) -> State:
+        state.lower_bound = min(max(state.lower_bound, self._floor), state.primal)
+        return state
+
+    def _first(self) -> str:
+        task = self._task
+        if task.can("newton") and factorisation(task.problem) <= CHEAP_FACTORISATION:
+            return "newton"
+        if task.can("dual-coordinate"):
+            return "dual-coordinate"
+        return self._second()
+
+    def _second(self) -> str:
+        task = self._task
+        if task.can("newton") and task.problem.n_features <= _MOST_FEATURES:
+            return "newton"
+        return "line-search"
+
+    def _is_slow(self) -> bool:
+        """Whether the epochs to come cost more passes than another method would from its start.
+
+        That is asked when half as much has been spent: whatever the answer, little is lost.
+        """
+        solver = self._solver
+        if not isinstance(solver, DualCoordinateSolver):
+            return False
+        others = _LINE_SEARCH_PASSES
+        if self._second() == "newton":
+            others = _NEWTON_STEPS * (_NEWTON_PASSES + factorisation(self._task.problem))
+        if solver.n_passes < 0.5 * others:
+            return False
+        to_fall = log(max(solver.estimate / self._task.tol, 1.0))
+        return to_fall > others * solver.rate_a_pass
