@@ -1,6 +1,6 @@
 """Contests of a certified linear classifier with its peers, on one task at one reg_lambda.
 
-J = reg_lambda/2 ||w||^2 + the mean hinge loss is what every side is judged by.
+J = reg_lambda/2 ||w||^2 + the mean loss is what every side is judged by.
 """
 
 from collections.abc import Callable
@@ -9,16 +9,19 @@ from functools import partial
 from math import inf
 from typing import Any
 
-import numpy as np
-from _measure import LONG, Rung, candidates, cheapest, climb, cpu_seconds, time_rungs
-from benchmarks.common import Array, best_intercept, objective
-from scipy.sparse import issparse
+from _linear_kept import KeptFits
+from _linear_objective import model_objective
+from _linear_timing import ENOUGH, Clock, time_rungs
+from _measure import LONG, Rung, candidates, cheapest, cpu_seconds
+from benchmarks.common import Array
 from sklearn.svm import SVC, LinearSVC
 
 from sklearn_bundle import BMRMClassifier
 
 SUBOPTIMALITY = 1e-3
 _PLANE_ENTRIES = 1 << 27  # 1 GiB: the reference fit keeps no more planes than fit into this
+_REFERENCE_TIME = 30.0  # seconds
+_HALVINGS = 2  # of the interval between the last setting that misses and the first that reaches
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,15 @@ TOLERANCES = (1e-1, 1e-2, 1e-3)
 
 
 def make_bmrm(
-    reg_lambda: float, tol: float = SUBOPTIMALITY, fit_intercept: bool = True
+    reg_lambda: float,
+    tol: float = SUBOPTIMALITY,
+    fit_intercept: bool = True,
+    loss: str = "hinge",
+    n_jobs: int = 1,
+    **further: Any,
 ) -> BMRMClassifier:
-    return BMRMClassifier(
-        "hinge", reg_lambda=reg_lambda, tol=tol, fit_intercept=fit_intercept, n_jobs=1
-    )
+    settings = {"tol": tol, "fit_intercept": fit_intercept, "n_jobs": n_jobs, **further}
+    return BMRMClassifier(loss, reg_lambda=reg_lambda, **settings)
 
 
 def make_svc(reg_lambda: float, C: float, tol: float) -> SVC:
@@ -70,112 +77,217 @@ def make_linear_svc(
 class Peer:
     """A contestant that is timed at its cheapest settings which reach its aims.
 
-    The aims are "1e-3", a relative suboptimality; "our J", the objective of our fit; and "end",
-    within 1e-3 of the lowest objective of its own ladder.
+    The aims are "J*", the suboptimality of the part; "our J", the objective of our fit; and "end",
+    within that suboptimality of the lowest objective of its own ladder.
     """
 
     make: Callable[[float, float, Any], Any]  # of reg_lambda, C and a setting
     ladder: tuple  # its settings, from the cheapest on
-    aims: tuple[str, ...] = ("1e-3", "our J")
+    aims: tuple[str, ...] = ("J*", "our J")
     monotone: bool = False  # the ladder ends at the first setting that reaches all aims
     own_intercept: bool = False  # it does not get the best intercept for its weights
+    max_features: float = inf  # it does not run on more
 
 
 @dataclass(frozen=True)
 class Part:
-    """Our estimator, its peers and what they are compared on; the first peer is the main one."""
+    """Our estimator, its peers and what they are compared on.
+
+    The first peer is the one of the table's ratios, or with ``best_of`` the best of all in each
+    cell.
+    """
 
     title: str
     ours: Callable[[float], Any]  # of reg_lambda
     peers: dict[str, Peer]
     required: tuple[Cell, ...]
     further: tuple[Cell, ...] = ()
+    loss: str = "hinge"
     fit_intercept: bool = True
+    suboptimality: float = SUBOPTIMALITY
+    best_of: bool = False
+    asked_mean: float | None = None  # of the ratios of all cells, geometric
+    clock: Clock = cpu_seconds
+    n_threads: int = 1
     n_rows: int | None = None
 
 
 class Contest:
     """The fits and objectives of all sides in one cell."""
 
-    def __init__(self, part: Part, reg_lambda: float, X: Any, y: Array):
-        self._part = part
-        self._reg_lambda = reg_lambda
+    def __init__(self, part: Part, cell: Cell, X: Any, y: Array, kept: KeptFits):
+        self._part, self._cell = part, cell
         self._X, self._y = X, y
+        self._kept = kept
+        features = X.shape[1]
+        self.peers = {k: peer for k, peer in part.peers.items() if features <= peer.max_features}
 
     def fit_ours(self, **limits: Any) -> Any:
-        return self._part.ours(self._reg_lambda).set_params(**limits).fit(self._X, self._y)
+        model = self._part.ours(self._cell.reg_lambda).set_params(**limits)
+        return model.fit(self._X, self._y)
 
     def fit_reference(self) -> BMRMClassifier:
         """A more accurate fit, which says what the optimum is."""
-        model = make_bmrm(self._reg_lambda, 1e-6, self._part.fit_intercept)
+        part = self._part
+        tol = max(1e-3 * part.suboptimality, 1e-8)
+        model = make_bmrm(self._cell.reg_lambda, tol, part.fit_intercept, part.loss)
         most_planes = min(5000, max(100, _PLANE_ENTRIES // self._X.shape[1]))
-        return model.set_params(max_iter=most_planes, max_time=2 * LONG).fit(self._X, self._y)
+        limits = {"max_iter": most_planes, "max_time": _REFERENCE_TIME}
+        return model.set_params(**limits).fit(self._X, self._y)
 
-    def fit_peer(self, peer: Peer, setting: Any) -> Any:
-        C = 1.0 / (len(self._y) * self._reg_lambda)
-        return peer.make(self._reg_lambda, C, setting).fit(self._X, self._y)
+    def fit_peer(self, name: str, setting: Any) -> Any:
+        reg_lambda = self._cell.reg_lambda
+        C = 1.0 / (len(self._y) * reg_lambda)
+        if self._part.loss == "squared_hinge":  # LIBLINEAR's has no factor 1/2
+            C *= 0.5
+        return self.peers[name].make(reg_lambda, C, setting).fit(self._X, self._y)
 
-    def climb(self, peer: Peer, target: float) -> list[Rung]:
-        """One fit at each setting of the peer, up to those that the target needs."""
+    def objective(self, model: Any, mend_intercept: bool = False) -> float:
+        mend = mend_intercept and self._part.fit_intercept
+        data = self._X, self._y, self._cell.reg_lambda
+        return model_objective(model, *data, self._part.loss, mend)
 
-        def fit(setting: Any) -> Rung:
-            seconds, model = cpu_seconds(lambda: self.fit_peer(peer, setting))
-            gap = relative_gap(model) if hasattr(model, "dual_gap_") else None
-            return Rung(setting, self.objective(model, not peer.own_intercept), seconds, gap)
+    def climb(self, own: float, best: float) -> tuple[dict[str, list[Rung]], float]:
+        """The ladders of all peers, up to what their aims need, and the lowest objective of all.
 
-        return climb(peer.ladder, fit, _stopping_rule(peer, target))
+        The peer goes on whose last fit was the cheapest, so that the fastest gets there first. One
+        that gets lower than what was known makes the aims of all harder.
+        """
+        ladders: dict[str, list[Rung]] = {name: [] for name in self.peers}
+        while going := [name for name in ladders if not self._is_done(name, ladders, own, best)]:
+            name = min(going, key=lambda k: max((r.first_seconds for r in ladders[k]), default=0))
+            rung = self._rung(name, self.peers[name].ladder[len(ladders[name])])
+            ladders[name].append(rung)
+            best = min(best, rung.objective)
+        return ladders, best
 
-    def objective(self, model: Any, best: bool = False) -> float:
-        """J; with ``best``, at the best intercept for the weights if that is better."""
-        w = (model.coef_.toarray() if issparse(model.coef_) else model.coef_).ravel()
-        intercepts = [np.asarray(model.intercept_).item()]
-        if best and self._part.fit_intercept:
-            intercepts.append(best_intercept(self._X, self._y, w))
-        return min(objective(self._X, self._y, w, b, self._reg_lambda) for b in intercepts)
+    def _is_done(self, name: str, ladders: dict[str, list[Rung]], own: float, best: float) -> bool:
+        peer, rungs = self.peers[name], ladders[name]
+        if not rungs:
+            return False
+        if len(rungs) == len(peer.ladder):
+            return True
+        goals = {"J*": self.within(best), "our J": own, "end": inf}
+        target = min(goals[aim] for aim in peer.aims)
+        costly = rungs[-1].first_seconds > self._patience(ladders, name, self.within(best))
+        return costly or _is_high_enough(peer, rungs, target)
+
+    def _patience(self, ladders: dict[str, list[Rung]], name: str, target: float) -> float:
+        """Seconds of a fit, beyond which the rest of a ladder is waste."""
+        if not self._part.best_of:
+            return LONG
+        others = (r for k, rungs in ladders.items() if k != name for r in rungs)
+        reaching = [r.first_seconds for r in others if r.objective <= target]
+        return min(LONG, 1.5 * min(reaching, default=LONG))
+
+    def refine(self, name: str, ladders: dict[str, list[Rung]], target: float) -> None:
+        """Try settings between the last rung that misses and the first that reaches."""
+        rungs = ladders[name]
+        reaching = [k for k, r in enumerate(rungs) if r.objective <= target]
+        if not reaching or reaching[0] == 0 or not isinstance(rungs[0].setting, int):
+            return
+        low, high = rungs[reaching[0] - 1], rungs[reaching[0]]
+        if low.first_seconds > min(ENOUGH, self._patience(ladders, name, target)):
+            return
+        for _ in range(_HALVINGS):
+            setting = (low.setting + high.setting) // 2
+            if setting == low.setting:
+                break
+            rung = self._rung(name, setting)
+            rungs.insert(rungs.index(high), rung)
+            low, high = (low, rung) if rung.objective <= target else (rung, high)
+
+    def _rung(self, name: str, setting: Any) -> Rung:
+        found = self._kept.find(self._fit_name(name, setting), setting)
+        if found is not None:
+            return found
+        seconds, model = self._part.clock(partial(self.fit_peer, name, setting))
+        gap = relative_gap(model) if hasattr(model, "dual_gap_") else None
+        mend = not self.peers[name].own_intercept
+        return Rung(setting, self.objective(model, mend), seconds, gap)
+
+    def keep(self, name: str, rung: Rung) -> None:
+        self._kept.keep(self._fit_name(name, rung.setting), rung)
+
+    def _fit_name(self, name: str, setting: Any) -> str:
+        part, cell = self._part, self._cell
+        intercept = "free intercept" if part.fit_intercept else "no intercept"
+        return (
+            f"{part.loss}, {intercept}, {cell.task}, {len(self._y)} rows, {cell.reg_lambda:g}, "
+            f"{name} at {setting!r}, {part.clock.__name__} in {part.n_threads} threads"
+        )
+
+    def within(self, best: float) -> float:
+        return best * (1.0 + self._part.suboptimality)
 
 
 def relative_gap(model: Any) -> float:
     return model.dual_gap_ / model.objective_
 
 
-def compare(part: Part, cell: Cell, X: Any, y: Array, repeat: int) -> dict[str, Any]:
+def compare(
+    part: Part, cell: Cell, X: Any, y: Array, repeat: int, kept: KeptFits
+) -> dict[str, Any]:
     """All numbers of a row; the first fits compile and find the settings, and are not timed."""
-    contest = Contest(part, cell.reg_lambda, X, y)
+    contest = Contest(part, cell, X, y, kept)
     contest.fit_ours(max_iter=20)
-    seconds, model = cpu_seconds(contest.fit_ours)
+    seconds, model = part.clock(contest.fit_ours)
     own = Rung("ours", contest.objective(model), seconds, relative_gap(model))
     reference = contest.fit_reference()
     best = min(own.objective, contest.objective(reference))
-    target = min(own.objective, _within(best))
-    ladders = {name: contest.climb(peer, target) for name, peer in part.peers.items()}
-    best = min(best, *(r.objective for rungs in ladders.values() for r in rungs))
-    fits = [(own, contest.fit_ours)]
+    ladders, best = contest.climb(own.objective, best)
     targets: dict[str, dict[str, float]] = {}
-    for name, peer in part.peers.items():
+    for name, peer in contest.peers.items():
         lowest = min(r.objective for r in ladders[name])
-        known = {"1e-3": _within(best), "our J": own.objective, "end": _within(lowest)}
+        known = {
+            "J*": contest.within(best),
+            "our J": own.objective,
+            "end": contest.within(lowest),
+        }
         targets[name] = {aim: known[aim] for aim in peer.aims}
-        reaching = [r for t in targets[name].values() for r in candidates(ladders[name], t)]
-        timed = {r.setting: r for r in reaching}.values()
-        fits += [(r, partial(contest.fit_peer, peer, r.setting)) for r in timed]
-    time_rungs(fits, repeat)
+    for name, aims in targets.items():
+        for target in aims.values():
+            contest.refine(name, ladders, target)
+    fits = [(own, contest.fit_ours)]
+    for name, rung in _worth_timing(part, ladders, targets):
+        fits.append((rung, partial(contest.fit_peer, name, rung.setting)))
+    time_rungs(fits, repeat, part.clock)
+    for name, rungs in ladders.items():
+        for rung in rungs:
+            contest.keep(name, rung)
+            rung.seconds = rung.seconds or rung.first_seconds
     return {
         **asdict(cell),
         "n": X.shape[0],
         "d": X.shape[1],
         "best": best,
         "bound": max(model.lower_bound_, reference.lower_bound_),
+        "suboptimality": part.suboptimality,
         "n_iter": model.n_iter_,
         "passes": int(model.history_["passes"][-1]),
         "status": model.status_,
+        "solver": solvers_used(model),
         "reference_status": reference.status_,
         "ours": asdict(own),
         "peers": {name: _record(rungs, targets[name]) for name, rungs in ladders.items()},
     }
 
 
-def _within(best: float) -> float:
-    return best * (1.0 + SUBOPTIMALITY)
+def _worth_timing(
+    part: Part, ladders: dict[str, list[Rung]], targets: dict[str, dict[str, float]]
+) -> list[tuple[str, Rung]]:
+    """The rungs that, after one noisy run, may be the cheapest for an aim; once each."""
+    found = {
+        (name, rung.setting): (name, rung)
+        for name, aims in targets.items()
+        for target in aims.values()
+        for rung in candidates(ladders[name], target)
+        if rung.seconds is None  # not a kept one
+    }
+    if part.best_of:
+        least = min((rung.first_seconds for _, rung in found.values()), default=0.0)
+        return [pair for pair in found.values() if pair[1].first_seconds <= 1.5 * least]
+    return list(found.values())
 
 
 def _record(rungs: list[Rung], targets: dict[str, float]) -> dict[str, Any]:
@@ -187,16 +299,27 @@ def _record(rungs: list[Rung], targets: dict[str, float]) -> dict[str, Any]:
     }
 
 
-def _stopping_rule(peer: Peer, target: float) -> Callable[[list[Rung]], bool]:
-    """LIBLINEAR's objective is not monotone: one rung below the target does not end a ladder."""
-    target = inf if "end" in peer.aims else target
+def _is_high_enough(peer: Peer, rungs: list[Rung], target: float) -> bool:
+    """Whether the rest of a ladder is waste.
 
-    def stop(rungs: list[Rung]) -> bool:
-        last = [r.objective for r in rungs[-2:]]
-        if peer.monotone:
-            return last[-1] <= target
-        settled = len(last) == 2 and max(last) <= target
-        costly = sum(r.first_seconds for r in rungs) > LONG
-        return settled and (costly or last[0] == last[1])
+    LIBLINEAR's objective is not monotone: where its whole ladder is of interest, one rung below the
+    target does not end it.
+    """
+    last = [r.objective for r in rungs[-2:]]
+    if peer.monotone:
+        return last[-1] <= target
+    if len(last) == 1:
+        return False
+    if last[0] == last[1] and isinstance(rungs[-1].setting, int):  # more steps change nothing
+        return True
+    if "end" in peer.aims:
+        return sum(r.first_seconds for r in rungs) > LONG
+    return max(last) <= target
 
-    return stop
+
+def solvers_used(model: Any) -> str:
+    """What ours ran, in order, where its history tells; else its parameter."""
+    fields = model.history_.dtype.names
+    if "solver" in fields:
+        return "+".join(dict.fromkeys(map(str, model.history_["solver"])))
+    return getattr(model, "solver", "-")

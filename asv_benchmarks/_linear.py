@@ -1,70 +1,56 @@
-"""BMRMClassifier with the hinge against scikit-learn's linear support vector machines.
+"""BMRMClassifier and its peers: hinge, squared hinge and logistic loss, threads, growth, bandwidth.
 
-Part A  no intercept, against LinearSVC(loss="hinge") over its max_iter, tol=1e-12
-Part B  free intercept, first 10,000 rows, against SVC(kernel="linear") over its tol
-
-Both minimise J = reg_lambda/2 ||w||^2 + the mean hinge loss. Ours stops at its certified relative
-gap 1e-3; the peer is timed at its cheapest setting that reaches a relative suboptimality of 1e-3,
-and at its cheapest one that reaches the objective of our fit.
+All sides minimise J = reg_lambda/2 ||w||^2 + the mean loss. Ours stops at its certified relative
+gap; a peer, which has none, is timed at its cheapest setting with that true relative suboptimality.
+Ratios are the peer's seconds over ours: above 1 we are faster.
 """
 
 import argparse
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
-from _contest import (
-    MAX_ITERS,
-    TOLERANCES,
-    Cell,
-    Part,
-    Peer,
-    cells,
-    make_bmrm,
-    make_linear_svc,
-    make_svc,
-)
-from _parts import add_tasks_argument, run_parts
+import _linear_growth
+import _linear_passes
+import _linear_threads
+from _contest import make_bmrm
+from _linear_losses import PARTS
+from _parts import Session, add_tasks_argument, open_session, run_part
 
-HELP = "linear support vector machines: LinearSVC and SVC(kernel='linear')"
+HELP = "linear classification: LinearSVC, LogisticRegression, SVC(kernel='linear'), Snap ML"
 
-PARTS = {
-    "A": Part(
-        title="Part A: no intercept, peer LinearSVC(loss='hinge', tol=1e-12) over max_iter",
-        ours=partial(make_bmrm, fit_intercept=False),
-        peers={"LinearSVC": Peer(partial(make_linear_svc, fit_intercept=False), MAX_ITERS)},
-        fit_intercept=False,
-        required=(
-            *cells("a9a", (1e-5, 1e-6), 1.0),
-            *cells("covtype2", (1e-3,), 2.0),
-            *cells("mnist_even", (1e-4, 1e-5), 2.0),
-        ),
-        further=(
-            *(Cell("a9a", 1e-4), Cell("covtype2", 1e-4), Cell("mnist_even", 1e-3)),
-            *cells("w8a", (1e-4, 1e-5)),
-            *cells("ijcnn1", (1e-5, 1e-6)),
-            *cells("news20_bigrams", (1e-4, 1e-5)),
-        ),
-    ),
-    "B": Part(
-        title="Part B: free intercept, first 10,000 rows, peer SVC(kernel='linear') over tol",
-        ours=make_bmrm,
-        peers={"SVC": Peer(make_svc, TOLERANCES)},
-        n_rows=10_000,
-        required=(
-            *cells("a9a", (1e-3, 1e-4), 15.0),
-            *cells("ijcnn1", (1e-3, 1e-4), 15.0),
-            *cells("covtype2", (1e-3, 1e-4), 15.0),
-        ),
-    ),
+_FURTHER: dict[str, Callable[[Session, Any, argparse.Namespace], None]] = {
+    "threads": lambda session, ours, arguments: _linear_threads.run(session, ours),
+    "growth": lambda session, ours, arguments: _linear_growth.run(session, ours, arguments.figure),
+    "passes": lambda session, ours, arguments: _linear_passes.run(session),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--part", choices=sorted(PARTS), help="one part alone")
+    names = [*PARTS, *_FURTHER]
+    parser.add_argument("--part", nargs="+", choices=names, default=names, help="these parts alone")
     add_tasks_argument(parser)
-    parser.add_argument("--all", action="store_true", help="also the cells with no asked ratio")
+    parser.add_argument("--solver", metavar="NAME", help="that of BMRMClassifier, not its default")
+    parser.add_argument(
+        "--peer-fits",
+        type=Path,
+        metavar="FILE",
+        help="keep the peers' fits of more than 10 s in this file, and read what it has",
+    )
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE", help="draw the cost against n of 'growth'"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the tables; a task that cannot be had is skipped with its reason."""
-    parts = {arguments.part: PARTS[arguments.part]} if arguments.part else PARTS
-    run_parts(parts, __doc__, arguments, arguments.all)
+    session = open_session(__doc__, arguments)
+    further = {} if arguments.solver is None else {"solver": arguments.solver}
+    for name in arguments.part:
+        if name in PARTS:
+            part = PARTS[name]
+            run_part(name, replace(part, ours=partial(part.ours, **further)), session)
+        else:
+            _FURTHER[name](session, partial(make_bmrm, **further), arguments)
