@@ -321,7 +321,7 @@ def test_entropy_with_steep_planes(problems, loss, reg_lambda):
 def test_warm_start_and_threads(problems, loss, name, monkeypatch):
     monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ENTRIES", 20)
     X, y = problems[loss]
-    warm = fitted(loss, name, X, y, warm_start=True, tol=1e-6)
+    warm = fitted(loss, name, X, y, solver="line-search", warm_start=True, tol=1e-6)
     warm.set_params(reg_lambda=LAMBDA / 2).fit(X, y)
     cold, two = (clone(warm).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
     assert warm.n_iter_ <= cold.n_iter_

@@ -21,6 +21,7 @@ from sklearn_bundle.solvers.sample_planes import SampleBundle, SamplePlanesSolve
 Array = NDArray[np.float64]
 
 _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
+_SMOOTH_FACTORISATION = 2.0  # passes that one may cost if the loss is smooth: few steps will do
 _NEWTON_STEPS, _NEWTON_PASSES = 25, 4.0  # with X, with X' and for the Hessian
 _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row
@@ -117,10 +118,12 @@ class AutoSolver:
 
     * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
       the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
-      handful on all rows is left to be done.
+      handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
+      factorisation may cost two passes.
     * Otherwise dual coordinate epochs, as long as they promise to need fewer passes than the others
-      would. From their sixth on, the rate at which the gap falls says how many are to come. If they
-      are too many, Newton's method goes on (up to 2000 features), or line search does.
+      would. When half as many passes have been spent as the other method takes, the rate at which
+      the gap falls says how many are to come. If they are too many, or the epochs stall, Newton's
+      method goes on (up to 2000 features), or line search does.
     * Line search for all other losses and regularizers.
     """
 
@@ -149,7 +152,7 @@ class AutoSolver:
             patience = patience - 1 if self._is_slow() else _SURE
             if patience == 0:
                 break
-        else:
+        if not isinstance(self._solver, DualCoordinateSolver):
             return
         best = self._solver.confirm()
         self._floor = best.lower_bound
@@ -171,8 +174,11 @@ class AutoSolver:
 
     def _first(self) -> str:
         task = self._task
-        if task.can("newton") and factorisation(task.problem) <= CHEAP_FACTORISATION:
-            return "newton"
+        if task.can("newton"):
+            smooth = newton_loss(task.problem.loss).smooth
+            affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
+            if factorisation(task.problem) <= affordable:
+                return "newton"
         if task.can("dual-coordinate"):
             return "dual-coordinate"
         return self._second()
