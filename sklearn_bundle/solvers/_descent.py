@@ -19,8 +19,10 @@ _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
 _WORTH = 10.0  # and what the smoothing hides is no smaller than the decrement by this factor
 _MOST_TRUST = 4.0
-_FEW_CHANGED = 0.15  # of the derivatives: then the gradient is updated by these rows alone
+_FEW_CHANGED = 0.15  # of the derivatives: then the gradient is updated by these rows alone,
+_REFRESHED = 32  # and computed afresh after so many steps, so that rounding does not gather
 _RIDGE = 1e-12
+_TINY = 1e-300
 _HESSIAN_ROWS = 4  # times d: with these the Hessian of a smooth loss begins,
 _HESSIAN_SHARE = 8  # or with one row out of so many
 _HESSIAN_PASSES = 4  # but not for more than so many passes over the data
@@ -63,7 +65,7 @@ class Descent:
         self._trust, self._detail = 1.0, 1
         n = len(model.y)
         self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
-        self.gradient: Array | None = None
+        self.gradient = np.zeros_like(w)
 
     @property
     def _args(self) -> tuple:
@@ -86,7 +88,7 @@ class Descent:
 
     def _updated_gradient(self) -> Array:
         """A kinked loss changes most derivatives of few rows alone."""
-        if self.gradient is not None and not self._loss.smooth:
+        if self.n_steps % _REFRESHED and not self._loss.smooth:
             change = np.subtract(self.derivatives, self._spare, out=self._spare)
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
                 return self.gradient + self.model.design.gradient(change)
@@ -138,6 +140,27 @@ class Descent:
         return length
 
     def _direction(self) -> Array | None:
+        """Of Newton's step in (w, b); None where there is nothing to gain."""
+        hessian = self._hessian()
+        steepest = np.append(self.w * self._lambda + self.gradient, self.balance)[: len(hessian)]
+        diagonal = np.einsum("ii->i", hessian)
+        diagonal[: len(self.w)] += self._lambda
+        undamped = diagonal.copy()
+        if not self._loss.smooth:
+            scale = np.append(self._scale, 1.0)[: len(hessian)]
+            np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
+        diagonal += _RIDGE * diagonal.max()
+        _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
+        last, self.decrement = self.decrement, -float(steepest @ along)
+        if failed or not self.decrement > 0.0:
+            return None
+        if self.decrement > _FALLS * last:
+            self._detail *= 2
+        self._damped = float((diagonal - undamped) @ along**2) / self.decrement
+        return along
+
+    def _hessian(self) -> Array:
+        """Of all rows with curvature, or of as many as tell it well enough."""
         model = self.model
         rows = self._spare.view(np.int64)
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
@@ -149,23 +172,7 @@ class Descent:
             every = max(1, len(rows) // (self._detail * enough))
             rows = rows[::every].copy()
         coefs = self._loss.curvature(self.scores, model.weights, self.width, self.b, rows)
-        hessian = model.hessian(rows, every * coefs)
-        steepest = np.append(self.w * self._lambda + self.gradient, self.balance)[: len(hessian)]
-        diagonal = np.einsum("ii->i", hessian)
-        diagonal[: len(self.w)] += self._lambda
-        undamped = diagonal.copy()
-        if not self._loss.smooth:
-            scale = np.append(self._scale, 1.0)[: len(hessian)]
-            np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
-        diagonal += _RIDGE * diagonal.max()
-        _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
-        if failed:
-            return None
-        last, self.decrement = self.decrement, -float(steepest @ along)
-        if self.decrement > _FALLS * last:
-            self._detail *= 2
-        self._damped = float((diagonal - undamped) @ along**2) / self.decrement
-        return along
+        return model.hessian(rows, every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
         """Newton's method in one dimension; the last step that was tried need not be exact."""
@@ -177,7 +184,7 @@ class Descent:
             if abs(first) <= _SEARCHED * self.decrement:
                 return t
             low, high = (t, high) if first < 0.0 else (low, t)
-            newton = t - first / (second + square)
+            newton = t - first / max(second + square, _TINY)
             if not low < newton < high:
                 newton = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
             t = newton
