@@ -93,14 +93,16 @@ class NewtonModel:
 
     def _dense_hessian(self, rows: NDArray[np.intp], coefs: Array) -> Array:
         width = self.design.shape[1] + self.free
-        starts = range(0, max(len(rows), 1), _ROWS)
-        parts = np.empty((len(starts), width, width))
+        count = max(1, min(_MOST_BLOCKS, len(rows) // _ROWS))
+        bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
+        parts = np.zeros((count, width, width))
 
-        def product(k: int) -> None:
-            start, stop = starts[k], min(starts[k] + _ROWS, len(rows))
-            block = np.empty((stop - start, width))
-            hessian.scaled_rows(self.X, rows, coefs, start, stop, self.free, block)
-            np.matmul(block.T, block, out=parts[k])
+        def add_products(k: int) -> None:
+            for start in range(bounds[k], bounds[k + 1], _ROWS):
+                stop = min(start + _ROWS, bounds[k + 1])
+                block = np.empty((stop - start, width))
+                hessian.scaled_rows(self.X, rows, coefs, start, stop, self.free, block)
+                parts[k] += block.T @ block
 
-        self._runner.run(product, len(starts))
+        self._runner.run(add_products, count)
         return parts.sum(axis=0)

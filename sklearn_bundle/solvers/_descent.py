@@ -19,6 +19,10 @@ _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
 _WORTH = 10.0  # and what the smoothing hides is no smaller than the decrement by this factor
 _MOST_TRUST = 4.0
+# Fewer curved rows than twice the features leave directions in which reg_lambda alone bends: after
+# a step that is this short, the Hessian gets a ridge (times its mean diagonal), or ten times it.
+_RANK, _TOO_SHORT = 2, 0.02
+_FIRST_RIDGE, _RIDGE_UP = 1e-4, 10.0
 _FEW_CHANGED = 0.15  # of the derivatives: then the gradient is updated by these rows alone,
 _REFRESHED = 32  # and computed afresh after so many steps, so that rounding does not gather
 _RIDGE = 1e-12
@@ -35,7 +39,8 @@ class Descent:
     It minimises ``reg_lambda/2 ||w||^2 + smoothed risk``. A feature that few rows near the kinks
     have is damped: without that the quadratic model, which knows of these rows alone, takes its
     weight far beyond where others bend. The damping, ``|gradient_j| scale_j trust``, holds the
-    scores' change by a feature to about 1 / trust, and vanishes with the gradient.
+    scores' change by a feature to about 1 / trust, and vanishes with the gradient. A ridge helps
+    where there are fewer curved rows than features.
 
     Attributes
     ----------
@@ -62,7 +67,7 @@ class Descent:
         self.scores = model.design.scores(w) if w.any() else np.zeros(len(model.y))
         self.n_steps = 0
         self.decrement, self.settled = np.inf, False
-        self._trust, self._detail = 1.0, 1
+        self._trust, self._ridge, self._detail = 1.0, 0.0, 1
         n = len(model.y)
         self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
         self.gradient = np.zeros_like(w)
@@ -114,20 +119,15 @@ class Descent:
                 break
             self.b = b
 
-    def step(self) -> float:
-        """One Newton step; returns its length, 1 for a whole one and 0 if there is none."""
-        model, along = self.model, self._direction()
+    def step(self) -> bool:
+        """One Newton step; False if nothing came of it, and the next one will be the same."""
+        model, along, ridge = self.model, self._direction(), self._ridge
         if along is None:
-            return 0.0
+            return False
         w, b = along[: len(self.w)], float(along[-1]) if model.free else 0.0
         direction = model.design.scores(w)
         length = self._search(direction, w, b)
-        if length == 0.0:
-            return 0.0
-        if length < _SHORT:
-            self._trust = min(2.0 * self._trust, _MOST_TRUST)
-        elif length > _WHOLE:
-            self._trust *= 0.25
+        self._adapt_damping(length)
         self.settled = self._loss.smooth or (
             length >= _SHRINKS
             and self._damped < _UNDAMPED
@@ -137,7 +137,17 @@ class Descent:
         self.b += length * b
         kernels.add(length, direction, self.scores)
         self.n_steps += 1
-        return length
+        return length > 0.0 or self._ridge > ridge
+
+    def _adapt_damping(self, length: float) -> None:
+        if length < _TOO_SHORT and self._n_curved < _RANK * len(self.w):
+            self._ridge = min(max(_RIDGE_UP * self._ridge, _FIRST_RIDGE), 1.0)
+        elif length > _SHRINKS:
+            self._ridge = self._ridge / _RIDGE_UP if self._ridge > _FIRST_RIDGE else 0.0
+        if length < _SHORT:
+            self._trust = min(2.0 * self._trust, _MOST_TRUST)
+        elif length > _WHOLE:
+            self._trust *= 0.25
 
     def _direction(self) -> Array | None:
         """Of Newton's step in (w, b); None where there is nothing to gain."""
@@ -149,7 +159,7 @@ class Descent:
         if not self._loss.smooth:
             scale = np.append(self._scale, 1.0)[: len(hessian)]
             np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
-        diagonal += _RIDGE * diagonal.max()
+        diagonal += _RIDGE * diagonal.max() + self._ridge * undamped.mean()
         _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
         last, self.decrement = self.decrement, -float(steepest @ along)
         if failed or not self.decrement > 0.0:
@@ -164,7 +174,7 @@ class Descent:
         model = self.model
         rows = self._spare.view(np.int64)
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
-        every = 1
+        self._n_curved, every = len(rows), 1
         if self._loss.smooth:
             n = len(model.y)
             affordable = int(2 * _HESSIAN_PASSES * n / model.entries_a_row)

@@ -24,7 +24,7 @@ _SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share
 _SHRINK, _BELOW = 0.4, 0.95  # of the width at a time; and of the one that is aimed at
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NEARLY = 4.0  # times the gap asked for: then the exact intercept is worth its search
-_PATIENCE, _PROGRESS = 60, 0.5  # in so many steps the gap has to fall to this share,
+_PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
 _MOST_STEPS = 200  # and in so many to all that is asked for
 _SEED = 0
 # A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
@@ -71,7 +71,7 @@ class NewtonSolver(BundleSolver):
     ):
         super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start)
         self._tol = tol
-        self.width = _SAMPLES[-1][1] if width is None else width
+        self.width = 1.0 if width is None else min(1.0, width / _SHRINK**2)
         self._loss = newton_loss(problem.loss)
         self._scores: Array | None = None
         self.name = "newton"
@@ -93,7 +93,7 @@ class NewtonSolver(BundleSolver):
             samples = _SAMPLES if cheap else ()
             w, b, width, scale = self._on_samples(samples, model, w, b)
         else:
-            width, scale = min(_SAMPLES[-1][1], self.width / _SHRINK**2), model.column_scale()
+            width, scale = self.width, model.column_scale()
             point = self._problem.point(w, b)
             self._offer(point, self._problem.minimise_intercept(point))
             self._solve_inner()
@@ -108,7 +108,7 @@ class NewtonSolver(BundleSolver):
             yield
             if self._narrow(descent):
                 descent.differentiate()
-            if descent.step() == 0.0:
+            if not descent.step():
                 return
 
     def _on_samples(
@@ -129,7 +129,7 @@ class NewtonSolver(BundleSolver):
             descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
             for _ in range(_SAMPLE_STEPS):
                 descent.differentiate()
-                if descent.step() == 0.0 or self._is_done(descent, narrowest, share):
+                if not descent.step() or self._is_done(descent, narrowest, share):
                     break
                 if descent.settled:
                     descent.width = max(_SHRINK * descent.width, narrowest)
