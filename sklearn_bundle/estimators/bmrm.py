@@ -28,6 +28,8 @@ from sklearn_bundle.solvers.linear_auto import knows
 
 _LOSSES = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
 
+_MOST_FEATURES = 20_000  # of solver="newton": 3.2 GB
+
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
     loss = estimator._loss()
@@ -306,6 +308,12 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
                 f"regularizer={self.regularizer!r}. Use solver='auto'."
             )
         data = super()._check(X, y, sample_weight)
+        if self.solver == "newton" and data.X.shape[1] > _MOST_FEATURES:
+            raise ValueError(
+                f"solver='newton' needs a matrix of n_features x n_features numbers, at most "
+                f"{_MOST_FEATURES} of them a row; X has {data.X.shape[1]} features. "
+                "Use solver='auto'."
+            )
         if isinstance(loss, MulticlassLoss):
             self._loss_for(data).check(len(data.classes))
         elif isinstance(loss, MeasureLoss):

@@ -45,12 +45,22 @@ _RECENT = 6  # epochs that tell the rate
 _NEAR = 2.5  # times the estimate that makes a check: from there on dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
 _LONGEST_MEMORY = 0.1
+_TINY = 1e-300
+_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
 _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
 
 
 def has_dual_steps(loss: Loss) -> bool:
     """Whether there is a coordinate step for the loss."""
     return type(loss) in _KINDS
+
+
+def _merged(X: np.ndarray | sp.spmatrix | sp.sparray) -> np.ndarray | sp.spmatrix | sp.sparray:
+    """X itself unless entries may be stored in parts, whose squares are not those of their sums."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 class DualCoordinateSolver(BundleSolver):
@@ -119,7 +129,7 @@ class DualCoordinateSolver(BundleSolver):
             self._rows = frozen(X.reshape(-1)), frozen(none[0]), none[1], d
         self._far = sp.issparse(X) and d > _FAR
         self._block = _BLOCK if self._far else 1
-        squares = row_norms(X, squared=True) / reg_lambda
+        squares = row_norms(_merged(X), squared=True) / reg_lambda
         self._pull = _PULL * float(weights @ squares) if self._free else 0.0
         self._numbers = np.column_stack([y, weights, squares + self._pull, np.zeros(n)])
         self._alpha = self._numbers[:, coordinate.ALPHA]
@@ -152,7 +162,7 @@ class DualCoordinateSolver(BundleSolver):
         if len(self._estimates) < 2:
             return np.inf
         first, last = self._estimates[0], self._estimates[-1]
-        return float(np.log(first / max(last, 1e-300))) / (len(self._estimates) - 1)
+        return float(np.log(max(first, _TINY) / max(last, _TINY))) / (len(self._estimates) - 1)
 
     @property
     def n_passes(self) -> int:
@@ -215,7 +225,14 @@ class DualCoordinateSolver(BundleSolver):
         precision = np.float32 if self._single else np.float64
         self._w = np.zeros(self._problem.dimension, dtype=precision)
         if self._alpha.any():
+            self._shorten()
             self._check()
+
+    def _shorten(self) -> None:
+        """Scale alpha down as far as the hinge's dual rises: it may be of another reg_lambda."""
+        gradient = self._design.gradient(self._y * self._alpha)
+        square = max(float(gradient @ gradient), _TINY)
+        self._alpha *= min(self._lambda * float(self._alpha.sum()) / square, 1.0)
 
     def _epoch(self) -> None:
         self.n_epochs += 1
@@ -234,8 +251,8 @@ class DualCoordinateSolver(BundleSolver):
         self._b = b + self._off
         self._dual += gained
         gap = max(gap, 0.0) * self._ratio
-        self._estimates.append(gap / max(self._dual + gap, 1e-300))
-        self._trail.append((self.n_passes, max(self.estimate, 1e-300)))
+        self._estimates.append(gap / max(self._dual + gap, _TINY))
+        self._trail.append((self.n_passes, max(self.estimate, _TINY)))
         self._average()
 
     def _average(self) -> None:
@@ -269,7 +286,7 @@ class DualCoordinateSolver(BundleSolver):
 
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data; the next epoch begins from there."""
-        gap = self._primal - self._bound
+        gap, before = self._primal - self._bound, self._at_check
         alpha = self.alpha if self._mean is None else self._mean
         if self._free:
             alpha = self._balanced(alpha)
@@ -288,6 +305,8 @@ class DualCoordinateSolver(BundleSolver):
             self._search_ray(point, square / self._lambda)
         self._go_on_from(point, bound)
         self._count_idle(gap)
+        if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
+            self._idle = 0
 
     def _within(self) -> bool:
         return self._tol is not None and self._primal - self._bound <= self._tol * self._primal
@@ -315,7 +334,7 @@ class DualCoordinateSolver(BundleSolver):
         self._b, self._off, self._dual = float(point.intercept), 0.0, bound
         risk = self._problem.risk(point)
         objective = self._objective(point.w, risk)
-        found = max(objective - bound, 0.0) / max(objective, 1e-300)
+        found = max(objective - bound, 0.0) / max(objective, _TINY)
         if 0.0 < met < np.inf and found > 0.0:
             self._ratio *= found / self.estimate
         if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * self._at_check):

@@ -84,18 +84,19 @@ def linear_solver(name: str, task: Task, kept: Kept) -> "BundleSolver | AutoSolv
             bundle=kept.sample_bundle,
             start=kept.start,
         )
+    bundle = kept.bundle
+    if bundle is not None:
+        bundle.resize(task.max_size)
     if name == "dual-coordinate":
         return DualCoordinateSolver(
             *(problem, reg_lambda),
             tol_hint=task.tol,
-            bundle=kept.bundle,
+            bundle=bundle,
             start=kept.start,
             alpha=kept.alpha,
         )
-    bundle = kept.bundle
     if bundle is None:
-        bundle = Bundle(problem.dimension, None, task.omega, problem.n_free)
-    bundle.resize(task.max_size)
+        bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
     shared = {"theta": task.theta, "bundle": bundle, "start": kept.start}
     if name == "newton":
         return NewtonSolver(problem, reg_lambda, tol=task.tol, width=kept.width, **shared)
@@ -156,10 +157,11 @@ class AutoSolver:
             return
         best = self._solver.confirm()
         self._floor = best.lower_bound
-        last = self._solver.bundle
-        self.kept = replace(keep(self._solver, (best.w, best.intercept)), bundle=last)
-        self._solver = linear_solver(self._second(), self._task, self.kept)
-        for state in self._solver.states():
+        start = best.w, best.intercept
+        self.kept = replace(self.kept, start=start, bundle=self._solver.bundle)
+        following = linear_solver(self._second(), self._task, self.kept)
+        for state in following.states():
+            self._solver = following  # not before: until now it has no point to confirm
             yield self._raised(state)
 
     def confirm(self) -> State:
@@ -179,7 +181,8 @@ class AutoSolver:
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             if factorisation(task.problem) <= affordable:
                 return "newton"
-        if task.can("dual-coordinate"):
+        changed = self.kept.alpha is None and (self.kept.bundle or self.kept.sample_bundle)
+        if task.can("dual-coordinate") and not changed:
             return "dual-coordinate"
         return self._second()
 

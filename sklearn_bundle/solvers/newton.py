@@ -88,7 +88,7 @@ class NewtonSolver(BundleSolver):
         model = NewtonModel(*self._problem.parts)
         w, b = self._start
         b = 0.0 if b is None else float(b)
-        if self.bundle.is_empty:
+        if self.bundle.is_empty and not w.any():
             cheap = factorisation(self._problem) <= CHEAP_FACTORISATION
             samples = _SAMPLES if cheap else ()
             w, b, width, scale = self._on_samples(samples, model, w, b)
@@ -96,7 +96,8 @@ class NewtonSolver(BundleSolver):
             width, scale = self.width, model.column_scale()
             point = self._problem.point(w, b)
             self._offer(point, self._problem.minimise_intercept(point))
-            self._solve_inner()
+            if not self.bundle.is_empty:
+                self._solve_inner()
         descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
         gaps = []
         while descent.n_steps < _MOST_STEPS and (
