@@ -25,7 +25,6 @@ from sklearn_bundle.losses.binary import (
 )
 
 _LANES = 64  # partial sums side by side, so that loops are vectorised
-_WEAK = 1e-4  # curvature of the logistic loss, at most 1/4: rows with less than this are left out
 
 
 @jit
@@ -126,16 +125,6 @@ def _log_loss_slope(scores, direction, y, weights, b, along_b, t):
     return first.sum(), second.sum()
 
 
-@jit
-def _log_loss_curved(scores, b, rows):
-    size = 0
-    for i in range(scores.shape[0]):
-        e = exp(-abs(scores[i] + b))
-        rows[size] = i
-        size += e > _WEAK * (1.0 + e) * (1.0 + e)
-    return size
-
-
 Array = NDArray[np.float64]
 
 
@@ -233,7 +222,8 @@ class NewtonLogLoss(NewtonLoss):
         return _log_loss_slope(scores, direction, y, weights, b, along_b, t)
 
     def curved(self, scores, y, width, b, rows):
-        return _log_loss_curved(scores, b, rows)
+        rows[:] = np.arange(len(rows))
+        return len(rows)
 
     def curvature(self, scores, weights, width, b, rows):
         p = expit(scores[rows] + b)

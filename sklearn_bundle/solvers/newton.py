@@ -156,7 +156,7 @@ class NewtonSolver(BundleSolver):
         if error <= self._objective(descent.w, descent.risk):
             self._solve_inner()
         near = self._primal - self._bound <= _NEARLY * self._tol * self._primal
-        if near and descent.model.free:
+        if near and descent.model.free and not self._loss.smooth:
             self._offer_copy(point, self._problem.minimise_intercept(point))
 
     def _offer_copy(self, point: Point, risk: float) -> None:
