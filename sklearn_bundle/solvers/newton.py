@@ -30,12 +30,13 @@ _SEED = 0
 # A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
 # multiplications with additions, eight of them side by side.
 _FACTORISATION = 48.0
+_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
 CHEAP_FACTORISATION = 0.25  # passes; with more, steps on samples of the rows cost too much
 
 
 def factorisation(problem: LinearProblem) -> float:
     """Cost of a step's Cholesky factorisation in passes over X."""
-    return problem.n_features**3 / (_FACTORISATION * max(problem.n_entries, 1))
+    return problem.n_features**3 / (_FACTORISATION * max(problem.n_entries, _LEAST_ENTRIES))
 
 
 class NewtonSolver(BundleSolver):
