@@ -92,9 +92,8 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
     What a fit of two classes takes beside X is 20 numbers of 8 bytes a sample at most, y and the
     weights among them. To this `BMRMClassifier` and its family add 8 bytes a feature for each plane
     (as many as iterations, unless `bundle_size` says less) and for each of up to 16 blocks of rows.
-    Newton's method, which is for few features, adds up to 32 MB for a sample of the rows, and
-    Hessians: 8 bytes times the square of the number of features for each part that it sums, up to 4
-    parts for a sparse X, one for every 2048 rows with curvature for a dense one.
+    Newton's method, which is for few features, adds up to 32 MB for a sample of the rows, and up to
+    five matrices of 8 bytes times the square of the number of features.
 
     Parameters
     ----------

@@ -77,8 +77,10 @@ class Descent:
         return self.model.y, self.model.weights, self.width, self.b
 
     def differentiate(self) -> None:
-        """Risk, plane and gradient at the point."""
+        """Risk, plane and gradient at w and its best b; elsewhere a plane would not be balanced."""
         model = self.model
+        if model.free:
+            self._centre()
         self._spare, self.derivatives = self.derivatives, self._spare
         self.risk, self.offset = self._loss.cut(
             self.scores, *self._args, model.free, self.derivatives
@@ -99,10 +101,8 @@ class Descent:
                 return self.gradient + self.model.design.gradient(change)
         return self.model.design.gradient(self.derivatives)
 
-    def centre(self) -> None:
+    def _centre(self) -> None:
         """Move b to the smoothed risk's minimum."""
-        if not self.model.free:
-            return
         still = self._spare
         still[:] = 0.0
         low, high = -np.inf, np.inf

@@ -147,7 +147,6 @@ class NewtonSolver(BundleSolver):
 
     def _look(self, descent: Descent) -> None:
         """Plane and bound at the descent's point, which is offered as the best one."""
-        descent.centre()
         descent.differentiate()
         self.bundle.add(descent.gradient, descent.offset)
         point = Point(descent.w, descent.scores, descent.b, 1.0 + descent.n_steps)
