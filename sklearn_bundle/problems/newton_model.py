@@ -12,6 +12,7 @@ from sklearn_bundle.problems.linear import Design
 
 Array = NDArray[np.float64]
 
+_SIDE_BY_SIDE = 16.0  # products in the time of an entry in a pass, in a dense Hessian
 _ROWS = 2048  # of a dense block, multiplied with itself
 _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
 _MOST_BLOCKS = 4
@@ -43,6 +44,11 @@ class NewtonModel:
             unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
             indptr = X.indptr.astype(np.uint64)
             self._csr = X.data, np.asarray(X.indices).view(unsigned), indptr
+
+    def rows_in_passes(self, passes: float) -> int:
+        """Rows whose Hessian takes as long as so many passes over the data."""
+        row = self.entries_a_row / (2.0 if self._csr is not None else _SIDE_BY_SIDE)
+        return int(passes * len(self.y) / row)
 
     @property
     def entries_a_row(self) -> float:

@@ -28,8 +28,7 @@ _REFRESHED = 32  # and computed afresh after so many steps, so that rounding doe
 _RIDGE = 1e-12
 _TINY = 1e-300
 _HESSIAN_ROWS = 4  # times d: with these the Hessian of a smooth loss begins,
-_HESSIAN_SHARE = 8  # or with one row out of so many
-_HESSIAN_PASSES = 4  # but not for more than so many passes over the data
+_HESSIAN_PASSES = 2.0  # or with what takes no longer than so many passes over the data
 _FALLS = 0.1  # of the decrement from step to step: else the Hessian takes twice the rows
 
 
@@ -176,9 +175,7 @@ class Descent:
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
         self._n_curved, every = len(rows), 1
         if self._loss.smooth:
-            n = len(model.y)
-            affordable = int(2 * _HESSIAN_PASSES * n / model.entries_a_row)
-            enough = max(_HESSIAN_ROWS * len(self.w), min(n // _HESSIAN_SHARE, affordable))
+            enough = max(_HESSIAN_ROWS * len(self.w), model.rows_in_passes(_HESSIAN_PASSES))
             every = max(1, len(rows) // (self._detail * enough))
             rows = rows[::every].copy()
         coefs = self._loss.curvature(self.scores, model.weights, self.width, self.b, rows)

@@ -21,7 +21,7 @@ from sklearn_bundle.solvers.sample_planes import SampleBundle, SamplePlanesSolve
 Array = NDArray[np.float64]
 
 _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
-_SMOOTH_FACTORISATION = 2.0  # passes that one may cost if the loss is smooth: few steps will do
+_SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
 _NEWTON_STEPS, _NEWTON_PASSES = 25, 4.0  # with X, with X' and for the Hessian
 _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row
@@ -120,7 +120,7 @@ class AutoSolver:
     * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
       the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
       handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
-      factorisation may cost two passes.
+      factorisation may cost a whole pass.
     * Otherwise dual coordinate epochs, as long as they promise to need fewer passes than the others
       would. When half as many passes have been spent as the other method takes, the rate at which
       the gap falls says how many are to come. If they are too many, or the epochs stall, Newton's
