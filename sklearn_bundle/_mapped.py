@@ -87,13 +87,14 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
 
     The arrays of X are read-only memory maps. The operating system reads them as a fit passes over
     the rows, keeps what there is room for, and drops it where memory is short. No estimator of
-    linear models in this package makes a copy of X, unless there are samples of weight zero.
+    linear models in this package makes a copy of X, unless there are samples of weight zero, and
+    but for cross-validation, which copies its folds.
 
     What a fit of two classes takes beside X is 20 numbers of 8 bytes a sample at most, y and the
     weights among them. To this `BMRMClassifier` and its family add 8 bytes a feature for each plane
     (as many as iterations, unless `bundle_size` says less) and for each of up to 16 blocks of rows.
-    Newton's method, which is for few features, adds up to 32 MB for a sample of the rows, and up to
-    five matrices of 8 bytes times the square of the number of features.
+    Newton's method, which is for few features, adds up to 32 MB for a sample of the rows, and
+    some matrices of 8 bytes times the square of the number of features.
 
     Parameters
     ----------
@@ -258,6 +259,11 @@ class _Writer:
 def _chunks(block: Block, dtype: np.dtype, zero_based: bool) -> Iterator[tuple]:
     """(X, y, whether it is a text) of few rows at a time."""
     if not isinstance(block, str | os.PathLike):
+        if not (isinstance(block, tuple | list) and len(block) == 2):
+            raise ValueError(
+                "Each of blocks must be a file, or a pair (X, y) of arrays or files; got "
+                f"{type(block).__name__}. A single pair is blocks=[(X, y)]."
+            )
         yield from _slices(*(_array(part) for part in block))
         return
     extension = os.path.splitext(block)[1].lower()
@@ -265,6 +271,11 @@ def _chunks(block: Block, dtype: np.dtype, zero_based: bool) -> Iterator[tuple]:
         raise ValueError(f"{str(block)!r} holds one array: give a pair (X, y), each with a file.")
     if extension == ".npz":
         with np.load(block) as arrays:
+            if not {"X", "y"} <= set(arrays.files):
+                raise ValueError(
+                    f"{str(block)!r} has no arrays X and y: for a sparse matrix that scipy saved, "
+                    "give a pair (X, y), each with a file."
+                )
             yield from _slices(arrays["X"], arrays["y"])
         return
     with opener(block)(block, "rb") as file:

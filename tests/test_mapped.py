@@ -251,3 +251,13 @@ def test_fit_of_200_mb_in_20_numbers_a_sample(tmp_path, kind, solver):
     )
     assert run.returncode == 0, run.stderr
     assert "no room for a copy" in run.stdout
+
+
+def test_a_pair_that_is_no_list_of_blocks(tmp_path):
+    X, y = np.ones((3, 2)), np.arange(3)
+    with pytest.raises(ValueError, match=r"blocks=\[\(X, y\)\]"):
+        save_mapped(tmp_path / "folder", (X, y))
+    sp.save_npz(tmp_path / "X.npz", sp.csr_matrix(X))
+    with pytest.raises(ValueError, match="no arrays X and y"):
+        save_mapped(tmp_path / "folder", tmp_path / "X.npz")
+    assert not (tmp_path / "folder").exists()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_bundle import BMRMClassifier
@@ -436,3 +437,16 @@ def test_rounding_ends_the_run(data, loss):
 def test_which_losses_it_knows():
     assert newton_loss(Hinge()) is not None and newton_loss(Exponential()) is None
     assert newton_loss(type("Mine", (Hinge,), {})()) is None  # whose value may be another
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
+def test_features_far_from_zero(loss):
+    """The intercept's curvature is tiny beside that of w; it must not be damped."""
+    X, y = make_classification(600, 10, random_state=0)
+    near, far = (
+        BMRMClassifier(loss, reg_lambda=1e-3, solver="newton").fit(X + shift, y)
+        for shift in (0.0, 1e3)
+    )
+    assert far.status_ == "converged" and set(far.history_["solver"]) == {"newton"}
+    assert far.n_iter_ <= near.n_iter_ + 10
+    assert far.objective_ == pytest.approx(near.objective_, rel=2e-3)

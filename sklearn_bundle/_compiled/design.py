@@ -305,3 +305,10 @@ def line(start, end, shift, shift_end, moved, direction):
     for i in range(start.shape[0]):
         moved[i] = start[i] + shift
         direction[i] = (end[i] - start[i]) + shift_along
+
+
+@jit
+def add(step, x, out):
+    """out += step x."""
+    for i in range(x.shape[0]):
+        out[i] += step * x[i]

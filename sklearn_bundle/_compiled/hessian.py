@@ -60,10 +60,3 @@ def dense_column_scale(X, squares, sizes):
             value = np.float64(X[i, j])
             squares[j] += value * value
             sizes[j] += abs(value)
-
-
-@jit
-def add(step, x, out):
-    """out += step x."""
-    for i in range(x.shape[0]):
-        out[i] += step * x[i]

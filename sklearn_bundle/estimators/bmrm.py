@@ -28,7 +28,7 @@ from sklearn_bundle.solvers.linear_auto import knows
 
 _LOSSES = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
 
-_MOST_FEATURES = 20_000  # of solver="newton": 3.2 GB
+_MOST_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
@@ -102,15 +102,17 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2; None keeps all. The bound is not lost.
         "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size`` vectors of
-        n_features, times the scores a sample of a joint loss. With L1, and with the intercepts of
-        "fbeta" and the joint losses, it has to be at least 10, or 10 and the number of these
-        intercepts.
+        n_features, times the scores a sample of a joint loss; of ``2 n_samples + 1`` where X has
+        more than twice as many features as samples. "dual-coordinate" keeps 2 planes. With L1, and
+        with the intercepts of "fbeta" and the joint losses, it has to be at least 10, or 10 and the
+        number of these intercepts.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations (one product with X and one with X' each), for each class.
+        Limit on the iterations, for each class: one product with X and one with X' each, of
+        "dual-coordinate" an epoch, which may leave rows out.
     max_time : float, default=None
         Limit in seconds on the whole fit, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True
@@ -121,8 +123,9 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         weight, sample weights included. "fbeta" refuses it; with "roc_auc" and two classes it
         cancels but for `intercept_`.
     warm_start : bool, default=False
-        Whether to keep the planes, and start from them when the next fit has the same X, y,
-        weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ.
+        Whether to keep the planes (of "dual-coordinate" the dual point), and start from them when
+        the next fit has the same X, y, weights, loss, regularizer and intercept. reg_lambda, tol
+        and the solver may differ.
     n_jobs : int, default=None
         Threads, over the classes if there is a problem for each and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.

@@ -48,7 +48,7 @@ class NewtonModel:
     def rows_in_passes(self, passes: float) -> int:
         """Rows whose Hessian takes as long as so many passes over the data."""
         row = self.entries_a_row / (2.0 if self._csr is not None else _SIDE_BY_SIDE)
-        return int(passes * len(self.y) / row)
+        return int(passes * len(self.y) / max(row, 1.0))
 
     @property
     def entries_a_row(self) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from sklearn_bundle._compiled import hessian as kernels
+from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._newton import NewtonLoss
 from sklearn_bundle.problems.newton_model import NewtonModel
 
@@ -17,7 +17,7 @@ _CENTRINGS = 30
 _WHOLE, _SHORT = 0.7, 0.3  # steps after which the damping is changed
 _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
-_WORTH = 10.0  # and what the smoothing hides is no smaller than the decrement by this factor
+_WORTH = 10.0  # and the decrement is no more than what the smoothing hides, times this
 _MOST_TRUST = 4.0
 # Fewer curved rows than twice the features leave directions in which reg_lambda alone bends: after
 # a step that is this short, the Hessian gets a ridge (times its mean diagonal), or ten times it.
@@ -25,7 +25,7 @@ _RANK, _TOO_SHORT = 2, 0.02
 _FIRST_RIDGE, _RIDGE_UP = 1e-4, 10.0
 _FEW_CHANGED = 0.15  # of the derivatives: then the gradient is updated by these rows alone,
 _REFRESHED = 32  # and computed afresh after so many steps, so that rounding does not gather
-_RIDGE = 1e-12
+_RIDGES = (0.0, 1e-12, 1e-9, 1e-6)  # until a matrix is definite in spite of rounding
 _TINY = 1e-300
 _HESSIAN_ROWS = 4  # times d: with these the Hessian of a smooth loss begins,
 _HESSIAN_PASSES = 2.0  # or with what takes no longer than so many passes over the data
@@ -134,7 +134,7 @@ class Descent:
         )
         self.w = self.w + length * w
         self.b += length * b
-        kernels.add(length, direction, self.scores)
+        design.add(length, direction, self.scores)
         self.n_steps += 1
         return length > 0.0 or self._ridge > ridge
 
@@ -158,8 +158,15 @@ class Descent:
         if not self._loss.smooth:
             scale = np.append(self._scale, 1.0)[: len(hessian)]
             np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
-        diagonal += _RIDGE * diagonal.max() + self._ridge * undamped.mean()
-        _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
+        diagonal[: len(self.w)] += self._ridge * undamped[: len(self.w)].mean()
+        diagonal[diagonal == 0.0] = 1.0  # of b, where no row bends
+        for (
+            ridge
+        ) in _RIDGES:  # relative to each entry: that of b may be far smaller than the others
+            diagonal *= 1.0 + ridge
+            _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
+            if not failed:
+                break
         last, self.decrement = self.decrement, -float(steepest @ along)
         if failed or not self.decrement > 0.0:
             return None

@@ -225,7 +225,8 @@ class DualCoordinateSolver(BundleSolver):
         precision = np.float32 if self._single else np.float64
         self._w = np.zeros(self._problem.dimension, dtype=precision)
         if self._alpha.any():
-            self._shorten()
+            if self._kind != coordinate.LOG_LOSS:
+                self._shorten()
             self._check()
 
     def _shorten(self) -> None:

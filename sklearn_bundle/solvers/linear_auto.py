@@ -126,6 +126,8 @@ class AutoSolver:
       the gap falls says how many are to come. If they are too many, or the epochs stall, Newton's
       method goes on (up to 2000 features), or line search does.
     * Line search for all other losses and regularizers.
+
+    A warm start from planes without a dual point skips the epochs.
     """
 
     history_fields = BundleSolver.history_fields
@@ -181,8 +183,8 @@ class AutoSolver:
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             if factorisation(task.problem) <= affordable:
                 return "newton"
-        changed = self.kept.alpha is None and (self.kept.bundle or self.kept.sample_bundle)
-        if task.can("dual-coordinate") and not changed:
+        planes_alone = self.kept.alpha is None and (self.kept.bundle or self.kept.sample_bundle)
+        if task.can("dual-coordinate") and not planes_alone:
             return "dual-coordinate"
         return self._second()
 
@@ -206,4 +208,4 @@ class AutoSolver:
         if solver.n_passes < 0.5 * others:
             return False
         to_fall = log(max(solver.estimate / self._task.tol, 1.0))
-        return to_fall > others * solver.rate_a_pass
+        return to_fall > max(others * solver.rate_a_pass, 0.0)

@@ -25,7 +25,7 @@ _SHRINK, _BELOW = 0.4, 0.95  # of the width at a time; and of the one that is ai
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NEARLY = 4.0  # times the gap asked for: then the exact intercept is worth its search
 _PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
-_MOST_STEPS = 200  # and in so many to all that is asked for
+_MOST_STEPS, _MOST_SMOOTH_STEPS = 200, 50  # and in so many to all that is asked for
 _SEED = 0
 # A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
 # multiplications with additions, eight of them side by side.
@@ -101,7 +101,8 @@ class NewtonSolver(BundleSolver):
                 self._solve_inner()
         descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
         gaps = []
-        while descent.n_steps < _MOST_STEPS and (
+        most = _MOST_SMOOTH_STEPS if self._loss.smooth else _MOST_STEPS
+        while descent.n_steps < most and (
             len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
         ):
             self._look(descent)
