@@ -7,6 +7,8 @@ given without the intercept b.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,10 +200,18 @@ class NewtonHinge(NewtonLoss):
         return weights[rows] / width
 
 
-class NewtonSquaredHinge(NewtonLoss):
+class _SmoothNewtonLoss(NewtonLoss):
+    """A loss that has a tangent and curvature as it is."""
+
+    _cut_kernel: ClassVar[Callable]
+
     def cut(self, scores, y, weights, width, b, free, out):
-        risk, offset, signed = _squared_hinge_cut(scores, y, weights, b, out)
+        risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
         return risk, _balance(y, out, offset, signed) if free else offset
+
+
+class NewtonSquaredHinge(_SmoothNewtonLoss):
+    _cut_kernel = staticmethod(_squared_hinge_cut)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t):
         return _squared_hinge_slope(scores, direction, y, weights, b, along_b, t)
@@ -213,10 +223,8 @@ class NewtonSquaredHinge(NewtonLoss):
         return weights[rows]
 
 
-class NewtonLogLoss(NewtonLoss):
-    def cut(self, scores, y, weights, width, b, free, out):
-        risk, offset, signed = _log_loss_cut(scores, y, weights, b, out)
-        return risk, _balance(y, out, offset, signed) if free else offset
+class NewtonLogLoss(_SmoothNewtonLoss):
+    _cut_kernel = staticmethod(_log_loss_cut)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t):
         return _log_loss_slope(scores, direction, y, weights, b, along_b, t)
