@@ -66,9 +66,12 @@ def test_a_path_is_fits_one_by_one(data, regression, loss, regularizer, weighted
 
 
 def test_planes_are_used_again(data):
-    *_, n_iters = bmrm_path(*data, reg_lambdas=np.geomspace(1, 1e-5, 10), tol=1e-5)
-    alone = BMRMClassifier(reg_lambda=1e-5, tol=1e-5).fit(*data).n_iter_
+    settings = {"tol": 1e-5, "solver": "line-search"}
+    *_, n_iters = bmrm_path(*data, reg_lambdas=np.geomspace(1, 1e-5, 10), **settings)
+    alone = BMRMClassifier(reg_lambda=1e-5, **settings).fit(*data).n_iter_
     assert n_iters[-1] < alone and n_iters.sum() < 5 * alone
+    *_, n_iters = bmrm_path(*data, reg_lambdas=np.geomspace(1, 1e-5, 10), tol=1e-5)
+    assert n_iters[-1] < BMRMClassifier(reg_lambda=1e-5, tol=1e-5).fit(*data).n_iter_
 
 
 def test_shapes(iris, regression):

@@ -236,7 +236,7 @@ def test_callbacks_see_points_of_length_d(wide, loss):
     X, y = wide
     monitor = callback.ScoringMonitor(scoring="accuracy")
     model = BMRMClassifier(loss, reg_lambda=1e-2)
-    model.set_callbacks(monitor, callback.ProgressBar()).fit(X, y)
+    model.set_callbacks(monitor).fit(X, y)
     rows = [row for row in monitor.get_logs().data if row["task_name"] == "iteration"]
     assert len(rows) == model.n_iter_ and model.status_ == "converged"
     assert rows[-1]["accuracy"] == pytest.approx(model.score(X, y), abs=0.05)
