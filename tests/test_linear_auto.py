@@ -110,7 +110,7 @@ def changing(monkeypatch):
     def change(second, n_epochs=3):
         def is_slow(self):
             solver = self._solver
-            return isinstance(solver, DualCoordinateSolver) and solver.n_epochs >= n_epochs
+            return isinstance(solver, DualCoordinateSolver) and len(solver._trail) >= n_epochs
 
         monkeypatch.setattr(AutoSolver, "_first", lambda self: "dual-coordinate")
         monkeypatch.setattr(AutoSolver, "_second", lambda self: second)

@@ -115,7 +115,6 @@ class DualCoordinateSolver(BundleSolver):
         super().__init__(problem, reg_lambda, bundle=bundle, start=start)
         X, y, weights, self._free, _, self._design = problem.parts
         self.name = "dual-coordinate"
-        self.n_epochs = 0
         self._kind = _KINDS[type(problem.loss)]
         self._tol = tol_hint
         n, d = X.shape
@@ -236,7 +235,6 @@ class DualCoordinateSolver(BundleSolver):
         self._alpha *= min(self._lambda * float(self._alpha.sum()) / square, 1.0)
 
     def _epoch(self) -> None:
-        self.n_epochs += 1
         size, (high, low) = self._size, self._limits
         size, largest, smallest, gap, gained, b = coordinate.epoch(
             *(*self._rows, self._numbers.ravel(), self._active, size, self._block),
