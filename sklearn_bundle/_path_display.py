@@ -1,0 +1,251 @@
+"""The display of paths and of the cross-validation over them."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
+
+from sklearn_bundle._figures import axes_and_keywords, model_in, style
+from sklearn_bundle.estimators._path import bmrm_path
+
+_GREY = "0.6"
+
+
+class RegularizationPathDisplay:
+    """Coefficients along a path of models, or the scores that chose one of them.
+
+    Make it by :meth:`from_path`, :meth:`from_data` or :meth:`from_estimator`; this constructor
+    takes the arrays. The strongest regularization is on the left.
+
+    Parameters
+    ----------
+    reg_lambdas : array-like of shape (n_lambdas,)
+        Values of reg_lambda, positive; or of C.
+    coefs : array-like of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas), \
+default=None
+        Coefficients. Either these or `scores` are needed; with both, the scores are drawn.
+    scores : array-like of shape (n_folds, n_lambdas), default=None
+        Score of every fold.
+    best : float, default=None
+        The chosen value.
+    feature_names : sequence of str of shape (n_features,), default=None
+        Names for the legend; None numbers them.
+    score_name : str, default="score"
+        What the scores are.
+    parameter : {"reg_lambda", "C"}, default="reg_lambda"
+        What the values are of.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the lines.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    lines_ : list of matplotlib Line2D
+        A line a coefficient, the largest ones first; or the mean score.
+
+    See Also
+    --------
+    ConvergenceDisplay : How a fit went.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn_bundle.plotting import RegularizationPathDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> display = RegularizationPathDisplay.from_data(X / X.max(axis=0), y, reg_lambdas=4)
+    >>> len(display.lines_)
+    30
+    """
+
+    def __init__(
+        self,
+        reg_lambdas: ArrayLike,
+        coefs: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+        *,
+        best: float | None = None,
+        feature_names: Sequence[str] | None = None,
+        score_name: str = "score",
+        parameter: str = "reg_lambda",
+    ):
+        if coefs is None and scores is None:
+            raise ValueError("RegularizationPathDisplay needs coefs or scores, got neither.")
+        self.reg_lambdas, self.coefs, self.scores = reg_lambdas, coefs, scores
+        self.best, self.feature_names = best, feature_names
+        self.score_name, self.parameter = score_name, parameter
+
+    @classmethod
+    def from_path(
+        cls,
+        reg_lambdas: ArrayLike,
+        coefs: ArrayLike,
+        *rest: Any,
+        feature_names: Sequence[str] | None = None,
+        n_named: int = 6,
+        ax: Any = None,
+        **line_kw: Any,
+    ) -> Self:
+        """Draw the coefficients of ``bmrm_path``, as in ``from_path(*bmrm_path(X, y))``.
+
+        Parameters
+        ----------
+        reg_lambdas : array-like of shape (n_lambdas,)
+            Values of reg_lambda.
+        coefs : array-like of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas)
+            Coefficients.
+        *rest
+            What else :func:`~sklearn_bundle.bmrm_path` returned, of which nothing is drawn.
+        feature_names : sequence of str of shape (n_features,), default=None
+            Names for the legend; None numbers them.
+        n_named : int, default=6
+            How many coefficients have colours and names, as in :meth:`plot`.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **line_kw
+            For matplotlib's `plot`, for all lines.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+            It has the lines.
+        """
+        display = cls(reg_lambdas, coefs, feature_names=feature_names)
+        return display.plot(n_named=n_named, ax=ax, **line_kw)
+
+    @classmethod
+    def from_data(
+        cls, X: Any, y: ArrayLike, *, n_named: int = 6, ax: Any = None, **params: Any
+    ) -> Self:
+        """Draw the coefficients of all features along a path that is computed here.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data; the columns of a data frame give names.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or targets.
+        n_named : int, default=6
+            How many coefficients have colours and names, as in :meth:`plot`.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **params
+            Further parameters of :func:`~sklearn_bundle.bmrm_path`.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+            It has the lines.
+        """
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        return cls.from_path(
+            *bmrm_path(X, y, **params), feature_names=names, n_named=n_named, ax=ax
+        )
+
+    @classmethod
+    def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None, **line_kw: Any) -> Self:
+        """Draw the scores of cross-validation: mean, one standard error, the chosen value.
+
+        Parameters
+        ----------
+        estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, or Pipeline that ends in one
+            Fitted.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **line_kw
+            For matplotlib's `plot`, for all lines.
+
+        Returns
+        -------
+        display : RegularizationPathDisplay
+            It has the line.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            For an estimator without ``scores_``.
+        """
+        estimator = model_in(estimator, "scores_")
+        name = estimator.scoring
+        if name is None:
+            name = "accuracy" if is_classifier(estimator) else "R2"
+        parameter = "C" if hasattr(estimator, "Cs_") else "reg_lambda"
+        display = cls(
+            getattr(estimator, f"{parameter}s_"),
+            scores=estimator.scores_,
+            best=getattr(estimator, f"{parameter}_"),
+            score_name=name if isinstance(name, str) else "score",
+            parameter=parameter,
+        )
+        return display.plot(ax=ax, **line_kw)
+
+    def plot(self, *, n_named: int = 6, ax: Any = None, **line_kw: Any) -> Self:
+        """Draw the lines.
+
+        Parameters
+        ----------
+        n_named : int, default=6
+            The coefficients with so many largest absolute values on the path have colours and
+            names, the others are thin and grey.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **line_kw
+            For matplotlib's `plot`, for all lines.
+
+        Returns
+        -------
+        self : RegularizationPathDisplay
+            With ``ax_``, ``figure_`` and ``lines_``.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        self.ax_, line_kw = axes_and_keywords(self, ax, line_kw)
+        self.figure_, self.lines_ = self.ax_.figure, []
+        if self.scores is None:
+            self._draw_coefs(n_named, line_kw)
+        else:
+            self._draw_scores(line_kw)
+        if self.best is not None:
+            label = f"chosen: {self.parameter} = {self.best:.3g}"
+            self.ax_.axvline(self.best, color="0.3", linestyle="--", label=label)
+        self.ax_.set(xscale="log", xlabel=self.parameter)
+        if self.parameter == "reg_lambda" and not self.ax_.xaxis_inverted():
+            self.ax_.invert_xaxis()
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend()
+        return self
+
+    def _draw_coefs(self, n_named: int, line_kw: dict) -> None:
+        coefs = np.asarray(self.coefs)
+        *outputs, n_features, n_lambdas = coefs.shape
+        names = self.feature_names
+        names = [f"feature {j}" for j in range(n_features)] if names is None else list(names)
+        if outputs:
+            names = [f"{name}, output {k}" for k in range(outputs[0]) for name in names]
+        coefs = coefs.reshape(-1, n_lambdas)
+        order = np.argsort(-np.abs(coefs).max(axis=1), kind="stable")
+        for rank, j in enumerate(order):
+            look = {"color": _GREY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
+            if rank < n_named:
+                look = style(rank) | {"label": names[j]}
+            self.lines_ += self.ax_.plot(self.reg_lambdas, coefs[j], **look | line_kw)
+        self.ax_.axhline(0.0, color="0.3", linewidth=0.6, zorder=1.0)
+        self.ax_.set_ylabel("coefficient")
+
+    def _draw_scores(self, line_kw: dict) -> None:
+        scores = np.asarray(self.scores)
+        n_folds, mean = len(scores), scores.mean(axis=0)
+        look = style(0) | {"label": f"mean of {n_folds} folds"} | line_kw
+        self.lines_ += self.ax_.plot(self.reg_lambdas, mean, **look)
+        if n_folds > 1:
+            error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
+            band = {"color": look["color"], "alpha": 0.15, "lw": 0, "label": "one standard error"}
+            self.ax_.fill_between(self.reg_lambdas, mean - error, mean + error, **band)
+        self.ax_.set_ylabel(self.score_name)
