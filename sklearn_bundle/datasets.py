@@ -1,132 +1,262 @@
 """Readers of data files, and data that stay on disk."""
 
+import importlib.util
 import os
-import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
-from typing import Any
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType
+from urllib.error import URLError
 
+from sklearn import datasets
+
+from sklearn_bundle._conll import load_conll
 from sklearn_bundle._files import opener
 from sklearn_bundle._mapped import open_mapped, save_mapped
 
-__all__ = ["load_conll", "open_mapped", "save_mapped"]
+__all__ = [
+    "fetch_openml",
+    "load_conll",
+    "load_dataset",
+    "load_svmlight",
+    "open_mapped",
+    "save_mapped",
+]
 
-_DOCSTART = "-DOCSTART-"
-# Only these, as str.split() would also cut words at no-break spaces.
-_BLANKS = " \t\r\n"
+_FOLDER = "SKLEARN_BUNDLE_DATA"
+_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+_SUFFIXES = [text + packed for text in ("", ".txt") for packed in ("", ".gz", ".bz2", ".xz")]
 
 
-def load_conll(
-    path_or_file: str | os.PathLike | Iterable[str] | Iterable[bytes],
+def load_svmlight(
+    paths: str | os.PathLike | Sequence[str | os.PathLike],
     *,
-    columns: Sequence[int] | None = None,
-    target: int = -1,
-    separator: str | None = None,
-    comment: str | None = None,
-    keep: Callable[[list[str]], Any] | None = None,
-    encoding: str = "utf-8",
-) -> tuple[list[list[tuple[str, ...]]], list[list[str]]]:
-    """Read sentences from a file with a token a line, in columns, as the CoNLL shared tasks do.
+    n_features: int | None = None,
+    query_id: bool = False,
+    zero_based: bool | str = "auto",
+) -> tuple:
+    """Read files in the format of SVMlight and LIBSVM, such as a training and a test set.
 
-    An empty line ends a sentence, and so does a line whose first column is ``-DOCSTART-``, which
-    belongs to none.
+    scikit-learn's :func:`~sklearn.datasets.load_svmlight_files`, which does the work, does not read
+    .xz.
 
     Parameters
     ----------
-    path_or_file : str, path-like or file
-        A name that ends in .gz, .bz2 or .xz is of a compressed file. Instead of a file, any
-        iterable of lines will do, str or bytes.
-    columns : sequence of int, default=None
-        Columns of the tuple of a token, from 0; negative ones count from the end. None means all
-        but `target`.
-    target : int, default=-1
-        Column of the tag, by default the last.
-    separator : str, default=None
-        What separates two columns; None means spaces and tabs, one or more.
-    comment : str, default=None
-        Lines that start with it are left out: "#" in CoNLL-U. By default none are, as "#" is a
-        word in CoNLL-2000.
-    keep : callable, default=None
-        Takes the columns of a line, a list of str, and returns whether it is a token. In CoNLL-U
-        ``lambda fields: fields[0].isdigit()`` leaves out multiword tokens and empty nodes.
-    encoding : str, default="utf-8"
-        Encoding of the file.
+    paths : str, path-like or sequence of them
+        One file, or several that share their features: all get as many columns as the widest. A
+        name that ends in .gz, .bz2 or .xz is of a compressed file.
+    n_features : int, default=None
+        Number of columns; None takes the largest index in any of the files.
+    query_id : bool, default=False
+        Whether to return the numbers after ``qid:`` too.
+    zero_based : bool or "auto", default="auto"
+        Whether the first feature has the index 0. "auto" takes 1 for the first if no file has a 0.
 
     Returns
     -------
-    sentences : list of lists of tuples of str
-        The columns of each token.
-    tags : list of lists of str
-        The tag of each token.
+    X : CSR matrix of shape (n_samples, n_features)
+        Features, float64, with sorted indices.
+    y : ndarray of shape (n_samples,)
+        Labels or targets as they stand in the file, float64.
+    qid : ndarray of shape (n_samples,)
+        Numbers of the queries, int64. Only with `query_id`.
+
+        With several files: the same for the next one, all in one tuple.
 
     Raises
     ------
+    OSError
+        For a file that cannot be read.
     ValueError
-        For a line with another number of columns than the first, and for a column that is not
-        there, with the number of the line.
+        For text in another format, indices that do not ascend, and an index beyond `n_features`.
+
+    See Also
+    --------
+    load_dataset : A set by its name.
 
     Examples
     --------
-    >>> from sklearn_bundle.datasets import load_conll
-    >>> lines = ["He PRP B-NP", "reckons VBZ B-VP", "", "Nice JJ B-ADJP"]
-    >>> sentences, tags = load_conll(lines)
-    >>> sentences
-    [[('He', 'PRP'), ('reckons', 'VBZ')], [('Nice', 'JJ')]]
-    >>> tags
-    [['B-NP', 'B-VP'], ['B-ADJP']]
+    >>> import os, tempfile
+    >>> from sklearn_bundle.datasets import load_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "three.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n+1 1:4\\n")
+    ...     X, y = load_svmlight(path)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ],
+           [4. , 0. , 0. ]])
+    >>> y
+    array([ 1., -1.,  1.])
     """
-    sentences: list[list[tuple[str, ...]]] = [[]]
-    tags: list[list[str]] = [[]]
-    n_columns = 0
-    with _open(path_or_file, encoding) as lines:
-        for number, line in enumerate(lines, start=1):
-            text = (line.decode(encoding) if isinstance(line, bytes) else line).rstrip("\r\n")
-            if comment is not None and text.startswith(comment):
-                continue
-            fields = _split(text, separator)
-            if not fields or fields[0] == _DOCSTART:
-                if sentences[-1]:
-                    sentences.append([])
-                    tags.append([])
-                continue
-            if keep is not None and not keep(fields):
-                continue
-            if not n_columns:
-                n_columns = len(fields)
-                chosen, label = _columns(columns, target, n_columns, number)
-            elif len(fields) != n_columns:
-                raise ValueError(
-                    f"Line {number} has {len(fields)} columns where those before have {n_columns}: "
-                    f"{text!r}."
-                )
-            sentences[-1].append(tuple([fields[k] for k in chosen]))
-            tags[-1].append(fields[label])
-    if not sentences[-1]:
-        del sentences[-1], tags[-1]
-    return sentences, tags
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    with ExitStack() as stack:
+        files = [stack.enter_context(opener(path)(path, "rb")) for path in paths]
+        return tuple(
+            datasets.load_svmlight_files(
+                files, n_features=n_features, query_id=query_id, zero_based=zero_based
+            )
+        )
 
 
-def _open(path_or_file, encoding: str):
-    """A context manager of the lines; a file of the caller's stays open."""
-    if not isinstance(path_or_file, str | os.PathLike):
-        return nullcontext(path_or_file)
-    return opener(path_or_file)(path_or_file, "rt", encoding=encoding)
+def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | None:
+    """A data set from a folder of yours, or None if there is no such folder.
+
+    Examples use it to run on a real set where there is one, and on something else everywhere.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set, such as "a9a".
+    folder : str or path-like, default=None
+        The folder. None means that of the environment variable SKLEARN_BUNDLE_DATA.
+
+    Returns
+    -------
+    None or tuple of (X, y) or (X, y, X_test, y_test)
+        None if `folder` is None and SKLEARN_BUNDLE_DATA is not set or empty. From the first of
+        these that is there:
+
+        * A file ``name`` or ``name.txt`` in the format of SVMlight, plain or compressed (.gz, .bz2,
+          .xz), as the LIBSVM page has them [1]_, read by :func:`load_svmlight`. A file ``name.t``,
+          so compressed or not, is the test set.
+        * ``name.npz`` with a ``load.py`` beside it. Its function ``load(name)`` is called and reads
+          the set: a folder with a load.py runs code.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder has none of them; the message has their names.
+
+    See Also
+    --------
+    load_svmlight : Files with any name.
+
+    References
+    ----------
+    .. [1] https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import dump_svmlight_file, load_iris
+    >>> from sklearn_bundle.datasets import load_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dump_svmlight_file(*load_iris(return_X_y=True), os.path.join(folder, "iris.txt"))
+    ...     X, y = load_dataset("iris", folder)
+    >>> X.shape, y.shape
+    ((150, 4), (150,))
+    """
+    folder = os.environ.get(_FOLDER) if folder is None else folder
+    if not folder:
+        return None
+    folder = Path(folder)
+    train, test = (_first(folder, stem) for stem in (name, f"{name}.t"))
+    if train is not None:
+        return load_svmlight([train] if test is None else [train, test])
+    packed, reader = folder / f"{name}.npz", folder / "load.py"
+    if packed.is_file() and reader.is_file():
+        return _module(reader).load(name)
+    raise FileNotFoundError(
+        f"There is no data set {name!r} in {str(folder)!r}: it has neither a file in svmlight's "
+        f"format called {', '.join(name + suffix for suffix in _SUFFIXES)} nor {packed.name} with "
+        f"load.py beside it. Many sets can be downloaded by hand from {_LIBSVM}."
+    )
 
 
-def _split(text: str, separator: str | None) -> list[str]:
-    if not text.strip(_BLANKS):
-        return []
-    if separator is None:
-        return re.split("[ \t]+", text.strip(_BLANKS))
-    return text.split(separator)
+def _first(folder: Path, stem: str) -> Path | None:
+    """The first of the files that a set may be in."""
+    paths = [folder / f"{stem}{suffix}" for suffix in _SUFFIXES]
+    return next((path for path in paths if path.is_file()), None)
 
 
-def _columns(columns, target: int, n_columns: int, number: int) -> tuple[list[int], int]:
-    """Indices from 0 of the columns asked for."""
-    for column in [target, *([] if columns is None else columns)]:
-        if not -n_columns <= column < n_columns:
-            raise ValueError(f"There is no column {column}: line {number} has {n_columns} columns.")
-    label = target % n_columns
-    if columns is None:
-        return [k for k in range(n_columns) if k != label], label
-    return [k % n_columns for k in columns], label
+def _module(path: Path) -> ModuleType:
+    """The module in a file, which need not lie on the path of imports."""
+    spec = importlib.util.spec_from_file_location(f"_{_FOLDER.lower()}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def fetch_openml(
+    name: str,
+    *,
+    version: int | str = "active",
+    target_column: str | list[str] | None = "default-target",
+    data_home: str | os.PathLike | None = None,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+) -> tuple:
+    """Download a data set from OpenML, or read it from disk if that was done before.
+
+    scikit-learn's :func:`~sklearn.datasets.fetch_openml`, which does the work, leaves you with
+    "urlopen error" where there is no network.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    version : int or "active", default="active"
+        Version of the set; sets of one name may differ much, so give a number.
+    target_column : str, list of str or None, default="default-target"
+        Columns that become y; by default what OpenML has as the target.
+    data_home : str or path-like, default=None
+        Folder that keeps what was downloaded; None means ``sklearn.datasets.get_data_home()``.
+    as_frame : bool, default=False
+        Whether to return data frames, for which pandas has to be installed. If not, X is an array
+        and symbols in it are numbered.
+    n_retries : int, default=3
+        How often to try again after an error of the network.
+    delay : float, default=1.0
+        Seconds between two trials.
+
+    Returns
+    -------
+    X : ndarray, CSR matrix or data frame of shape (n_samples, n_features)
+        Features.
+    y : ndarray or Series of shape (n_samples,), or data frame
+        Targets; labels are strings.
+
+    Raises
+    ------
+    ConnectionError
+        If OpenML cannot be reached, with what to do by hand; its cause is the original error.
+    ValueError
+        If OpenML has no such set.
+
+    See Also
+    --------
+    load_dataset : A set from a folder of yours.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.datasets import fetch_openml
+    >>> X, y = fetch_openml("phoneme", version=1)  # doctest: +SKIP
+    """
+    home = datasets.get_data_home(data_home)
+    try:
+        return datasets.fetch_openml(
+            name,
+            version=version,
+            target_column=target_column,
+            data_home=home,
+            as_frame=as_frame,
+            # "auto" takes pandas, even for arrays
+            parser="auto" if importlib.util.find_spec("pandas") else "liac-arff",
+            return_X_y=True,
+            n_retries=n_retries,
+            delay=delay,
+        )
+    except (URLError, TimeoutError, ConnectionError) as error:
+        raise ConnectionError(
+            f"The data set {name!r} could not be downloaded from OpenML ({error}). Without a "
+            f"network, either make the same call on a machine that has one and copy its folder "
+            f"{os.path.join(home, 'openml')!r} to the same place here; or download the set by hand "
+            f"from {_LIBSVM} or, saved in svmlight's format, from "
+            f"https://www.openml.org/search?type=data&q={name}, put it into a folder as {name}.txt,"
+            f" set the environment variable {_FOLDER} to the folder, and call "
+            f"load_dataset({name!r})."
+        ) from error

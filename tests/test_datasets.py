@@ -1,15 +1,20 @@
-"""Files of CoNLL columns."""
+"""Readers and fetchers of data sets."""
 
 import bz2
 import gzip
 import io
 import lzma
 import os
+import urllib.error
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn import datasets
+from sklearn.datasets import dump_svmlight_file
 
-from sklearn_bundle.datasets import load_conll
+from sklearn_bundle.datasets import fetch_openml, load_conll, load_dataset, load_svmlight
 
 CONLL_2000 = """\
 Boeing NNP B-NP
@@ -175,3 +180,178 @@ def test_universal_dependencies(tasks):
         keep=lambda fields: fields[0].isdigit(),
     )
     assert ours == tasks.load_sequences("ud_en_ewt")["dev"]
+
+
+TRAIN = b"+1 1:0.5 3:2 # a comment\n-1 2:1\n3.5\n"
+TEST = b"2 1:1 5:0.25\n"
+X_TRAIN = [[0.5, 0, 2], [0, 1, 0], [0, 0, 0]]
+QUERIES = b"1 qid:7 1:1\n0 qid:7 2:1\n2 qid:9 1:3\n"
+
+
+@pytest.mark.parametrize("as_path", [str, Path])
+@pytest.mark.parametrize(
+    "name, compress",
+    [
+        ("a.txt", bytes),
+        ("a", bytes),
+        ("a.gz", gzip.compress),
+        ("a.bz2", bz2.compress),
+        ("a.txt.XZ", lzma.compress),
+    ],
+)
+def test_svmlight_files(tmp_path, name, compress, as_path):
+    path = tmp_path / name
+    path.write_bytes(compress(TRAIN))
+    X, y = load_svmlight(as_path(path))
+    assert sp.issparse(X) and X.format == "csr" and X.dtype == np.float64
+    assert X.toarray().tolist() == X_TRAIN
+    assert y.dtype == np.float64 and y.tolist() == [1.0, -1.0, 3.5]
+
+
+def test_svmlight_is_what_scikit_learn_writes(tmp_path):
+    X = sp.random(50, 30, density=0.2, random_state=0, format="csr")
+    X.data = X.data.round(6)  # it writes 16 digits
+    y = np.round(np.random.default_rng(0).normal(size=50), 6)
+    for zero_based in (False, True):
+        dump_svmlight_file(X, y, str(tmp_path / "a"), zero_based=zero_based)
+        read, target = load_svmlight(tmp_path / "a", n_features=30, zero_based=zero_based)
+        assert np.array_equal(read.toarray(), X.toarray())
+        assert np.array_equal(target, y)
+        assert read.has_sorted_indices
+
+
+def test_svmlight_files_that_share_their_features(tmp_path):
+    paths = [tmp_path / "a.xz", tmp_path / "a.t"]
+    paths[0].write_bytes(lzma.compress(TRAIN))
+    paths[1].write_bytes(TEST)
+    X, y, X_test, y_test = load_svmlight(paths)
+    assert X.shape == (3, 5) and X_test.shape == (1, 5)
+    assert X_test.toarray().tolist() == [[1, 0, 0, 0, 0.25]]
+    assert y.tolist() == [1.0, -1.0, 3.5] and y_test.tolist() == [2.0]
+    assert [len(part) for part in load_svmlight(paths, n_features=9)[0].toarray()] == [9, 9, 9]
+    with pytest.raises(ValueError, match="n_features was set to 4"):
+        load_svmlight(paths, n_features=4)
+
+
+def test_svmlight_queries(tmp_path):
+    (tmp_path / "a").write_bytes(QUERIES)
+    X, y, qid = load_svmlight(tmp_path / "a", query_id=True)
+    assert X.toarray().tolist() == [[1, 0], [0, 1], [3, 0]]
+    assert y.tolist() == [1, 0, 2] and qid.tolist() == [7, 7, 9]
+    both = load_svmlight([tmp_path / "a", tmp_path / "a"], query_id=True)
+    assert len(both) == 6 and both[5].tolist() == [7, 7, 9]
+
+
+def test_svmlight_in_another_format(tmp_path):
+    (tmp_path / "a").write_bytes(b"1 2:1 1:1\n")
+    with pytest.raises(ValueError, match="sorted"):
+        load_svmlight(tmp_path / "a")
+    with pytest.raises(FileNotFoundError):
+        load_svmlight(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "suffix, compress",
+    [
+        ("", bytes),
+        (".txt", bytes),
+        (".bz2", bz2.compress),
+        (".gz", gzip.compress),
+        (".txt.xz", lzma.compress),
+    ],
+)
+def test_a_data_set_by_its_name(tmp_path, monkeypatch, suffix, compress):
+    monkeypatch.setenv("SKLEARN_BUNDLE_DATA", str(tmp_path / "not this one"))
+    (tmp_path / f"tiny{suffix}").write_bytes(compress(TRAIN))
+    X, y = load_dataset("tiny", tmp_path)
+    assert X.toarray().tolist() == X_TRAIN and y.tolist() == [1.0, -1.0, 3.5]
+    (tmp_path / f"tiny.t{suffix}").write_bytes(compress(TEST))
+    monkeypatch.setenv("SKLEARN_BUNDLE_DATA", str(tmp_path))
+    X, y, X_test, y_test = load_dataset("tiny")
+    assert X.shape == (3, 5) and X_test.shape == (1, 5)
+    assert y.tolist() == [1.0, -1.0, 3.5] and y_test.tolist() == [2.0]
+
+
+def test_a_data_set_that_the_folder_reads(tmp_path):
+    np.savez(tmp_path / "tiny.npz", X=np.eye(2), y=[1, 2])
+    (tmp_path / "load.py").write_text(
+        "import os\n"
+        "import numpy as np\n"
+        "def load(name):\n"
+        "    z = np.load(os.path.join(os.path.dirname(__file__), name + '.npz'))\n"
+        "    return z['X'], z['y']\n"
+    )
+    X, y = load_dataset("tiny", str(tmp_path))
+    assert X.tolist() == [[1, 0], [0, 1]] and y.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_no_folder_of_data(monkeypatch, value):
+    monkeypatch.delenv("SKLEARN_BUNDLE_DATA", raising=False)
+    if value is not None:
+        monkeypatch.setenv("SKLEARN_BUNDLE_DATA", value)
+    assert load_dataset("tiny") is None
+
+
+def test_a_folder_without_the_data_set(tmp_path):
+    (tmp_path / "tiny.npz").touch()  # without load.py
+    with pytest.raises(FileNotFoundError, match="no data set 'tiny'") as error:
+        load_dataset("tiny", tmp_path)
+    for name in ("tiny, ", "tiny.txt, ", "tiny.bz2", "tiny.txt.xz", "tiny.npz", str(tmp_path)):
+        assert name in str(error.value)
+
+
+@pytest.mark.realdata
+def test_data_sets_of_the_benchmark_folder(tasks):
+    X, y, X_test, y_test = load_dataset("a9a")
+    assert X.shape == (32_561, 123) and X_test.shape == (16_281, 123)
+    assert len(y) == 32_561 and len(y_test) == 16_281
+
+
+def test_openml_without_a_network(tmp_path, monkeypatch):
+    cause = urllib.error.URLError("Name or service not known")
+
+    def urlopen(*args, **kwargs):
+        raise cause
+
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", urlopen)
+    not_found = pytest.raises(ConnectionError, match="'phoneme' could not be downloaded")
+    with pytest.warns(UserWarning, match="network error"), not_found as error:
+        fetch_openml("phoneme", version=1, data_home=tmp_path, n_retries=1, delay=1e-3)
+    assert error.value.__cause__ is cause
+    message = str(error.value)
+    for part in (
+        "Name or service not known",
+        str(tmp_path / "openml"),
+        "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/",
+        "https://www.openml.org/search?type=data&q=phoneme",
+        "phoneme.txt",
+        "SKLEARN_BUNDLE_DATA",
+        "load_dataset('phoneme')",
+    ):
+        assert part in message
+
+
+def test_openml_hands_on_what_it_is_given(tmp_path, monkeypatch):
+    calls = []
+
+    def fetch(*args, **kwargs):
+        calls.append((args, kwargs))
+        return "X", "y"
+
+    monkeypatch.setattr(datasets, "fetch_openml", fetch)
+    given = {"version": 2, "target_column": "a", "as_frame": True, "n_retries": 1, "delay": 0.5}
+    assert fetch_openml("phoneme", data_home=tmp_path, **given) == ("X", "y")
+    ((args, kwargs),) = calls
+    assert args == ("phoneme",)
+    assert kwargs.pop("parser") in ("auto", "liac-arff")
+    assert kwargs == given | {"data_home": str(tmp_path), "return_X_y": True}
+
+
+def test_openml_leaves_other_errors_alone(tmp_path, monkeypatch):
+    def fetch(*args, **kwargs):
+        raise ValueError("Dataset phoneme with version 99 not found.")
+
+    monkeypatch.setattr(datasets, "fetch_openml", fetch)
+    with pytest.raises(ValueError, match="version 99 not found"):
+        fetch_openml("phoneme", version=99, data_home=tmp_path)

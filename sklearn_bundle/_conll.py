@@ -1,0 +1,129 @@
+"""The reader of files with a token a line."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from sklearn_bundle._files import opener
+
+_DOCSTART = "-DOCSTART-"
+# Only these, as str.split() would also cut words at no-break spaces.
+_BLANKS = " \t\r\n"
+
+
+def load_conll(
+    path_or_file: str | os.PathLike | Iterable[str] | Iterable[bytes],
+    *,
+    columns: Sequence[int] | None = None,
+    target: int = -1,
+    separator: str | None = None,
+    comment: str | None = None,
+    keep: Callable[[list[str]], Any] | None = None,
+    encoding: str = "utf-8",
+) -> tuple[list[list[tuple[str, ...]]], list[list[str]]]:
+    """Read sentences from a file with a token a line, in columns, as the CoNLL shared tasks do.
+
+    An empty line ends a sentence, and so does a line whose first column is ``-DOCSTART-``, which
+    belongs to none.
+
+    Parameters
+    ----------
+    path_or_file : str, path-like or file
+        A name that ends in .gz, .bz2 or .xz is of a compressed file. Instead of a file, any
+        iterable of lines will do, str or bytes.
+    columns : sequence of int, default=None
+        Columns of the tuple of a token, from 0; negative ones count from the end. None means all
+        but `target`.
+    target : int, default=-1
+        Column of the tag, by default the last.
+    separator : str, default=None
+        What separates two columns; None means spaces and tabs, one or more.
+    comment : str, default=None
+        Lines that start with it are left out: "#" in CoNLL-U. By default none are, as "#" is a
+        word in CoNLL-2000.
+    keep : callable, default=None
+        Takes the columns of a line, a list of str, and returns whether it is a token. In CoNLL-U
+        ``lambda fields: fields[0].isdigit()`` leaves out multiword tokens and empty nodes.
+    encoding : str, default="utf-8"
+        Encoding of the file.
+
+    Returns
+    -------
+    sentences : list of lists of tuples of str
+        The columns of each token.
+    tags : list of lists of str
+        The tag of each token.
+
+    Raises
+    ------
+    ValueError
+        For a line with another number of columns than the first, and for a column that is not
+        there, with the number of the line.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.datasets import load_conll
+    >>> lines = ["He PRP B-NP", "reckons VBZ B-VP", "", "Nice JJ B-ADJP"]
+    >>> sentences, tags = load_conll(lines)
+    >>> sentences
+    [[('He', 'PRP'), ('reckons', 'VBZ')], [('Nice', 'JJ')]]
+    >>> tags
+    [['B-NP', 'B-VP'], ['B-ADJP']]
+    """
+    sentences: list[list[tuple[str, ...]]] = [[]]
+    tags: list[list[str]] = [[]]
+    n_columns = 0
+    with _open(path_or_file, encoding) as lines:
+        for number, line in enumerate(lines, start=1):
+            text = (line.decode(encoding) if isinstance(line, bytes) else line).rstrip("\r\n")
+            if comment is not None and text.startswith(comment):
+                continue
+            fields = _split(text, separator)
+            if not fields or fields[0] == _DOCSTART:
+                if sentences[-1]:
+                    sentences.append([])
+                    tags.append([])
+                continue
+            if keep is not None and not keep(fields):
+                continue
+            if not n_columns:
+                n_columns = len(fields)
+                chosen, label = _columns(columns, target, n_columns, number)
+            elif len(fields) != n_columns:
+                raise ValueError(
+                    f"Line {number} has {len(fields)} columns where those before have {n_columns}: "
+                    f"{text!r}."
+                )
+            sentences[-1].append(tuple([fields[k] for k in chosen]))
+            tags[-1].append(fields[label])
+    if not sentences[-1]:
+        del sentences[-1], tags[-1]
+    return sentences, tags
+
+
+def _open(path_or_file, encoding: str):
+    """A context manager of the lines; a file of the caller's stays open."""
+    if not isinstance(path_or_file, str | os.PathLike):
+        return nullcontext(path_or_file)
+    return opener(path_or_file)(path_or_file, "rt", encoding=encoding)
+
+
+def _split(text: str, separator: str | None) -> list[str]:
+    if not text.strip(_BLANKS):
+        return []
+    if separator is None:
+        return re.split("[ \t]+", text.strip(_BLANKS))
+    return text.split(separator)
+
+
+def _columns(columns, target: int, n_columns: int, number: int) -> tuple[list[int], int]:
+    """Indices from 0 of the columns asked for."""
+    for column in [target, *([] if columns is None else columns)]:
+        if not -n_columns <= column < n_columns:
+            raise ValueError(f"There is no column {column}: line {number} has {n_columns} columns.")
+    label = target % n_columns
+    if columns is None:
+        return [k for k in range(n_columns) if k != label], label
+    return [k % n_columns for k in columns], label
