@@ -3,13 +3,25 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_bundle import BMRMClassifier, PragamSVC, SwapSVC
+from sklearn_bundle import (
+    SDCACRF,
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMNoveltyDetector,
+    BMRMRanker,
+    BMRMRegressor,
+    BMRMRegressorCV,
+    PragamSVC,
+    SwapSVC,
+    SwapSVCCV,
+)
+from sklearn_bundle.estimators import _base
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -127,3 +139,96 @@ def test_no_trace_is_left():
     without = BMRMClassifier().fit(X, y)
     assert set(vars(with_callback)) - set(vars(without)) == {"_skl_callbacks"}
     assert np.array_equal(with_callback.coef_, without.coef_)
+
+
+class Tasks:
+    """Remembers the path of names of every task."""
+
+    def __init__(self):
+        self.paths = set()
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        path = []
+        while context is not None:
+            path.insert(0, context.task_name)
+            context = context.parent
+        self.paths.add("/".join(path))
+
+    def on_fit_task_end(self, estimator, context):
+        pass
+
+
+FAMILY = [
+    (BMRMClassifier(), "class"),
+    (BMRMClassifierCV(reg_lambdas=2, cv=2), "class"),
+    (BMRMRegressor("absolute_error"), None),
+    (BMRMRegressorCV("absolute_error", reg_lambdas=2, cv=2), None),
+    (BMRMRanker(), None),
+    (BMRMNoveltyDetector(), None),
+    (PragamSVC(reg_lambda=1.0), "class"),
+    (SwapSVC(), "pair"),
+    (SwapSVCCV(Cs=2, cv=2), "pair"),
+    (SDCACRF(), None),
+]
+
+
+@pytest.mark.parametrize("model, unit", FAMILY, ids=[type(model).__name__ for model, _ in FAMILY])
+def test_levels_of_tasks(model, unit):
+    X, y = load_iris(return_X_y=True)
+    tasks = Tasks()
+    clone(model).set_callbacks(tasks).fit(X, y)
+    levels = ["fit"] if unit is None else ["fit", f"fit/{unit}"]
+    assert tasks.paths == {*levels, f"{levels[-1]}/iteration"}
+    if unit is not None:
+        tasks = Tasks()
+        clone(model).set_callbacks(tasks).fit(X[:100], y[:100])
+        assert tasks.paths == {"fit", "fit/iteration"}
+
+
+@pytest.mark.parametrize("model", [model for model, _ in FAMILY], ids=lambda m: type(m).__name__)
+def test_bars_of_every_estimator(model, capsys):
+    pytest.importorskip("rich")
+    model = clone(model).set_callbacks(callback.ProgressBar())
+    model.fit(*load_iris(return_X_y=True))
+    assert " - fit " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    "model",
+    [
+        BMRMClassifier(),
+        BMRMClassifierCV(reg_lambdas=[0.1, 0.01], cv=2),
+        PragamSVC(reg_lambda=1.0),
+        SwapSVC(),
+        SwapSVCCV(Cs=2, cv=2),
+        SDCACRF(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_at_most_four_lines_a_second(model, n_jobs, monkeypatch):
+    times, clock = [], [0.0]
+
+    def now():
+        clock[0] += 1e-2  # states that are far quicker than lines
+        return clock[0]
+
+    monkeypatch.setattr(_base, "monotonic", now)
+    monkeypatch.setattr(_base, "print", lambda *a, **k: times.append(clock[0]), raising=False)
+    X, y = load_digits(return_X_y=True)
+    clone(model).set_params(verbose=1, n_jobs=n_jobs).fit(X[:300] / 16, y[:300])
+    assert 1 <= len(times) <= 1 + clock[0] / 0.25
+    assert len(times) == 1 or min(np.diff(times)) >= 0.25 - 1e-12
+
+
+def test_verbose_zero_prints_nothing(capsys):
+    X, y = load_iris(return_X_y=True)
+    for model, _ in FAMILY:
+        clone(model).fit(X, y)
+    assert capsys.readouterr().out == ""
