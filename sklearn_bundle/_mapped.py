@@ -63,7 +63,22 @@ def save_mapped(
 
     See Also
     --------
-    open_mapped : An example.
+    open_mapped : Opens the folder.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from sklearn_bundle.datasets import open_mapped, save_mapped
+    >>> def blocks():
+    ...     for k in range(3):  # rows that are never in memory together
+    ...         yield np.full((2, 4), float(k)), np.array([0, 1])
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     save_mapped(os.path.join(parent, "data"), blocks(), dtype=np.float32)
+    ...     X, y = open_mapped(os.path.join(parent, "data"))
+    ...     print(X.shape, X.dtype, y)
+    ...     del X
+    (6, 4) float32 [0 1 0 1 0 1]
     """
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
@@ -99,6 +114,7 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
     Parameters
     ----------
     folder : str or path-like
+        What :func:`save_mapped` was given.
 
     Returns
     -------

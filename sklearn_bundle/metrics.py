@@ -193,7 +193,12 @@ def span_precision_recall_fscore_support(
 
     Returns
     -------
-    precision, recall, fscore : float, or ndarray of shape (n_types,)
+    precision : float, or ndarray of shape (n_types,)
+        Between 0 and 1; an array with ``average=None``.
+    recall : float, or ndarray of shape (n_types,)
+        Between 0 and 1.
+    fscore : float, or ndarray of shape (n_types,)
+        Between 0 and 1.
     support : None, or ndarray of shape (n_types,)
         True spans of each type, with ``average=None``.
 
@@ -271,12 +276,30 @@ def span_precision_score(
     ----------
     y_true, y_pred : list of sequences of str
         True and predicted labels.
-    scheme, labels, average, sample_weight, zero_division
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+        Tags of the labels, as in :func:`spans`.
+    labels : sequence of str, default=None
+        Types of span that count; None means all that occur in y_true or y_pred, sorted.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A weight a sequence; it counts for each of its spans.
+    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
+        What a ratio of zeros is.
 
     Returns
     -------
     precision : float, or ndarray of shape (n_types,)
+        Between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`span_precision_recall_fscore_support` does.
+
+    See Also
+    --------
+    span_precision_recall_fscore_support : All of them at once; there is the definition.
 
     Examples
     --------
@@ -311,12 +334,30 @@ def span_recall_score(
     ----------
     y_true, y_pred : list of sequences of str
         True and predicted labels.
-    scheme, labels, average, sample_weight, zero_division
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+        Tags of the labels, as in :func:`spans`.
+    labels : sequence of str, default=None
+        Types of span that count; None means all that occur in y_true or y_pred, sorted.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A weight a sequence; it counts for each of its spans.
+    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
+        What a ratio of zeros is.
 
     Returns
     -------
     recall : float, or ndarray of shape (n_types,)
+        Between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`span_precision_recall_fscore_support` does.
+
+    See Also
+    --------
+    span_precision_recall_fscore_support : All of them at once; there is the definition.
 
     Examples
     --------
@@ -351,12 +392,30 @@ def span_f1_score(
     ----------
     y_true, y_pred : list of sequences of str
         True and predicted labels.
-    scheme, labels, average, sample_weight, zero_division
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
+        Tags of the labels, as in :func:`spans`.
+    labels : sequence of str, default=None
+        Types of span that count; None means all that occur in y_true or y_pred, sorted.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        A weight a sequence; it counts for each of its spans.
+    zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
+        What a ratio of zeros is.
 
     Returns
     -------
     f1 : float, or ndarray of shape (n_types,)
+        Between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`span_precision_recall_fscore_support` does.
+
+    See Also
+    --------
+    span_precision_recall_fscore_support : All of them at once; there is the definition.
 
     Notes
     -----

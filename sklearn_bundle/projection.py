@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_bundle._compiled import box, pivots, projection
 from sklearn_bundle._jit import frozen
 
+__all__ = ["project"]
+
 Array = NDArray[np.float64]
 
 _FEASIBILITY = 1e-12  # relative
@@ -44,10 +46,12 @@ def project(
     d : float or array-like of shape (n,), default=1.0
         Scales of the metric, finite and not zero; their signs do not matter.
     sigma : float or array-like of shape (n,), default=1.0
-        Normal vector of the hyperplane, finite, no entry zero. (An item with a zero there is not
-        part of the equation: clip it on its own.)
-    lower, upper : float or array-like of shape (n,), default=0.0 and inf
-        Bounds of the box, ``lower <= upper``; ``-inf`` and ``inf`` are no bound.
+        Normal vector of the hyperplane, finite, no entry zero: an item with a zero there is not
+        part of the equation, clip it on its own.
+    lower : float or array-like of shape (n,), default=0.0
+        Lower bounds of the box; ``-inf`` is no bound.
+    upper : float or array-like of shape (n,), default=inf
+        Upper bounds of the box, at least `lower`; ``inf`` is no bound.
     z : float, default=1.0
         Right-hand side of the hyperplane, or None.
 

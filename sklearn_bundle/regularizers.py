@@ -11,17 +11,49 @@ from scipy.special import logsumexp, xlogy
 from sklearn_bundle._definite import factored
 from sklearn_bundle._repr import Shown
 
+__all__ = [
+    "L1",
+    "L2",
+    "REGULARIZERS",
+    "Entropy",
+    "EntropySimplex",
+    "Lp",
+    "Quadratic",
+    "Regularizer",
+]
+
 Array = NDArray[np.float64]
 
 _OFF_SIMPLEX = 1e-10  # |sum(w) - 1| that is taken for rounding
 
 
 class Regularizer(Shown, ABC):
-    """A convex Omega(w) whose least value is 0, and its conjugate ``Omega*(m) = max_w <w, m> -
-    Omega(w)``.
+    """A convex Omega(w) whose least value is 0, and its conjugate.
 
-    Instances hold parameters only, in attributes of the same names. w has shape (p,): p is the
-    number of features or, with k outputs, k times that, an output after the other.
+    The conjugate is ``Omega*(m) = max_w <w, m> - Omega(w)``. Instances hold parameters only, in
+    attributes of the same names. w has shape (p,): p is the number of features or, with k outputs,
+    k times that, an output after the other.
+
+    The contract of a regularizer of one's own: :meth:`value`, :meth:`conjugate`,
+    :meth:`conjugate_gradient` and :meth:`slope` are required, :meth:`conjugate_curvature` unless
+    ``inner`` says otherwise. Lower bounds rest on the conjugate (theorem 2 of [1]_); it is right if
+    ``Omega(w) + Omega*(m) = <w, m>`` at ``w = conjugate_gradient(m)``.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import Lp, Regularizer
+    >>> omega, m = Lp(p=1.5), np.array([3.0, -1.0, 0.5])
+    >>> isinstance(omega, Regularizer)
+    True
+    >>> w = omega.conjugate_gradient(m)
+    >>> bool(np.isclose(omega.value(w) + omega.conjugate(m), w @ m))
+    True
     """
 
     #: How the bundle's inner problem is solved: "gram" where the conjugate is a quadratic form,
@@ -31,26 +63,91 @@ class Regularizer(Shown, ABC):
     def bind(self, n_features: int, dimension: int) -> "Regularizer":
         """Check the parameters against the data and do once what need not be done again.
 
-        ``dimension`` is p, a multiple of ``n_features``. Solvers work with what is returned.
+        Parameters
+        ----------
+        n_features : int
+            Number of features.
+        dimension : int
+            The length p of w, a multiple of `n_features`.
+
+        Returns
+        -------
+        regularizer : Regularizer
+            What solvers work with; by default this one.
+
+        Raises
+        ------
+        ValueError
+            For a parameter that is not allowed, or does not fit to the data.
         """
         return self
 
     @abstractmethod
     def value(self, w: Array) -> float:
-        """Omega(w); infinity outside of its domain."""
+        """Omega(w). Required.
+
+        Parameters
+        ----------
+        w : ndarray of shape (p,)
+            Weights.
+
+        Returns
+        -------
+        value : float
+            Infinity outside of the domain.
+        """
 
     @abstractmethod
     def conjugate(self, m: Array) -> float:
-        """Omega*(m)."""
+        """Omega*(m). Required.
+
+        Parameters
+        ----------
+        m : ndarray of shape (p,)
+            Argument of the conjugate.
+
+        Returns
+        -------
+        value : float
+            Infinity outside of the domain.
+        """
 
     @abstractmethod
     def conjugate_gradient(self, m: Array) -> Array:
-        """The w at which ``<w, m> - Omega(w)`` is largest."""
+        """The w at which ``<w, m> - Omega(w)`` is largest. Required.
+
+        Parameters
+        ----------
+        m : ndarray of shape (p,)
+            Argument of the conjugate.
+
+        Returns
+        -------
+        w : ndarray of shape (p,)
+            A maximiser.
+        """
 
     def conjugate_curvature(self, m: Array, planes: Array) -> Array:
-        """``P H P'`` for the rows P of ``planes`` (t, p), H the Hessian of Omega* at m.
+        """``P H P'`` for the rows P of `planes`, H the Hessian of Omega* at m.
 
-        Required where :attr:`inner` is "newton"; the conjugate of a norm has none.
+        Required where ``inner`` is "newton"; the conjugate of a norm has none.
+
+        Parameters
+        ----------
+        m : ndarray of shape (p,)
+            Argument of the conjugate.
+        planes : ndarray of shape (t, p)
+            The matrix P.
+
+        Returns
+        -------
+        curvature : ndarray of shape (t, t)
+            ``P H P'``.
+
+        Raises
+        ------
+        NotImplementedError
+            If there is none.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has inner={self.inner!r}, but no conjugate_curvature."
@@ -60,16 +157,55 @@ class Regularizer(Shown, ABC):
     def slope(self, w: Array, direction: Array) -> tuple[float, float]:
         """First and second derivative of ``Omega(w + t direction)`` at t = 0, from the right.
 
-        NaN for a second derivative that is infinite.
+        Required.
+
+        Parameters
+        ----------
+        w : ndarray of shape (p,)
+            Weights.
+        direction : ndarray of shape (p,)
+            Direction.
+
+        Returns
+        -------
+        first : float
+            First derivative.
+        second : float
+            Second derivative, NaN if it is infinite.
         """
 
     def start(self, size: int) -> Array:
-        """The minimiser of Omega, of shape (size,)."""
+        """The minimiser of Omega; by default 0.
+
+        Parameters
+        ----------
+        size : int
+            The length p of w.
+
+        Returns
+        -------
+        w : ndarray of shape (size,)
+            Where Omega is 0.
+        """
         return np.zeros(size)
 
 
 class L2(Regularizer):
-    """``Omega(w) = ||w||^2 / 2``; its conjugate is ``Omega*(m) = ||m||^2 / 2`` with gradient m."""
+    """``Omega(w) = ||w||^2 / 2``; its conjugate is ``Omega*(m) = ||m||^2 / 2`` with gradient m.
+
+    Section 3.3.1 of [1]_.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import L2
+    >>> L2().value(np.array([3.0, 4.0])), L2().conjugate(np.array([3.0, 4.0]))
+    (12.5, 12.5)
+    """
 
     inner = "gram"
 
@@ -92,14 +228,27 @@ class L2(Regularizer):
 class Lp(Regularizer):
     """``Omega(w) = ||w||_p^2 / 2``; its conjugate is ``||m||_q^2 / 2``, ``1/p + 1/q = 1``.
 
-    The conjugate's gradient is ``w = sign(m) |m|^(q-1) ||m||_q^(2-q)`` (METHODS, section 1). All
+    The conjugate's gradient is ``w = sign(m) |m|^(q-1) ||m||_q^(2-q)``: section 3.3.1 of [1]_. All
     powers are taken of entries divided by the norm, which are at most 1: nothing overflows that
     has a finite result.
 
     Parameters
     ----------
     p : float, default=1.5
-        1 < p <= 2. Near 1 the solution is almost sparse.
+        Order of the norm, ``1 < p <= 2``. Near 1 the solution is almost sparse.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import Lp
+    >>> round(Lp(p=1.5).value(np.array([1.0, 1.0])), 6)  # 2^(4/3) / 2
+    1.259921
+    >>> round(Lp(p=1.5).conjugate(np.array([1.0, 1.0])), 6)  # q = 3: 2^(2/3) / 2
+    0.793701
     """
 
     def __init__(self, p: float = 1.5):
@@ -157,13 +306,25 @@ class Lp(Regularizer):
 class Quadratic(Regularizer):
     """``Omega(w) = w' B w / 2``; its conjugate is ``m' B^-1 m / 2`` with gradient ``B^-1 m``.
 
-    With k outputs, the sum of this over the outputs.
+    With k outputs, the sum of this over the outputs. Section 3.3.1 of [1]_.
 
     Parameters
     ----------
     B : array-like of shape (n_features,) or (n_features, n_features), or sparse
         Symmetric and positive definite; one dimension stands for a diagonal matrix. It is
         factored once a fit.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import Quadratic
+    >>> omega = Quadratic([1.0, 4.0])  # diagonal: the second weight is penalised four times as much
+    >>> omega.value(np.array([1.0, 1.0])), omega.conjugate_gradient(np.array([1.0, 1.0]))
+    (2.5, array([1.  , 0.25]))
     """
 
     inner = "gram"
@@ -196,8 +357,19 @@ class Quadratic(Regularizer):
 class Entropy(Regularizer):
     """``Omega(w) = sum_j (w_j log w_j + 1/e)`` on w >= 0; its least value, at 1/e, is 0.
 
-    The conjugate is ``sum_j (exp(m_j - 1) - 1/e)``, its gradient ``w = exp(m - 1)`` (METHODS,
-    section 1). Where that overflows it is infinity.
+    The conjugate is ``sum_j (exp(m_j - 1) - 1/e)``, its gradient ``w = exp(m - 1)``: section 3.3.1
+    of [1]_. Where that overflows it is infinity.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import Entropy
+    >>> round(Entropy().value(np.array([0.0, 1.0])), 6), Entropy().value(np.array([-1.0, 1.0]))
+    (0.735759, inf)
     """
 
     def value(self, w):
@@ -229,8 +401,22 @@ class EntropySimplex(Regularizer):
 
     This is the relative entropy of w to the uniform distribution.
 
-    The conjugate is ``log(sum_j exp m_j) - log p``, its gradient the softmax of m. A direction
-    from one point of the simplex to another sums to zero.
+    The conjugate is ``log(sum_j exp m_j) - log p``, its gradient the softmax of m: section 3.3.1
+    of [1]_. A direction from one point of the simplex to another sums to zero.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import EntropySimplex
+    >>> omega = EntropySimplex()
+    >>> omega.value(np.array([0.5, 0.5])), omega.value(np.array([1.0, 1.0]))
+    (0.0, inf)
+    >>> omega.conjugate_gradient(np.array([0.0, np.log(3.0)])).round(6)
+    array([0.25, 0.75])
     """
 
     def value(self, w):
@@ -262,6 +448,20 @@ class L1(Regularizer):
     """``Omega(w) = ||w||_1``; its conjugate is 0 where ``|m|_inf <= 1`` and infinity elsewhere.
 
     Where the conjugate is finite, w = 0 is a maximiser, and the only one that m alone gives.
+    Section 3.3.1 of [1]_.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import L1
+    >>> L1().value(np.array([3.0, -4.0]))
+    7.0
+    >>> L1().conjugate(np.array([0.5, -1.0])), L1().conjugate(np.array([0.5, -2.0]))
+    (0.0, inf)
     """
 
     inner = "lp"

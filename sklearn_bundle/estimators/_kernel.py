@@ -139,9 +139,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             In single precision if X of fit was. For two classes f(x), positive where the second
-            one is predicted. For more with
-            ``decision_function_shape="ovr"``, votes plus a monotone function of the sum of the
-            scores, and with "ovo" the scores of the pairs, positive where the first one wins.
+            one is predicted. For more with ``decision_function_shape="ovr"``, votes plus a monotone
+            function of the sum of the scores, and with "ovo" the scores of the pairs, positive
+            where the first one wins.
         """
         scores = self._pair_scores(X)
         if len(self.classes_) == 2:
@@ -179,7 +179,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights w of shape (1, n_features) or (n_pairs, n_features)."""
+        """Weights w of shape (1, n_features) or (n_pairs, n_features).
+
+        Raises AttributeError unless the kernel is linear.
+        """
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available with kernel='linear'.")
         check_is_fitted(self)

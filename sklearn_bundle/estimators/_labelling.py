@@ -101,6 +101,11 @@ class ChainLabeller(BaseEstimator):
         -------
         log_proba : ndarray of shape (n_sequences,)
             ``log p(y_i|x_i)``.
+
+        Raises
+        ------
+        ValueError
+            For labels that `fit` has not seen, or that do not fit to X.
         """
         sequences, model = self._bound(X)
         labels = model.best_labels() if y is None else check_labels(self, sequences, y)
@@ -121,6 +126,11 @@ class ChainLabeller(BaseEstimator):
         labellings : list of lists of (labels, log_probability)
             For each sequence up to `n_best` of them (there may be less in all), best first. For a
             two-dimensional X, labels are one label.
+
+        Raises
+        ------
+        ValueError
+            For an `n_best` that is not an integer of at least 1.
         """
         if not isinstance(n_best, Integral) or isinstance(n_best, bool) or n_best < 1:
             raise ValueError(f"n_best must be an integer of at least 1, got {n_best!r}.")
@@ -150,6 +160,12 @@ class ChainLabeller(BaseEstimator):
         Returns
         -------
         accuracy : float
+            Between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            For labels that `fit` has not seen, or that do not fit to X.
         """
         sequences, model = self._bound(X)
         labels = check_labels(self, sequences, y)
@@ -170,6 +186,11 @@ class ChainLabeller(BaseEstimator):
         features : dict of lists of (attribute, weight)
             By label. Attributes have the names of ``attribute_names_`` or ``feature_names_in_``,
             and else are columns of ``coef_``.
+
+        Raises
+        ------
+        ValueError
+            For an `n` that is not an integer of at least 1.
         """
         check_is_fitted(self)
         if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:

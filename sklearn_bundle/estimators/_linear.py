@@ -187,6 +187,11 @@ class CertifiedLinearClassifier(ClassifierMixin, CertifiedLinear):
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 

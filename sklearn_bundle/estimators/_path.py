@@ -42,8 +42,9 @@ def bmrm_path(
 ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
     """Solutions for many values of reg_lambda, in about the time of the smallest one's.
 
-    Planes of the empirical risk do not depend on reg_lambda: each fit starts from all planes that
-    were cut before, and from the last solution.
+    The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever knows
+    the loss. Planes of the empirical risk do not depend on reg_lambda: each fit starts from all
+    planes that were cut before, and from the last solution.
 
     Parameters
     ----------
@@ -57,9 +58,10 @@ def bmrm_path(
     loss : str or Loss, default="hinge"
         A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights.
-    **params
-        Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`.
+        Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+    **params : dict
+        Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`. `max_time` is for
+        each problem at each value.
 
     Returns
     -------
@@ -78,7 +80,8 @@ def bmrm_path(
     Raises
     ------
     ValueError
-        As the estimators do.
+        As the estimators do, and for reg_lambdas that are not positive, a loss of ranking,
+        `reg_lambda` or `warm_start`.
 
     Warns
     -----

@@ -175,6 +175,13 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
 
+    See Also
+    --------
+    BMRMClassifierCV : With reg_lambda by cross-validation.
+    bmrm_path : Many values of reg_lambda on shared planes.
+    PragamSVC : The hinge loss by way of its dual.
+    SwapSVC : With kernels.
+
     Notes
     -----
     With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, the intercept minimised out, the
@@ -278,6 +285,11 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the loss has no probabilities.
         """
         scores, loss = self.decision_function(X), self._loss()
         if isinstance(loss, MulticlassLoss):

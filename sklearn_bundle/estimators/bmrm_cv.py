@@ -38,7 +38,8 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
 
     Parameters
     ----------
-    loss : str or BinaryLoss or MulticlassLoss, default="hinge"
+    loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
+"multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
         As in :class:`BMRMClassifier`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=10
         Positive values; a number means as many from 1 to 1e-6, equally spaced on a logarithmic
@@ -49,11 +50,40 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Sample weights
         count in it, unless it is a callable.
-    regularizer, cost, scaling, edges, beta, solver, bundle_size, theta, tol, max_iter, max_time, \
-fit_intercept, class_weight, verbose
-        As in :class:`BMRMClassifier`, for every fit.
+    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`.
+    cost : array-like of shape (n_classes, n_classes), default=None
+        For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
+        ``classes_``, y the row.
+    scaling : {"margin", "slack"}, default="margin"
+        For "multiclass_hinge": whether the cost asks for a margin, or multiplies the loss.
+    edges : list of (parent, child) pairs, default=None
+        For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
+    beta : float, default=1.0
+        For "fbeta": recall counts beta times as much as precision.
+    solver : {"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"}, default="auto"
+        As in :class:`BMRMClassifier`.
+    bundle_size : int, default=None
+        Largest number of planes to keep, at least 2, with L1 and joint losses more, as in
+        :class:`BMRMClassifier`; None keeps all.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations of every fit.
+    max_time : float, default=None
+        Limit in seconds on the final fit, and in the folds on each problem at each value. None is
+        no limit.
+    fit_intercept : bool, default=True
+        Whether to fit b. It is never penalised.
+    class_weight : dict or "balanced", default=None
+        Factors on the sample weights by class, in every fit; "balanced" gives all classes the same
+        total weight in the rows that are fitted.
     n_jobs : int, default=None
-        Threads over the folds, and in the final fit.
+        Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
+    verbose : int, default=0
+        1 prints a line a few times a second in the final fit.
 
     Attributes
     ----------
@@ -155,6 +185,11 @@ n_features_in_, feature_names_in_
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
         """
         self._search(X, y, sample_weight)
         return self
@@ -168,7 +203,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
 
     Parameters
     ----------
-    loss : str or RegressionLoss, default="squared_error"
+    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber", \
+"poisson"} or RegressionLoss, default="squared_error"
         As in :class:`BMRMRegressor`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=10
         Positive values; a number means as many from 1 to 1e-6, equally spaced on a logarithmic
@@ -179,11 +215,35 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is R^2. Sample weights count in
         it, unless it is a callable.
-    regularizer, quantile, epsilon, delta, M, solver, bundle_size, theta, tol, max_iter, max_time, \
-fit_intercept, verbose
-        As in :class:`BMRMRegressor`, for every fit.
+    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`.
+    quantile : float, default=0.5
+        For "quantile": the level, in (0, 1).
+    epsilon : float, default=0.1
+        For "epsilon_insensitive": half the width of the tube, in units of y, at least 0.
+    delta : float, default=1.0
+        For "huber": where the loss becomes linear, in units of y, positive.
+    M : array-like of shape (n_targets, n_targets), default=None
+        For "squared_error" with several targets: the loss is ``r' M r / 2``. None is the identity.
+    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+        As in :class:`BMRMRegressor`.
+    bundle_size : int, default=None
+        Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations of every fit.
+    max_time : float, default=None
+        Limit in seconds on the final fit, and in the folds on each problem at each value. None is
+        no limit.
+    fit_intercept : bool, default=True
+        Whether to fit b. It is never penalised.
     n_jobs : int, default=None
-        Threads over the folds, and in the final fit.
+        Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
+    verbose : int, default=0
+        1 prints a line a few times a second in the final fit.
 
     Attributes
     ----------
@@ -218,9 +278,9 @@ n_features_in_, feature_names_in_
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn_bundle import BMRMRegressorCV
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BMRMRegressorCV(reg_lambdas=[1e-2, 1e-4, 1e-6], cv=3).fit(X, y)
-    >>> float(model.reg_lambda_)
-    0.0001
+    >>> model = BMRMRegressorCV(reg_lambdas=[1e-1, 1e-2, 1e-4], cv=3).fit(X, y)
+    >>> float(model.reg_lambda_), model.mean_test_scores_.round(2).tolist()
+    (0.0001, [0.05, 0.29, 0.49])
     """
 
     _kind = BMRMRegressor
@@ -283,6 +343,11 @@ n_features_in_, feature_names_in_
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
         """
         self._search(X, y, sample_weight)
         return self

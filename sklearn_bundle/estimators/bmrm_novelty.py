@@ -167,6 +167,11 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
         """
         return fit_certified(self, X, None, sample_weight)
 
@@ -181,6 +186,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
+            In units of ``offset_``.
         """
         return self.decision_function(X) + self.offset_
 
@@ -195,11 +201,12 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
+            At least 0 where X is not new.
         """
         return self._scores(X).ravel()
 
     def predict(self, X: Any) -> np.ndarray:
-        """-1 where X is new, +1 elsewhere.
+        """Labels: -1 where X is new, +1 elsewhere.
 
         Parameters
         ----------
@@ -209,6 +216,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
+            Integers -1 and +1.
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 

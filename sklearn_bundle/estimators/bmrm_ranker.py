@@ -134,6 +134,10 @@ class BMRMRanker(BundleEstimator):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
 
+    See Also
+    --------
+    sklearn_bundle.losses.PositionMeasure : Further measures of positions, as a loss.
+
     Notes
     -----
     Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)), 9 and 10 ("ndcg", a linear
@@ -225,6 +229,11 @@ class BMRMRanker(BundleEstimator):
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight, group=group)
 
@@ -239,6 +248,7 @@ class BMRMRanker(BundleEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
+            Comparable within a query, or among all rows if there were no queries.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **X_CHECKS)
@@ -257,6 +267,11 @@ class BMRMRanker(BundleEstimator):
         -------
         grades : ndarray of shape (n_samples,)
             Out of ``grades_``.
+
+        Raises
+        ------
+        AttributeError
+            With any other loss.
         """
         scores = self.predict(X)
         return self.grades_[np.searchsorted(self.thresholds_, scores, side="left")]
@@ -287,6 +302,12 @@ class BMRMRanker(BundleEstimator):
         Returns
         -------
         score : float
+            Between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            For a y, weights or queries that `fit` would refuse.
         """
         scores = self.predict(X)
         data = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)

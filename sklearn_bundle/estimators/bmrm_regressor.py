@@ -115,6 +115,11 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
 
+    See Also
+    --------
+    BMRMRegressorCV : With reg_lambda by cross-validation.
+    bmrm_path : Many values of reg_lambda on shared planes.
+
     Notes
     -----
     Table 5 of [1]_, its pinball loss corrected. The best intercept is a weighted quantile, the zero
@@ -203,6 +208,11 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 

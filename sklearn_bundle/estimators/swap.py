@@ -290,6 +290,11 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 

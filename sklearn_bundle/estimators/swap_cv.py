@@ -41,12 +41,35 @@ class SwapSVCCV(SwapSVC):
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Sample weights
         count in it, unless it is a callable. A callable gets kernel values in place of X if the
         matrix is shared, and has to get along with `predict` and `decision_function`.
-    kernel, gamma, degree, coef0, solver, tol, max_iter, cache_size, class_weight, \
-decision_function_shape, break_ties, random_state, verbose
-        As in :class:`SwapSVC`. The shared matrix, in single precision, has to fit into half
-        of `cache_size` (``4 n^2`` bytes); if it does not, every fit computes its own values.
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        As in :class:`SwapSVC`.
+    gamma : {"scale", "auto", "distance"} or float, default="scale"
+        For "rbf" and "poly", as in :class:`SwapSVC`: "scale" and "distance" are those of all data.
+    degree : int, default=3
+        Of "poly", at least 0.
+    coef0 : float, default=0.0
+        Of "poly", at least 0.
+    solver : {"swap-2o", "swap", "mfw", "fw", "cvm"}, default="swap-2o"
+        As in :class:`SwapSVC`.
+    tol : float, default=1e-3
+        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000000
+        Limit on the steps of every fit, for each pair of classes.
+    cache_size : float, default=1000
+        Memory for kernel values in MB. The shared matrix, in single precision, has to fit into half
+        of it (``4 n^2`` bytes); if it does not, every fit computes its own values.
+    class_weight : dict or "balanced", default=None
+        Factors on C by class; "balanced" gives all classes the same total weight in all data.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For three and more classes: scores for each class, or for each pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties of votes by the scores, which takes longer.
     n_jobs : int, default=None
-        Threads over the folds, and in the final fit.
+        Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Of the first active points of the final fit.
+    verbose : int, default=0
+        1 prints a line a few times a second in the final fit.
 
     Attributes
     ----------
@@ -66,7 +89,13 @@ feature_names_in_, shape_fit_
     Raises
     ------
     ValueError
-        As in :class:`SwapSVC`, and if a class is missing in a training part.
+        As in :class:`SwapSVC`, for Cs that are not positive, and if a class is missing in a
+        training part.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the final fit ended above `tol`.
 
     See Also
     --------

@@ -23,6 +23,25 @@ class Cut(NamedTuple):
     With the derivatives g that :meth:`Loss.cut` writes, ``risk(h) >= <g, h> + offset`` for all
     scores h, with equality where the plane was cut. Where the loss minimises its intercept out the
     risk is that at the best b of each h, and the entries of g sum to zero.
+
+    Parameters
+    ----------
+    risk : float
+        R(f), or ``min_b R(f + b)``, where the plane was cut.
+    offset : float
+        Height of the plane at scores of zero.
+    intercept : float or ndarray of shape (k,)
+        The b at which the plane was cut; 0 if it was not minimised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Hinge
+    >>> scores, y, weights = np.array([0.5, -2.0]), np.array([1.0, -1.0]), np.full(2, 0.5)
+    >>> g, scratch = np.empty(2), np.empty((4, 2))
+    >>> cut = Hinge().cut(scores, y, weights, False, g, scratch)
+    >>> cut.risk, cut.offset, bool(cut.risk == g @ scores + cut.offset)
+    (0.25, 0.5, True)
     """
 
     risk: float
@@ -41,6 +60,22 @@ class Loss(Shown, ABC):
     :meth:`evaluate` is required. All else has a fallback that uses it alone, and may be overridden
     where a closed form or a compiled function is faster. Instances hold parameters only, in
     attributes of the same names, so that they can be cloned and pickled.
+
+    See Also
+    --------
+    BinaryLoss, MulticlassLoss, RegressionLoss : Sums over samples, to derive from.
+    MeasureLoss, RankingLoss : Functions of all scores at once, to derive from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Hinge
+    >>> scores, y, weights = np.array([2.0, 0.5, -1.0]), np.array([1.0, 1.0, -1.0]), np.ones(3) / 3
+    >>> subgradient = np.empty(3)
+    >>> round(Hinge().evaluate(scores, y, weights, subgradient), 6)
+    0.166667
+    >>> subgradient.round(6).tolist()
+    [0.0, -0.333333, 0.0]
     """
 
     #: What is done with an intercept that nobody penalises. "minimised": b is a number, and R(f) is
@@ -53,18 +88,80 @@ class Loss(Shown, ABC):
 
     @abstractmethod
     def evaluate(self, scores: Array, y: Any, weights: Array, out: Array) -> float:
-        """R(f); writes a subgradient of R in f into ``out``. Required."""
+        """R(f); writes a subgradient of R in f into ``out``. Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+        y : object
+            The target: an array with an entry a sample, or what the loss made of it.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        out : ndarray of the shape of scores
+            Filled with a subgradient.
+
+        Returns
+        -------
+        risk : float
+            R(f), never negative.
+        """
 
     def n_outputs(self, y: Any) -> int | None:
-        """k where scores have shape (n, k), None where it is (n,)."""
+        """Number k of scores a sample, or None where their shape is (n,).
+
+        Parameters
+        ----------
+        y : object
+            The target.
+
+        Returns
+        -------
+        k : int or None
+            The scores have shape (n, k), or (n,).
+        """
         return None
 
     def risk(self, scores: Array, y: Any, weights: Array, intercept: float | Array) -> float:
-        """``R(f + b)``."""
+        """``R(f + b)``.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+        y : object
+            The target: an array with an entry a sample, or what the loss made of it.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        intercept : float or ndarray of shape (k,)
+            The b that is added to all scores, or to those of each output.
+
+        Returns
+        -------
+        risk : float
+            ``R(f + b)``.
+        """
         return self.evaluate(scores + intercept, y, weights, np.empty_like(scores))
 
     def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float:
-        """A b that minimises ``R(f + b)``; asked for where it is "minimised"."""
+        """A b that minimises ``R(f + b)``; asked for where it is "minimised".
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+        y : object
+            The target: an array with an entry a sample, or what the loss made of it.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        scratch : ndarray of shape (4, n)
+            Space that may be written to.
+
+        Returns
+        -------
+        intercept : float, or ndarray of shape (k,)
+            A best b.
+        """
         bracket = self._bracket_intercept(scores, y, weights)
         return min(bracket, key=lambda b: self.risk(scores, y, weights, b))
 
@@ -82,6 +179,26 @@ class Loss(Shown, ABC):
         The fallback brackets the best b between two neighbouring floats. The derivative in b is
         at most 0 at the left one and at least 0 at the right one, and the convex combination of
         the two planes in which it vanishes is a plane again, kinks or not.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+        y : object
+            The target: an array with an entry a sample, or what the loss made of it.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        fit_intercept : bool
+            Whether b is minimised out, where ``free_intercept`` is "minimised".
+        out : ndarray of the shape of scores
+            Filled with g.
+        scratch : ndarray of shape (4, n)
+            Space that may be written to.
+
+        Returns
+        -------
+        cut : Cut
+            Risk, offset and intercept of the plane.
         """
         if not fit_intercept:
             return self._cut_at(scores, y, weights, 0.0, out)
@@ -99,7 +216,28 @@ class Loss(Shown, ABC):
     def slope(
         self, scores: Array, direction: Array, y: Any, weights: Array, t: float
     ) -> tuple[float, float]:
-        """First and second derivative in t of ``R(f + t h)``; NaN for one that is not known."""
+        """First and second derivative in t of ``R(f + t h)``.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+        direction : ndarray of the shape of scores
+            Direction h.
+        y : object
+            The target: an array with an entry a sample, or what the loss made of it.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        t : float
+            Step.
+
+        Returns
+        -------
+        first : float
+            First derivative; at a kink a subgradient.
+        second : float
+            Second derivative, NaN if it is not known.
+        """
         gradient = np.empty_like(scores)
         self.evaluate(scores + t * direction, y, weights, gradient)
         return float(np.sum(gradient * direction)), np.nan
@@ -118,6 +256,26 @@ class Loss(Shown, ABC):
 
         The fallback encloses the zero of the derivative, then takes Newton steps where the second
         derivative is known and they stay inside, and halves the interval otherwise.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+        direction : ndarray of the shape of scores
+            Direction h.
+        y : object
+            The target: an array with an entry a sample, or what the loss made of it.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        slope, curvature : float
+            First and second derivative of what is added to the risk, the regularizer.
+        scratch : ndarray of shape (4, n)
+            Space that may be written to.
+
+        Returns
+        -------
+        t : float
+            The step, 0 if the sum does not fall.
         """
 
         def derivative(t: float) -> tuple[float, float]:
@@ -160,21 +318,65 @@ class SampleLoss(Loss):
     Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
     arrays. Scores and ``y`` have an entry a sample; where the scores have shape (n, k), so has the
     gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import LogLoss
+    >>> scores, y = np.array([0.0, 3.0]), np.array([1.0, -1.0])
+    >>> LogLoss().value(scores, y).round(3), LogLoss().gradient(scores, y).round(3)
+    (array([0.693, 3.049]), array([-0.5  ,  0.953]))
     """
 
     @abstractmethod
     def value(self, scores: Array, y: Array) -> Array:
-        """Losses l(y_i, f_i), shape (n,). Required."""
+        """Losses l(y_i, f_i). Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,) or (n, k)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        losses : ndarray of shape (n,)
+            Not negative.
+        """
 
     @abstractmethod
     def gradient(self, scores: Array, y: Array) -> Array:
-        """Derivatives of l in f_i, or subgradients where there is a kink, shape of the scores.
+        """Derivatives of l in f_i, or subgradients where there is a kink. Required.
 
-        Required.
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,) or (n, k)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        derivatives : ndarray of the shape of scores
+            An entry a score.
         """
 
     def curvature(self, scores: Array, y: Array) -> Array | None:
-        """Second derivatives, shape (n,), or None. Optional: makes line searches use Newton."""
+        """Second derivatives. Optional: makes line searches use Newton.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        second : ndarray of shape (n,) or None
+            Second derivatives of l in f_i, None if they are not known.
+        """
         return None
 
     def evaluate(self, scores, y, weights, out):
@@ -190,7 +392,6 @@ class SampleLoss(Loss):
         return float(np.sum(weights * values))
 
     def risk(self, scores, y, weights, intercept):
-        """``sum_i s_i l(y_i, f_i + b)``."""
         return float(np.sum(weights * self.value(scores + intercept, y)))
 
     def slope(self, scores, direction, y, weights, t):
@@ -224,6 +425,24 @@ class BinaryLoss(SampleLoss):
     Instances hold parameters only, in attributes of the same names, so that they can be cloned and
     pickled. In the methods below ``weights`` are the s_i, positive and of sum one; ``out`` of shape
     (n,) is filled, and ``scratch`` of shape (4, n) is space that a method may write to.
+
+    Examples
+    --------
+    Least squares, a loss of one's own:
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> from sklearn_bundle.losses import BinaryLoss
+    >>> class LeastSquares(BinaryLoss):
+    ...     def value(self, scores, y):
+    ...         return 0.5 * (1.0 - y * scores) ** 2
+    ...
+    ...     def gradient(self, scores, y):
+    ...         return scores - y
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> BMRMClassifier(LeastSquares(), reg_lambda=1e-2).fit(scale(X), y).status_
+    'converged'
     """
 
 

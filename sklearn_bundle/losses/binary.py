@@ -207,8 +207,20 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
 class Hinge(BinaryLoss):
     """Hinge loss, ``l(y, f) = max(0, 1 - y f)``, of the support vector machine.
 
-    Teo, Vishwanathan, Smola and Le (2010), table 5. The best intercept is a weighted quantile and
-    the best step along a line the zero of a step function; both are exact, in O(n), by selection.
+    Table 5 of [1]_. The best intercept is a weighted quantile and the best step along a line the
+    zero of a step function; both are exact, in O(n), by selection.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Hinge
+    >>> Hinge().value(np.array([2.0, 0.5, 0.5]), np.array([1.0, 1.0, -1.0]))
+    array([0. , 0.5, 1.5])
     """
 
     def value(self, scores, y):
@@ -319,8 +331,20 @@ def _squared_hinge_kinks(scores, direction, y, weights, kinks, jumps, bends, lef
 class SquaredHinge(BinaryLoss):
     """Squared hinge loss, ``l(y, f) = max(0, 1 - y f)^2 / 2``.
 
-    With this factor 1/2, LIBLINEAR's C is ``1 / (2 n reg_lambda)``. The derivative along a line
-    and in the intercept is piecewise linear; its zero is exact, in O(n), by selection.
+    Table 5 of [1]_. With its factor 1/2, LIBLINEAR's C is ``1 / (2 n reg_lambda)``. The derivative
+    along a line and in the intercept is piecewise linear; its zero is exact, in O(n), by selection.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import SquaredHinge
+    >>> SquaredHinge().value(np.array([2.0, 0.5, 0.5]), np.array([1.0, 1.0, -1.0]))
+    array([0.   , 0.125, 1.125])
     """
 
     def value(self, scores, y):
@@ -446,7 +470,25 @@ class _SmoothLoss(BinaryLoss):
 
 
 class LogLoss(_SmoothLoss):
-    """Logistic loss, ``l(y, f) = log(1 + exp(-y f))``, of logistic regression."""
+    """Logistic loss, ``l(y, f) = log(1 + exp(-y f))``, of logistic regression.
+
+    Table 5 of [1]_. scikit-learn's C is ``1 / (n reg_lambda)``. The best intercept and the best
+    step along a line are found by Newton's method.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import LogLoss
+    >>> LogLoss().value(np.array([0.0, 2.0]), np.array([1.0, -1.0])).round(3)
+    array([0.693, 2.127])
+    >>> LogLoss().probability(np.array([0.0, 2.0])).round(3)
+    array([0.5  , 0.881])
+    """
 
     _cut_kernel = staticmethod(_log_loss_cut)
     _slope_kernel = staticmethod(_log_loss_slope)
@@ -462,7 +504,18 @@ class LogLoss(_SmoothLoss):
         return p * (1.0 - p)
 
     def probability(self, scores):
-        """P(y = +1 | f) = 1 / (1 + exp(-f)), shape of ``scores``."""
+        """P(y = +1 | f) = 1 / (1 + exp(-f)).
+
+        Parameters
+        ----------
+        scores : ndarray of any shape
+            Scores f.
+
+        Returns
+        -------
+        probabilities : ndarray of the shape of scores
+            Between 0 and 1.
+        """
         return expit(scores)
 
     def intercept(self, scores, y, weights, scratch):
@@ -477,7 +530,23 @@ class LogLoss(_SmoothLoss):
 
 
 class Exponential(_SmoothLoss):
-    """Exponential loss, ``l(y, f) = exp(-y f)``, of boosting. Infinite where -y f passes 709."""
+    """Exponential loss, ``l(y, f) = exp(-y f)``, of boosting. Infinite where -y f passes 709.
+
+    Table 5 of [1]_. The best intercept is a closed form: both classes have the same weighted loss
+    there.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Exponential
+    >>> Exponential().value(np.array([0.0, 2.0]), np.array([1.0, -1.0])).round(3)
+    array([1.   , 7.389])
+    """
 
     _cut_kernel = staticmethod(_exponential_cut)
     _slope_kernel = staticmethod(_exponential_slope)

@@ -25,10 +25,26 @@ class PiecewiseLinearLoss(Loss):
 
     @abstractmethod
     def plane(self, scores, y, weights, out):
-        """The offset c of a plane ``<g, h> + c`` that touches the risk at f; g goes to ``out``."""
+        """The offset c of a plane ``<g, h> + c`` that touches the risk at f. Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f.
+        y : object
+            The target.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+        out : ndarray of shape (n,)
+            Filled with g.
+
+        Returns
+        -------
+        offset : float
+            Height c at scores of zero: ``R(h) >= <g, h> + c`` for all scores h, with equality at f.
+        """
 
     def evaluate(self, scores, y, weights, out):
-        """R(f); writes a subgradient into ``out``."""
         offset = self.plane(scores, y, weights, out)
         return _height(offset, out, scores)
 
@@ -62,10 +78,42 @@ class MeasureLoss(PiecewiseLinearLoss):
     must be convex in the scores and never negative. ``free_intercept`` is "joint", or None where
     the risk does not change with an intercept: the classifier then chooses the threshold of the
     best balanced accuracy.
+
+    Examples
+    --------
+    A measure of one's own, the hinge loss of the worst sample:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> from sklearn_bundle.losses import MeasureLoss
+    >>> class WorstSample(MeasureLoss):
+    ...     free_intercept = "joint"
+    ...
+    ...     def plane(self, scores, y, weights, out):
+    ...         worst = np.argmin(y * scores)
+    ...         wrong = float(y[worst] * scores[worst] < 1.0)
+    ...         out[:] = 0.0
+    ...         out[worst] = -wrong * y[worst]
+    ...         return wrong
+    >>> X, y = load_iris(return_X_y=True)
+    >>> BMRMClassifier(WorstSample(), reg_lambda=1e-2).fit(X, y == 0).score(X, y == 0)
+    1.0
     """
 
     def check(self, y):
-        """Raise ValueError for labels or a parameter that make no sense."""
+        """Raise ValueError for labels or a parameter that make no sense.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels in {-1, +1}.
+
+        Raises
+        ------
+        ValueError
+            With what is wrong.
+        """
 
 
 # ---- ROC area ------------------------------------------------------------------------------
@@ -109,8 +157,21 @@ class ROCAUC(MeasureLoss):
     """Pairwise hinge loss of each positive with each negative; bounds 1 - area under the ROC curve.
 
     ``R(f) = sum_ij s_i s_j max(0, 1 - (f_i - f_j)) / (S_plus S_minus)``, i over the positives and j
-    over the negatives, S_plus and S_minus the weights of the classes. In O(n log n): Teo,
-    Vishwanathan, Smola and Le (2010), equation 27 and algorithm 7, here with weights.
+    over the negatives, S_plus and S_minus the weights of the classes. In O(n log n): equation 27
+    and algorithm 7 of [1]_, here with weights.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import ROCAUC
+    >>> scores, y, weights = np.array([2.0, 0.0, 0.5]), np.array([1.0, 1.0, -1.0]), np.ones(3) / 3
+    >>> round(ROCAUC().risk(scores, y, weights, 0.0), 6)  # pairs (0, 2) and (1, 2): 0 and 1.5
+    0.75
     """
 
     free_intercept: ClassVar[str | None] = None
@@ -174,14 +235,29 @@ class FBeta(MeasureLoss):
     ``R(f) = max_y' Delta(y', y) + (1/n) sum_i (y'_i - y_i) f_i`` over all labellings y', with
     ``Delta = 1 - F_beta = 1 - (1 + beta^2) T_plus / (beta^2 m_plus + T_plus + F_plus)``. The paper
     has no 1/n; with it scores count as in a mean over samples. Where positives are rare, scores
-    have to be large, which takes a smaller reg_lambda than other losses. Teo, Vishwanathan, Smola
-    and Le (2010), section A.3.5 and algorithm 11, whose
-    O(n^2) search is one in O(n log n) here, exact all the same.
+    have to be large, which takes a smaller reg_lambda than other losses. Section A.3.5 and
+    algorithm 11 of [1]_, whose O(n^2) search is one in O(n log n) here, exact all the same. It
+    takes no weights.
 
     Parameters
     ----------
     beta : float, default=1.0
         Positive; recall counts beta times as much as precision.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import FBeta
+    >>> scores, y, weights = np.array([4.0, -4.0, 4.0]), np.array([1.0, -1.0, 1.0]), np.ones(3) / 3
+    >>> FBeta().risk(scores, y, weights, 0.0)
+    0.0
+    >>> round(FBeta().risk(-scores, y, weights, 0.0), 6)  # all wrong: 1 + 2 (4 + 4 + 4) / 3
+    9.0
     """
 
     free_intercept: ClassVar[str | None] = "joint"

@@ -33,23 +33,85 @@ class MulticlassLoss(SampleLoss):
     An intercept is a coordinate of the planes: the scores of :meth:`cut` contain it, and the column
     sums of its g are the plane's entries for it. Instances hold parameters only, in attributes of
     the same names, so that they can be cloned and pickled.
+
+    Examples
+    --------
+    Least squares on the indicators of the classes, a loss of one's own:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> from sklearn_bundle.losses import MulticlassLoss
+    >>> class Indicators(MulticlassLoss):
+    ...     def value(self, scores, y):
+    ...         return 0.5 * np.sum(self.gradient(scores, y) ** 2, axis=1)
+    ...
+    ...     def gradient(self, scores, y):
+    ...         return scores - np.eye(scores.shape[1])[y]
+    >>> X, y = load_iris(return_X_y=True)
+    >>> BMRMClassifier(Indicators(), reg_lambda=1e-2).fit(X, y).coef_.shape
+    (3, 4)
     """
 
     free_intercept = "joint"
 
     def n_outputs(self, y: Array) -> int:
-        """Scores a sample: the number of classes, each of which must be present in ``y``."""
+        """Scores a sample: the number of classes, each of which must be present in ``y``.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Numbers of the classes, from 0.
+
+        Returns
+        -------
+        k : int
+            The scores have shape (n, k).
+        """
         return int(y.max()) + 1
 
     def check(self, n_classes: int) -> None:
-        """Raise ValueError where a parameter does not fit to this number of classes."""
+        """Raise ValueError where a parameter does not fit to this number of classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Raises
+        ------
+        ValueError
+            With what is wrong.
+        """
 
     def bind(self, classes: Sequence[Hashable]) -> "MulticlassLoss":
-        """The loss that knows the labels, in the order of their numbers; by default this one."""
+        """The loss that knows the labels; by default this one.
+
+        Parameters
+        ----------
+        classes : sequence of length K
+            The labels, in the order of their numbers.
+
+        Returns
+        -------
+        loss : MulticlassLoss
+            What the solver works with.
+        """
         return self
 
     def class_scores(self, scores: Array) -> Array:
-        """Scores of the classes, shape (n, K), from the loss's own; by default the same."""
+        """Scores of the classes from the loss's own; by default the same.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, k)
+            Scores, k a sample.
+
+        Returns
+        -------
+        class_scores : ndarray of shape (n, K)
+            The class with the largest one is predicted.
+        """
         return scores
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
@@ -77,7 +139,6 @@ class CompiledLoss(MulticlassLoss):
         return self._cut(scores, y, weights, out)[0]
 
     def risk(self, scores, y, weights, intercept):
-        """``sum_i s_i l(y_i, f_i + b)``, b a number or one an output."""
         moved = scores + intercept if np.any(intercept) else scores
         return self._along(moved, moved, y, weights, 0.0)[0]
 
@@ -161,7 +222,7 @@ class MulticlassHinge(CompiledLoss):
 
     ``l(y, f) = max_k f_k - f_y + Delta(y, k)`` with ``scaling="margin"`` and
     ``max_k Delta(y, k) (f_k - f_y + 1)`` with ``scaling="slack"``; k = y gives 0. These are the
-    first two rows of Table 6 in [1]_, equation (29), with its Gamma = 1 and Gamma = Delta.
+    first two rows of table 6 in [1]_, equation 29, with its Gamma = 1 and Gamma = Delta.
 
     Parameters
     ----------
@@ -175,8 +236,19 @@ class MulticlassHinge(CompiledLoss):
 
     References
     ----------
-    .. [1] Teo, Vishwanathan, Smola and Le, "Bundle methods for regularized risk minimization",
-       JMLR 11, 2010.
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import MulticlassHinge
+    >>> scores, y = np.array([[0.0, 2.0, 0.5]]), np.array([0])
+    >>> cost = [[0, 1, 3], [1, 0, 1], [3, 1, 0]]
+    >>> MulticlassHinge().value(scores, y)
+    array([3.])
+    >>> MulticlassHinge(cost).value(scores, y), MulticlassHinge(cost, "slack").value(scores, y)
+    (array([3.5]), array([4.5]))
     """
 
     def __init__(
@@ -351,8 +423,20 @@ def _softmax_along(scores, direction, y, weights, t):
 class Softmax(CompiledLoss):
     """Softmax loss, ``l(y, f) = log sum_k exp f_k - f_y``, of multinomial logistic regression.
 
-    The third row of Table 6 of Teo, Vishwanathan, Smola and Le (JMLR 11, 2010). scikit-learn's C
-    is ``1 / (n reg_lambda)``.
+    The third row of table 6 in [1]_. scikit-learn's C is ``1 / (n reg_lambda)``.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Softmax
+    >>> scores, y = np.array([[0.0, 2.0, 0.5]]), np.array([0])
+    >>> Softmax().value(scores, y).round(3), Softmax().probability(scores).round(3)
+    (array([2.306]), array([[0.1  , 0.736, 0.164]]))
     """
 
     _cut = staticmethod(_softmax_cut)
@@ -368,7 +452,18 @@ class Softmax(CompiledLoss):
         return gradient
 
     def probability(self, scores):
-        """P(y = k | f) = exp f_k / sum_j exp f_j, shape of ``scores``."""
+        """P(y = k | f) = exp f_k / sum_j exp f_j.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, K)
+            Scores f.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, K)
+            Rows sum to one.
+        """
         return softmax(scores, axis=1)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):

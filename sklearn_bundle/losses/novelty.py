@@ -11,16 +11,28 @@ from sklearn_bundle.losses.base import Cut, SampleLoss
 class Novelty(SampleLoss):
     """Novelty loss, ``l(f) = max(0, rho - f)``, of the one-class support vector machine.
 
-    Teo, Vishwanathan, Smola and Le (2010), table 5. There is no target: ``y`` is None, or is
-    ignored. A free intercept would lift all scores above rho, so there is none. To the compiled
-    functions this is the pinball loss of quantile 1 with the target rho.
+    Table 5 of [1]_. There is no target: ``y`` is None, or is ignored. A free intercept would lift
+    all scores above rho, so there is none. To the compiled functions this is the pinball loss of
+    quantile 1 with the target rho.
 
     Parameters
     ----------
-    rho : float, default 1.0
+    rho : float, default=1.0
         Score above which a sample costs nothing, positive. With the L2 regularizer it only sets
         the scale: the optimal w for rho and reg_lambda is rho times that for 1 and
         rho * reg_lambda.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Novelty
+    >>> Novelty(rho=1.0).value(np.array([2.0, 0.25]), None)
+    array([0.  , 0.75])
     """
 
     free_intercept = None
@@ -31,7 +43,18 @@ class Novelty(SampleLoss):
         self.rho = rho
 
     def check(self, y):
-        """ValueError unless rho is a positive finite number."""
+        """Raise ValueError unless rho is a positive finite number.
+
+        Parameters
+        ----------
+        y : None
+            Ignored.
+
+        Raises
+        ------
+        ValueError
+            For any other rho.
+        """
         if not (isinstance(self.rho, Real) and 0.0 < self.rho < np.inf):
             raise ValueError(f"rho must be above 0 and finite, but is {self.rho!r}.")
 

@@ -59,7 +59,7 @@ class Ontology(CompiledLoss):
     Every node v has a score n_v = <w_v, x>, and the score of a class is the sum over its ancestors,
     itself included: f = A n with the 0/1 matrix A of shape (K, number of nodes). The loss is
     ``l(y, n) = max_k f_k - f_y + Delta(y, k)``: classes with a common ancestor share its weights,
-    and far confusions cost more. Appendix A.4.2 of [1]_; where a class has several paths from the
+    and far confusions cost more. Section A.4.2 of [1]_; where a class has several paths from the
     root, an ancestor counts once here, and as the average over the paths there.
 
     A root of all classes has weights of zero, as it cancels. Nodes without a class below them are
@@ -76,8 +76,20 @@ class Ontology(CompiledLoss):
 
     References
     ----------
-    .. [1] Teo, Vishwanathan, Smola and Le, "Bundle methods for regularized risk minimization",
-       JMLR 11, 2010.
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Ontology
+    >>> edges = [("animal", "cat"), ("animal", "dog"), ("plant", "oak")]
+    >>> loss = Ontology(edges).bind(["cat", "dog", "oak"])
+    >>> loss.nodes
+    ('cat', 'dog', 'oak', 'animal', 'plant')
+    >>> scores = np.array([[1.0, 0.0, 0.0, 2.0, 0.0]])  # a score a node
+    >>> loss.class_scores(scores), loss.value(scores, np.array([2]))  # 3 - 0, and a distance of 4
+    (array([[3., 2., 0.]]), array([7.]))
     """
 
     def __init__(self, edges: Sequence[tuple[Hashable, Hashable]], cost: ArrayLike | None = None):
@@ -88,14 +100,33 @@ class Ontology(CompiledLoss):
         check_cost(self.cost, n_classes)
 
     def bind(self, classes):
-        """A copy that knows the graph; ValueError unless every class is a leaf of it."""
+        """A copy that knows the graph.
+
+        Parameters
+        ----------
+        classes : sequence of length K
+            The labels, in the order of their numbers.
+
+        Returns
+        -------
+        loss : Ontology
+            With the attribute ``nodes``.
+
+        Raises
+        ------
+        ValueError
+            For a class that is no leaf of the graph, edges that are no pairs, and a cycle.
+        """
         bound = copy(self)
         bound._bound_to = _hierarchy(self.edges, classes)
         return bound
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
-        """What the outputs belong to, in their order: the classes, then the other nodes."""
+        """What the outputs belong to, in their order: the classes, then the other nodes.
+
+        It takes :meth:`bind`, and raises ValueError without.
+        """
         return self._hierarchy.nodes
 
     _bound_to: _Hierarchy | None = None

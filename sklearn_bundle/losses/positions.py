@@ -50,16 +50,16 @@ class PositionMeasure(RankingLoss):
 
     A list pi, with document pi(i) in position i = 0, 1, ..., has the measure ``sum_i a_i b_pi(i)``,
     in shares of the best one possible: a_i the discount of the position, b_j the gain of the
-    document. With ``Delta(pi)`` 1 minus that and the documents in order of decreasing gain,
+    document. With ``Delta(pi)`` 1 minus that and the documents in order of decreasing gain::
 
-        R(f) = sum_q v_q max_pi [ Delta(pi) + sum_i c_i (f_pi(i) - f_i) ].
+        R(f) = sum_q v_q max_pi [ Delta(pi) + sum_i c_i (f_pi(i) - f_i) ]
 
     Here c_i is ``(min(i, k) + 1)^-0.25``, averaged over documents of the same gain (whose order is
     free), so that it falls and nothing below position k counts. Queries in which all gains are the
     same say nothing about an order: they are left out, of the score too. v_q is the mean weight of
     the rows of the query, in shares of the sum of these: the rows should have the same.
-    Teo, Vishwanathan, Smola and Le (2010), section A.3.4 and algorithm 10, with the permutation
-    turned round; the worst pi solves a linear assignment.
+    Section A.3.4 and algorithm 10 of [1]_, with the permutation turned round; the worst pi solves
+    a linear assignment.
 
     Parameters
     ----------
@@ -69,6 +69,30 @@ class PositionMeasure(RankingLoss):
         Of relevances r >= 0: 2^r - 1, r, or 1 where r > 0. Not negative.
     k : int, default=None
         Positions that count; None for all.
+
+    See Also
+    --------
+    NDCG : With its usual parameters.
+    PrecisionAtK : Flat discounts and relevances of 0 or 1.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    The mean reciprocal rank of the one relevant document of a query:
+
+    >>> import numpy as np
+    >>> from sklearn_bundle import BMRMRanker
+    >>> from sklearn_bundle.losses import PositionMeasure
+    >>> X = np.array([[0.1, 3.0], [0.9, 2.0], [0.2, 1.0], [0.3, 4.0], [0.8, 9.0], [0.1, 2.0]])
+    >>> relevance, query = [0, 1, 0, 0, 1, 0], [0, 0, 0, 1, 1, 1]
+    >>> loss = PositionMeasure(discount="reciprocal", gain="binary")
+    >>> model = BMRMRanker(loss, reg_lambda=1e-2).fit(X, relevance, group=query)
+    >>> model.score(X, relevance, group=query)
+    1.0
     """
 
     def __init__(
@@ -126,7 +150,7 @@ class PositionMeasure(RankingLoss):
             _, tied, counts = np.unique(f[order], return_inverse=True, return_counts=True)
             means = np.bincount(tied, query.gains[order]) / counts
             total += share * float(query.discounts @ means[tied[: len(query.discounts)]])
-        return min(total, 1.0)
+        return float(min(total, 1.0))
 
     def _apply(self, name, known, argument):
         chosen = getattr(self, name)
@@ -162,7 +186,34 @@ def _query_weights(y, weights):
 class NDCG(PositionMeasure):
     """Structured loss that bounds 1 - NDCG@k, the normalised discounted cumulative gain.
 
-    The parameters are those of :class:`PositionMeasure`, whose formulas hold.
+    The formula is that of :class:`PositionMeasure`: section A.3.4 of [1]_.
+
+    Parameters
+    ----------
+    k : int, default=None
+        Positions that count; None for all.
+    discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
+        Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
+    gain : {"exp2", "linear", "binary"} or callable, default="exp2"
+        Of relevances r >= 0: 2^r - 1, r, or 1 where r > 0. Not negative.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import ndcg_score
+    >>> from sklearn_bundle.losses import NDCG
+    >>> relevance, scores = np.array([0.0, 1.0, 2.0]), np.array([0.2, 0.9, 0.1])
+    >>> loss = NDCG(k=2, gain="linear")
+    >>> target = loss.prepare(relevance, np.zeros(3), 3)
+    >>> round(float(loss.score(scores, target, np.ones(3))), 3)
+    0.38
+    >>> round(float(ndcg_score([relevance], [scores], k=2)), 3)
+    0.38
     """
 
     def __init__(
@@ -177,7 +228,27 @@ class NDCG(PositionMeasure):
 class PrecisionAtK(PositionMeasure):
     """Structured loss that bounds 1 - precision among the first k, in shares of the best possible.
 
-    A document is relevant where its relevance is positive. See :class:`PositionMeasure`.
+    A document is relevant where its relevance is positive. The formula is that of
+    :class:`PositionMeasure` with flat discounts: section A.3.4 of [1]_.
+
+    Parameters
+    ----------
+    k : int, default=10
+        Positions that count.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import PrecisionAtK
+    >>> loss = PrecisionAtK(k=2)
+    >>> target = loss.prepare([0, 1, 0, 1], np.zeros(4), 4)
+    >>> float(loss.score(np.array([0.2, 0.9, 0.3, 0.1]), target, np.ones(4)))
+    0.5
     """
 
     discount = "flat"

@@ -21,21 +21,68 @@ _POWERS = {"constant": 0, "absolute": 1, "squared": 2}  # of the difference of t
 
 
 class RankingLoss(PiecewiseLinearLoss):
-    """A loss of differences of scores: a common intercept makes no difference to it."""
+    """A loss of differences of scores: a common intercept makes no difference to it.
+
+    The contract of a loss of one's own: three methods are required, :meth:`prepare`, ``plane`` and
+    :meth:`score`. What ``plane`` returns must be convex in the scores and never negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Ordinal, RankingLoss
+    >>> loss = Ordinal("constant")
+    >>> isinstance(loss, RankingLoss)
+    True
+    >>> target = loss.prepare([1, 2, 3], None, 3)
+    >>> scores, weights = np.array([0.0, 2.0, 1.0]), np.ones(3) / 3
+    >>> round(loss.score(scores, target, weights), 3)  # two of three pairs are in order
+    0.667
+    """
 
     free_intercept: ClassVar[str | None] = None
 
     @abstractmethod
     def prepare(self, y: ArrayLike, group: ArrayLike | None, n_samples: int) -> Any:
-        """Immutable target, passed as ``y`` to the other methods.
+        """Immutable target, passed as ``y`` to the other methods. Required.
 
-        ``group`` holds a query id a sample, of any kind, in any order, or is None. Raises
-        ValueError for a target or a parameter that makes no sense.
+        Parameters
+        ----------
+        y : array-like
+            The target of ``fit``.
+        group : array-like of shape (n_samples,) or None
+            A query id a sample, of any kind, in any order.
+        n_samples : int
+            Number of rows of X.
+
+        Returns
+        -------
+        target : object
+            Whatever the other methods need.
+
+        Raises
+        ------
+        ValueError
+            For a target or a parameter that makes no sense.
         """
 
     @abstractmethod
     def score(self, scores: Array, y: Any, weights: Array) -> float:
-        """The measure itself, between 0 and 1; larger is better."""
+        """The measure itself, between 0 and 1; larger is better. Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f.
+        y : object
+            What :meth:`prepare` returned.
+        weights : ndarray of shape (n,)
+            Weights of the rows, positive.
+
+        Returns
+        -------
+        score : float
+            Between 0 and 1.
+        """
 
 
 def _as_numbers(y):
@@ -166,15 +213,29 @@ class Ordinal(RankingLoss):
 
     ``R(f) = sum over y_i < y_j of C(y_i, y_j) s_i s_j max(0, 1 + f_i - f_j) / M`` with ``M`` the
     sum of s_i s_j over the same pairs, ``((sum s)^2 - sum_k S_k^2) / 2`` for class weights S_k.
-    With a ``group`` both sums are over pairs within a query. Teo, Vishwanathan, Smola and Le
-    (2010), section A.3.2 and algorithm 8. In O(n log n) for any number of grades, and in
-    O(n log n + n K) with a matrix of costs.
+    With a ``group`` both sums are over pairs within a query. Section A.3.2 and algorithm 8 of [1]_.
+    In O(n log n) for any number of grades, and in O(n log n + n K) with a matrix of costs.
 
     Parameters
     ----------
     cost : {"constant", "absolute", "squared"} or array-like of shape (K, K), default="absolute"
         C: 1, y_j - y_i, its square, or ``cost[y_i, y_j]`` for grades that are integers from 0 to
         K - 1. Only the part above the diagonal is used.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Ordinal
+    >>> loss = Ordinal("absolute")
+    >>> target = loss.prepare([1, 2, 3], None, 3)
+    >>> scores, weights = np.array([0.0, 2.0, 1.0]), np.ones(3) / 3
+    >>> round(loss.risk(scores, target, weights, 0.0), 6)  # the last two: 1 (1 + 2 - 1), of 3 pairs
+    0.666667
     """
 
     def __init__(self, cost: str | ArrayLike = "absolute"):
@@ -299,10 +360,25 @@ class Preference(RankingLoss):
     """Hinge loss of given pairs, one row of X better than another.
 
     ``R(f) = sum_p c_p s_i s_j max(0, 1 - (f_i - f_j)) / sum_p s_i s_j`` over the pairs p = (i, j),
-    i the better one. Teo, Vishwanathan, Smola and Le (2010), section A.3.3 and algorithm 9, which
-    lacks the ``1/|P|``. The target of ``fit`` is an array of shape (m, 2), indices of rows of X
-    (better, worse), or (m, 3) with the cost c_p >= 0 in a third column. Rows of X may be in no pair
-    or in many. With a ``group`` both rows of a pair must belong to one query.
+    i the better one. Section A.3.3 and algorithm 9 of [1]_, which lacks the ``1/|P|``. The target
+    of ``fit`` is an array of shape (m, 2), indices of rows of X (better, worse), or (m, 3) with the
+    cost c_p >= 0 in a third column. Rows of X may be in no pair or in many. With a ``group`` both
+    rows of a pair must belong to one query.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle import BMRMRanker
+    >>> X = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]])
+    >>> pairs = [(1, 0), (2, 1)]  # row 1 is better than row 0, row 2 better than row 1
+    >>> model = BMRMRanker("preference", reg_lambda=1e-2).fit(X, pairs)
+    >>> model.predict(X).argsort()
+    array([0, 1, 2])
     """
 
     def prepare(self, y, group, n_samples):

@@ -35,14 +35,55 @@ class RegressionLoss(SampleLoss):
 
     A loss l(y, f) is convex in the score f and never negative. Two methods are required,
     :meth:`value` and :meth:`gradient`; both are plain numpy functions of arrays that they must not
-    write to. Everything else has a fallback: see :class:`~sklearn_bundle.losses.base.Loss`.
+    write to. Everything else has a fallback: see :class:`~sklearn_bundle.losses.Loss`.
+
+    Examples
+    --------
+    The logarithm of the hyperbolic cosine, a loss of one's own:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_bundle import BMRMRegressor
+    >>> from sklearn_bundle.losses import RegressionLoss
+    >>> class LogCosh(RegressionLoss):
+    ...     def value(self, scores, y):
+    ...         size = np.abs(scores - y)
+    ...         return size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)
+    ...
+    ...     def gradient(self, scores, y):
+    ...         return np.tanh(scores - y)
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> BMRMRegressor(LogCosh(), reg_lambda=1e-3).fit(X, y / 50.0).status_
+    'converged'
     """
 
     def check(self, y: Array) -> None:
-        """ValueError where a parameter or a target is not allowed; the default allows all."""
+        """Raise ValueError where a parameter or a target is not allowed; by default none is.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,) or (n, k)
+            Targets.
+
+        Raises
+        ------
+        ValueError
+            With what is wrong.
+        """
 
     def mean(self, scores: Array) -> Array:
-        """Prediction of the target from the scores, of their shape: the inverse link."""
+        """Prediction of the target from the scores: the inverse link.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f.
+
+        Returns
+        -------
+        mean : ndarray of the shape of scores
+            By default the scores.
+        """
         return scores
 
 
@@ -101,7 +142,19 @@ class _PiecewiseLinear(RegressionLoss):
 class AbsoluteError(_PiecewiseLinear):
     """Absolute error, ``l(y, f) = |f - y|``, of least absolute deviations: fits the median.
 
-    Teo, Vishwanathan, Smola and Le (2010), table 5.
+    Table 5 of [1]_. The best intercept and the best step along a line are exact, in O(n).
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import AbsoluteError
+    >>> AbsoluteError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([1., 2.])
     """
 
     def value(self, scores, y):
@@ -117,13 +170,25 @@ class AbsoluteError(_PiecewiseLinear):
 class Quantile(_PiecewiseLinear):
     """Pinball loss, ``l(y, f) = max(tau (y - f), (1 - tau) (f - y))``, of quantile regression.
 
-    Teo, Vishwanathan, Smola and Le (2010), table 5, where tau and 1 - tau are swapped. At
-    0.5 it is half the absolute error.
+    Table 5 of [1]_, where tau and 1 - tau are swapped. At 0.5 it is half the absolute error. The
+    best intercept and the best step along a line are exact, in O(n).
 
     Parameters
     ----------
-    quantile : float in (0, 1), default 0.5
-        tau: the share of the targets that shall be below the prediction.
+    quantile : float, default=0.5
+        The level tau, in (0, 1): the share of the targets that shall be below the prediction.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Quantile
+    >>> Quantile(0.9).value(np.array([1.0, 4.0]), np.array([2.0, 2.0])).round(6)
+    array([0.9, 0.2])
     """
 
     def __init__(self, quantile=0.5):
@@ -147,13 +212,25 @@ class Quantile(_PiecewiseLinear):
 class EpsilonInsensitive(_PiecewiseLinear):
     """Epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)``, of support vectors.
 
-    Teo, Vishwanathan, Smola and Le (2010), table 5. With this risk, SVR's and LIBLINEAR's C is
-    ``1 / (n reg_lambda)``.
+    Table 5 of [1]_. With this risk, SVR's and LIBLINEAR's C is ``1 / (n reg_lambda)``. The best
+    intercept and the best step along a line are exact, in O(n).
 
     Parameters
     ----------
-    epsilon : float, default 0.1
+    epsilon : float, default=0.1
         Error that costs nothing, in units of the target; not negative.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(1.5).value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([0. , 0.5])
     """
 
     def __init__(self, epsilon=0.1):
@@ -204,8 +281,20 @@ class _Clipped(RegressionLoss):
 class SquaredError(_Clipped):
     """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
 
-    Teo, Vishwanathan, Smola and Le (2010), table 5. With this factor 1/2, Ridge's alpha is
-    ``n reg_lambda``.
+    Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. The best intercept and
+    the best step along a line are closed forms.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import SquaredError
+    >>> SquaredError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([0.5, 2. ])
     """
 
     def value(self, scores, y):
@@ -235,14 +324,27 @@ class SquaredError(_Clipped):
 class Huber(_Clipped):
     """Huber's loss, ``l(y, f) = r^2/2`` for ``|r| <= delta``, ``delta (|r| - delta/2)`` beyond.
 
-    Huber (1964), Robust estimation of a location parameter; Teo, Vishwanathan, Smola and Le
-    (2010), table 5, with delta = 1. The derivative in b and along a line is piecewise linear; its
-    zero is exact, in O(n) by selection.
+    With ``r = f - y``: [2]_, and table 5 of [1]_ with delta = 1. The derivative in b and along a
+    line is piecewise linear; its zero is exact, in O(n) by selection.
 
     Parameters
     ----------
-    delta : float, default 1.0
+    delta : float, default=1.0
         Size of an error from which on the loss is linear, in units of the target; positive.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    .. [2] P. J. Huber: Robust estimation of a location parameter. The Annals of Mathematical
+       Statistics 35 (1964), 73-101.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Huber
+    >>> Huber(1.0).value(np.array([1.5, 4.0]), np.array([2.0, 2.0]))
+    array([0.125, 1.5  ])
     """
 
     def __init__(self, delta=1.0):
@@ -297,9 +399,21 @@ class Huber(_Clipped):
 class Poisson(RegressionLoss):
     """Half the Poisson deviance with log link, ``l(y, f) = exp(f) - y f + y log(y) - y``.
 
-    0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). Teo, Vishwanathan,
-    Smola and Le (2010), table 5, without the terms in y alone that make the least loss 0. With
-    this risk, PoissonRegressor's alpha is reg_lambda. Infinite where f passes 709.
+    0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). Table 5 of [1]_, which
+    has not the terms in y alone that make the least loss 0. With this risk, PoissonRegressor's
+    alpha is reg_lambda. Infinite where f passes 709. The best intercept is a closed form.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Poisson
+    >>> Poisson().value(np.array([0.0, np.log(3.0)]), np.array([0.0, 3.0])).round(6)
+    array([1., 0.])
     """
 
     def check(self, y):
@@ -311,7 +425,7 @@ class Poisson(RegressionLoss):
             raise ValueError("y must have a value above 0 with the Poisson loss, but is all 0.")
 
     def mean(self, scores):
-        """exp(scores); infinite where that overflows."""
+        """The exponential of the scores; infinite where that overflows."""
         with np.errstate(over="ignore"):
             return np.exp(scores)
 
@@ -356,14 +470,29 @@ class Poisson(RegressionLoss):
 class MultivariateSquaredError(RegressionLoss):
     """Squared error of k outputs, ``l(y, f) = (f - y)' M (f - y) / 2``.
 
-    Teo, Vishwanathan, Smola and Le (2010), table 6. Scores and targets have shape (n, k), and the
-    intercept is an array (k,), the mean residual of each output.
+    Table 6 of [1]_. Scores and targets have shape (n, k), and the intercept is an array (k,), the
+    mean residual of each output.
 
     Parameters
     ----------
-    M : array of shape (k, k), default None
+    M : array-like of shape (k, k), default=None
         Symmetric and positive semidefinite: what products of two outputs' errors cost. None is
         the identity: with the L2 regularizer the outputs are then fitted independently.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import MultivariateSquaredError
+    >>> scores, y = np.array([[1.0, 4.0]]), np.array([[2.0, 2.0]])
+    >>> MultivariateSquaredError().value(scores, y)
+    array([2.5])
+    >>> MultivariateSquaredError([[2.0, 1.0], [1.0, 2.0]]).value(scores, y)
+    array([3.])
     """
 
     def __init__(self, M=None):
