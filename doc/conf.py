@@ -5,6 +5,8 @@ import re
 
 # The examples are run by sphinx-gallery; a window must never open.
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Nor may the pages depend on whose data is there: they show data that everyone has.
+os.environ.pop("SKLEARN_BUNDLE_DATA", None)
 
 import sklearn_bundle
 
@@ -39,6 +41,10 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
 }
+
+# Every link within the site must lead somewhere; other projects' pages are not ours to check.
+nitpicky = True
+nitpick_ignore_regex = [(r"py:\w+", r"(matplotlib|numpy|scipy|sklearn)\.\w.*")]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn-bundle {release}"
