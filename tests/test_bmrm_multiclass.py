@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import load_iris, make_blobs, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
@@ -77,6 +77,18 @@ def test_joint_optimum_against_clarabel(iris, name, fit_intercept, weighted):
     else:
         value = objective(X, y, s, LAMBDA, ours.coef_, ours.intercept_, **JOINT[name][1])
         assert value == pytest.approx(ours.objective_, rel=1e-11)
+
+
+def test_many_classes_take_many_planes_to_cancel():
+    pytest.importorskip("clarabel")
+    X, y = make_classification(
+        200, 6, n_informative=6, n_redundant=0, n_classes=20, n_clusters_per_class=1, random_state=0
+    )
+    model = BMRMClassifier("multiclass_hinge", reg_lambda=LAMBDA).fit(X, y)
+    best = optimum(X, y, np.full(len(y), 1 / len(y)), LAMBDA, True)[0]
+    assert model.status_ == "converged"
+    assert model.history_["lower_bound"][12] == 0.0  # so long there was no progress
+    assert model.lower_bound_ <= best + 1e-8 <= model.objective_ + 2e-8  # clarabel's accuracy
 
 
 @pytest.mark.parametrize("name", ["multiclass_hinge", "softmax"])

@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 _QP_SHARE = 0.1  # solve the inner problem to this share of the outer gap: more is wasted
 _WORTH = 0.8  # times the gap: a bound that is costly and promises no more is not computed
 _IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
+_ENOUGH_DOUBLINGS = 60  # from the smallest theta of use to 1
 _PATIENCE = 48  # the same where w_t is not unique, or the bound is that of plane 0 for long
 _MOST_SHRINKS = 30
 _RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
@@ -98,13 +99,17 @@ class BundleSolver:
         self._best: Point | None = None
         self._steepest: float | None = None
         self._idle = 0  # iterations since the gap last became smaller
+        self._patience = _IDLE_LIMIT if self._omega.inner == "gram" else _PATIENCE
+        if n_free := getattr(problem, "n_free", 0):
+            # Until so many planes cancel in the intercepts, the bound is that of plane 0.
+            self._patience = _PATIENCE + 2 * n_free
 
     def states(self) -> Iterator[State]:
         """One state an iteration; ends when rounding leaves nothing to gain."""
         steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
         for _ in steps:
             yield self._state()
-            if self._idle >= (_IDLE_LIMIT if self.bundle.omega.inner == "gram" else _PATIENCE):
+            if self._idle >= self._patience:
                 return
 
     def confirm(self) -> State:
@@ -158,7 +163,7 @@ class BundleSolver:
             self._count_idle(gap)
             yield
             # The same w_t again: move the cut towards it, where the model is sure to be cut off.
-            theta = min(1.0, self._theta * 2.0**self._idle)
+            theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
             self._cut(problem.blend(self._best, end, theta))
 
     def _begin(self, point: Point) -> None:
