@@ -4,14 +4,16 @@ Chunking: which words belong together?
 
 :class:`~sklearn_bundle.SDCACRF` labels the words of a sentence together, with a conditional random
 field. Attributes are lists of strings, as for CRFsuite, and the template is that of CRFsuite's own
-chunking example. The sentences are made up here; with the files of the CoNLL-2000 shared task,
+chunking example. The way goes from the columns of a file to the F1 of phrases, and to what the
+model goes by.
 
-    python examples/plot_chunking_crf.py train.txt test.txt
-
-does the same on them (its grid search takes some minutes).
+The sentences are made up here. If the environment variable ``SKLEARN_BUNDLE_DATA`` names a folder
+with the files conll2000_train.txt and conll2000_test.txt of the CoNLL-2000 shared task, which may
+be compressed, they are the first 500 of the one and the first 300 of the other.
 """
 
-import sys
+import os
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,6 +27,7 @@ from sklearn_bundle.metrics import (
     span_precision_recall_fscore_support,
     token_accuracy_score,
 )
+from sklearn_bundle.plotting import ConvergenceDisplay
 
 # %%
 # A sentence is a list of words with their part-of-speech tags; the label of a word begins a phrase
@@ -80,15 +83,33 @@ def sentence(rng):
     return [*tokens, (".", ".")], [*labels, "O"]
 
 
-if len(sys.argv) == 3:
-    (train, y_train), (test, y_test) = (load_conll(path) for path in sys.argv[1:])
+# %%
+# Raw columns: a token a line, word, tag and label, and an empty line between sentences.
+# :func:`~sklearn_bundle.datasets.load_conll` reads such lines from a file, or from a list.
+
+
+def lines(n_sentences, rng):
+    """The lines of a file in columns."""
+    for _ in range(n_sentences):
+        tokens, labels = sentence(rng)
+        for (word, tag), label in zip(tokens, labels, strict=True):
+            yield f"{word} {tag} {label}"
+        yield ""
+
+
+folder = os.environ.get("SKLEARN_BUNDLE_DATA")
+files = [sorted(Path(folder or "").glob(f"conll2000_{part}.txt*")) for part in ("train", "test")]
+if folder and all(files):
+    train, y_train = (part[:500] for part in load_conll(files[0][0]))
+    test, y_test = (part[:300] for part in load_conll(files[1][0]))
 else:
     rng = np.random.default_rng(0)
-    train, y_train = zip(*(sentence(rng) for _ in range(300)), strict=True)
-    test, y_test = zip(*(sentence(rng) for _ in range(300)), strict=True)
+    train, y_train = load_conll(lines(300, rng))
+    test, y_test = load_conll(lines(300, rng))
+print(f"{len(train)} sentences to train, {len(test)} to test; the first of these:")
 
 for (word, tag), label in zip(test[0], y_test[0], strict=True):
-    print(f"{word:<10}{tag:<5}{label}")
+    print(f"{word:<15}{tag:<5}{label}")
 
 # %%
 # The template: words and tags at these distances from a word, alone and joined.
@@ -142,19 +163,25 @@ print(f"{'all':<9}{precision:>10.3f}{recall:>8.3f}{f1:>8.3f}{by_kind[3].sum():>9
 
 # %%
 # What the model goes by: the heaviest attributes of a label, and the weight of a label after
-# another.
+# another (from the one at the left to the one above), for the labels that occur most often.
 
-for label, heaviest in model.heaviest_features(n=4).items():
-    print(f"{label:<7}" + "   ".join(f"{name} {weight:+.2f}" for name, weight in heaviest))
+counts = dict(zip(*np.unique(np.concatenate(y_train), return_counts=True), strict=True))
+frequent = sorted(counts, key=counts.get, reverse=True)[:6]
+heaviest = model.heaviest_features(n=4)
+for label in frequent:
+    print(f"{label:<7}" + "   ".join(f"{name} {weight:+.2f}" for name, weight in heaviest[label]))
 
-print(f"\n{'':<7}" + "".join(f"{label:>7}" for label in model.classes_))
-for label, weights in zip(model.classes_, model.transitions_, strict=True):
+print(f"\n{'':<7}" + "".join(f"{label:>7}" for label in frequent))
+rows = np.searchsorted(model.classes_, frequent)
+for label, weights in zip(frequent, model.transitions_[np.ix_(rows, rows)], strict=True):
     print(f"{label:<7}" + "".join(f"{weight:>7.2f}" for weight in weights))
 
 # %%
-# The sentence of which the model is least sure, and its three best readings.
+# Of the sentences with up to 15 tokens, that of which the model is least sure, and its three best
+# readings with their probabilities.
 
-doubtful = int(np.argmin(model.predict_log_proba(X_test)))
+short = [k for k, x in enumerate(X_test) if len(x) <= 15]
+doubtful = short[np.argmin(model.predict_log_proba([X_test[k] for k in short]))]
 words = [word for word, _ in test[doubtful]]
 print(" ".join(f"{word:>6}" for word in ["", *words]))
 for labels, log_probability in model.decode([X_test[doubtful]], n_best=3)[0]:
@@ -180,23 +207,44 @@ for settings, f1 in zip(
 print(f"on the test sentences: {search.score(X_test, y_test):.3f}")
 
 # %%
-# Left, how the certificate closes; an epoch is as many steps as there are sentences. Right, the
-# probability of each label at each word of the doubtful sentence.
+# Left, how the certificate closes: the lower bound rises with every epoch, which is as many steps
+# as there are sentences. The objective is known after a full pass over the data only, and one is
+# made when the bound seems to be close. Middle, the heaviest attributes of the most frequent label;
+# those with negative weights speak against it. Right, the probability of each label at each word of
+# the doubtful sentence: where no field of a column is dark, the model cannot tell.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-history = model.history_
-gap = (history["objective"] - history["lower_bound"]) / history["objective"]
-left.semilogy(history["iteration"], gap)
-left.axhline(model.tol, color="black", linestyle="dashed", label="tol")
-left.set(xlabel="epochs", ylabel="gap / objective")
-left.legend()
+figure, axes = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
+ConvergenceDisplay.from_estimator(model, y="lower_bound", ax=axes[0])
+objective = {"color": "black", "linewidth": 1, "label": "objective of the model returned"}
+axes[0].axhline(model.objective_, **objective)
+axes[0].set(xlabel="epochs", ylabel="nats a sentence")
+axes[0].legend()
+
+names, weights = zip(*model.heaviest_features(n=10)[frequent[0]], strict=True)
+colours = ["#0072B2" if weight > 0 else "#D55E00" for weight in weights]
+axes[1].barh(range(len(names)), weights, color=colours)
+axes[1].set_yticks(range(len(names)), names)
+axes[1].invert_yaxis()
+axes[1].axvline(0, color="black", linewidth=0.8)
+axes[1].set(xlabel=f"weight with {frequent[0]}")
 
 marginals = model.predict_marginals([X_test[doubtful]])[0]
-image = right.imshow(marginals.T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-right.set_xticks(range(len(words)), words, rotation=60)
-right.set_yticks(range(len(model.classes_)), model.classes_)
-true = np.searchsorted(model.classes_, y_test[doubtful])
-right.plot(range(len(words)), true, "x", color="tab:red", label="true label")
-right.legend()
-figure.colorbar(image, label="probability")
+seen = np.flatnonzero(marginals.max(axis=0) > 0.02)
+image = axes[2].imshow(marginals[:, seen].T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+axes[2].set_xticks(range(len(words)), words, rotation=60)
+axes[2].set_yticks(range(len(seen)), model.classes_[seen])
+true = [np.flatnonzero(model.classes_[seen] == label) for label in y_test[doubtful]]
+found = [k for k, place in enumerate(true) if len(place)]
+axes[2].plot(
+    found,
+    [true[k][0] for k in found],
+    "X",
+    color="#D55E00",
+    markeredgecolor="white",
+    markersize=9,
+    linestyle="none",
+    label="true label",
+)
+axes[2].legend(loc="lower right", bbox_to_anchor=(1, 1))
+figure.colorbar(image, ax=axes[2], label="probability")
 plt.show()

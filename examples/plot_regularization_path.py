@@ -1,0 +1,107 @@
+"""
+What does a whole path cost, and which value do I take?
+=======================================================
+
+The planes that a bundle method collects bound the loss, and the loss does not contain
+``reg_lambda``. So planes of one value serve the next: :func:`~sklearn_bundle.bmrm_path` fits many
+values in one go, from the largest down, and :class:`~sklearn_bundle.BMRMClassifierCV` does that in
+each fold of a cross-validation.
+
+The data is the breast cancer set. If the environment variable ``SKLEARN_BUNDLE_DATA`` names a
+folder with the set a9a, it is that.
+"""
+
+from time import perf_counter
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, bmrm_path
+from sklearn_bundle.datasets import load_dataset
+from sklearn_bundle.plotting import RegularizationPathDisplay
+
+real = load_dataset("a9a")
+if real is None:
+    data = load_breast_cancer()
+    X, y, names = StandardScaler().fit_transform(data.data), data.target, data.feature_names
+else:
+    X, y = real[:2]
+    X, names = MaxAbsScaler().fit_transform(X), [f"column {j}" for j in range(X.shape[1])]
+print(f"{'breast cancer' if real is None else 'a9a'}: {X.shape[0]} samples, {X.shape[1]} features")
+
+
+def timed(function):
+    start = perf_counter()
+    result = function()
+    return perf_counter() - start, result
+
+
+# %%
+# The cost of 13 values, against one fit a value, and against the fit of the smallest value alone,
+# which is the hardest. The solver is the same for all; the first, untimed call compiles.
+
+values = np.geomspace(1e-1, 1e-5, 13)
+settings = {"loss": "log_loss", "solver": "line-search"}
+bmrm_path(X, y, reg_lambdas=values[:2], **settings)
+
+
+def alone(reg_lambda):
+    return BMRMClassifier(reg_lambda=reg_lambda, **settings).fit(X, y)
+
+
+seconds, path = timed(lambda: bmrm_path(X, y, reg_lambdas=values, **settings))
+_, coefs, _, gaps, n_iters = path
+of_all, models = timed(lambda: [alone(value) for value in values])
+of_last, last = timed(lambda: alone(values[-1]))
+print(f"{'':<24}{'iterations':>10}{'seconds':>9}")
+print(f"{'path':<24}{n_iters.sum():>10}{seconds:>9.3f}")
+print(f"{'one fit a value':<24}{sum(model.n_iter_ for model in models):>10}{of_all:>9.3f}")
+print(f"{'smallest value alone':<24}{last.n_iter_:>10}{of_last:>9.3f}")
+
+# %%
+# Every value has its own certificate, to the same ``tol``, here the default 1e-3.
+
+objectives = np.array([model.objective_ for model in models])
+print(f"largest gap / objective on the path: {np.max(gaps / objectives):.1e}")
+
+# %%
+# With the L1 regularizer, coefficients are zero until a feature is worth its price. Such a path
+# takes longer, because its inner problems are linear programs.
+
+l1_values = np.geomspace(1e-1, 3e-3, 8)
+l1_path = bmrm_path(X, y, reg_lambdas=l1_values, loss="log_loss", regularizer="l1")
+print("reg_lambda   features used, L1")
+for value, used in zip(l1_values, np.count_nonzero(l1_path[1], axis=0), strict=True):
+    print(f"{value:<12.4f} {used}")
+
+# %%
+# Which value? The one with the best score on data that the fit has not seen.
+
+search = BMRMClassifierCV("log_loss", reg_lambdas=values, cv=5).fit(X, y)
+chosen = np.flatnonzero(search.reg_lambdas_ == search.reg_lambda_)[0]
+error = search.scores_.std(axis=0, ddof=1)[chosen] / np.sqrt(5)
+print(f"chosen: {search.reg_lambda_:.1e}, accuracy {search.mean_test_scores_.max():.4f}")
+within = search.mean_test_scores_ >= search.mean_test_scores_.max() - error
+print(f"one standard error is {error:.4f}; values within it of the best: {within.sum()}")
+print(f"final fit: {search.status_}, gap / objective {search.dual_gap_ / search.objective_:.1e}")
+
+# %%
+# Left and middle, the coefficients, with the strongest regularization at the left; in each panel
+# the six that become largest have names. With L2 all of them move from the beginning. With L1 they
+# enter one after the other, from the left end on. Right, the scores of the folds. On the breast
+# cancer set they rise as the model gets less stiff, and fall again where the coefficients on the
+# left grow fast. On other data they may stay level at the right end; a flat curve says that the
+# exact value matters little.
+
+figure, axes = plt.subplots(1, 3, figsize=(14, 5.5), layout="constrained")
+RegularizationPathDisplay.from_path(*path, feature_names=names, ax=axes[0])
+axes[0].set_title("coefficients, L2")
+RegularizationPathDisplay.from_path(*l1_path, feature_names=names, ax=axes[1])
+axes[1].set_title("coefficients, L1")
+RegularizationPathDisplay.from_estimator(search, ax=axes[2])
+axes[2].set_title("cross-validation, L2")
+for panel in axes:
+    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+plt.show()
