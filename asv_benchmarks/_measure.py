@@ -129,7 +129,6 @@ class Table:
 
 
 Rows = list[list[str]]
-Show = Callable[[str, Sequence[str], Rows], None]  # title, columns, rows
 
 
 def print_plain(title: str, columns: Sequence[str], rows: Rows) -> None:
@@ -139,9 +138,14 @@ def print_plain(title: str, columns: Sequence[str], rows: Rows) -> None:
         table.row(*row)
 
 
+def _as_rst(cell: str) -> str:
+    """No emphasis, and no list of one item."""
+    return r"\-" if cell == "-" else cell.replace("*", r"\*")
+
+
 def print_rst(title: str, columns: Sequence[str], rows: Rows) -> None:
     """A simple table of reStructuredText."""
-    columns, *rows = [[cell.replace("*", r"\*") for cell in row] for row in (columns, *rows)]
+    columns, *rows = [[_as_rst(cell) for cell in row] for row in (columns, *rows)]
     widths = _widths(columns, rows)
     rule = ["=" * width for width in widths]
     print(f"\n.. table:: {title}\n")

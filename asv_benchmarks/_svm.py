@@ -38,15 +38,14 @@ def find_tasks(arguments: argparse.Namespace) -> ModuleType | None:
     return tasks
 
 
-def load(name: str, tasks: ModuleType | None, n_rows: int | None = None) -> Data:
+def load(name: str, tasks: ModuleType | None) -> Data:
     """A task of the folder or, without tasks, a data set of SHIPPED."""
     if tasks is None and name not in SHIPPED:
         raise MissingError("comes with --data FOLDER only")
     try:
-        data = _shipped(name) if tasks is None else Data(*tasks.kernel(name))
+        return _shipped(name) if tasks is None else Data(*tasks.kernel(name))
     except (ValueError, OSError) as error:
         raise MissingError(str(error)) from error
-    return data._replace(X=data.X[:n_rows], y=data.y[:n_rows])
 
 
 def _shipped(name: str) -> Data:

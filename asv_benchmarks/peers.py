@@ -4,9 +4,7 @@ python asv_benchmarks/peers.py linear --data FOLDER
 python asv_benchmarks/peers.py pragam --data FOLDER
 python asv_benchmarks/peers.py projection
 python asv_benchmarks/peers.py kernel --data FOLDER
-python asv_benchmarks/peers.py frank-wolfe --data FOLDER
 python asv_benchmarks/peers.py crf --data FOLDER
-python asv_benchmarks/peers.py crf-epochs --data FOLDER
 python asv_benchmarks/peers.py measures --data FOLDER
 """
 
@@ -14,8 +12,6 @@ import argparse
 from pathlib import Path
 
 import _crf
-import _crf_epochs
-import _frank_wolfe
 import _kernel
 import _linear
 import _measures
@@ -28,9 +24,7 @@ STUDIES = {
     "pragam": _pragam,
     "projection": _projection,
     "kernel": _kernel,
-    "frank-wolfe": _frank_wolfe,
     "crf": _crf,
-    "crf-epochs": _crf_epochs,
     "measures": _measures,
 }
 

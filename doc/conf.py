@@ -37,8 +37,8 @@ autodoc_default_options = {"member-order": "bysource"}
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",  # quickstart.py is shown, CI runs it on its own
-    "within_subsection_order": "FileNameSortKey",
+    "ignore_pattern": r"quickstart\.py",  # for a terminal; CI runs it on its own
+    "within_subsection_order": "NumberOfCodeLinesSortKey",  # short ones first
     "download_all_examples": False,
 }
 
@@ -49,11 +49,14 @@ nitpick_ignore_regex = [(r"py:\w+", r"(matplotlib|numpy|scipy|sklearn)\.\w.*")]
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn-bundle {release}"
 html_theme_options = {
+    "logo": {"text": "sklearn-bundle"},  # the version does not fit on a phone
     "navigation_with_keys": False,
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+html_static_path = ["_static"]
+html_css_files = ["house.css"]
 html_sidebars = {"changes": [], "install": []}
 html_show_sourcelink = False
 
