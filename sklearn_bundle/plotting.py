@@ -177,7 +177,18 @@ class ConvergenceDisplay:
         -------
         display : ConvergenceDisplay
             It has the lines.
+
+        Raises
+        ------
+        TypeError
+            For an estimator that is neither in a dict nor in a sequence; and as
+            :meth:`from_estimator`, which also tells the other errors.
         """
+        if isinstance(estimators, BaseEstimator):
+            raise TypeError(
+                f"estimators must be a dict or a sequence of fitted estimators, got a "
+                f"{type(estimators).__name__}; from_estimator draws a single one."
+            )
         if isinstance(estimators, Mapping):
             fitted = {str(label): model_in(estimator) for label, estimator in estimators.items()}
         else:

@@ -204,6 +204,12 @@ def test_estimators_without_what_is_drawn(cancer):
         RegularizationPathDisplay([1.0, 0.1])
 
 
+@pytest.mark.parametrize("single", [BMRMClassifier(), make_pipeline(BMRMClassifier())])
+def test_a_single_estimator_is_no_sequence(single):
+    with pytest.raises(TypeError, match=r"estimators must be a dict .* from_estimator draws"):
+        ConvergenceDisplay.from_estimators(single)
+
+
 def test_without_matplotlib(monkeypatch):
     imported = builtins.__import__
 
