@@ -29,9 +29,9 @@ from _kernel_contest import (
     make_ours,
     make_search,
 )
-from _measure import MissingError, Table, header, quiet_single_thread, write_json
+from _measure import MissingError, Table, header, load_tasks, quiet_single_thread, write_json
 from _memory import peak_memory
-from _svm import find_tasks, load, scale_gamma, warm_up
+from _svm import load, scale_gamma, warm_up
 
 HELP = "kernel support vector machines: SVC of scikit-learn and of scikit-learn-intelex"
 
@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the tables; a task or a peer that cannot be had is skipped with its reason."""
     print(header(__doc__.strip()))
-    tasks, peers = find_tasks(arguments), _peers(arguments.peers)
+    tasks, peers = load_tasks(arguments.data), _peers(arguments.peers)
     versions = {}
     if "intelex" in peers:
         versions["scikit-learn-intelex"] = metadata.version("scikit-learn-intelex")

@@ -188,9 +188,11 @@ def _processor() -> str:
 
 
 def load_tasks(folder: Path | None) -> ModuleType | None:
-    """The module ``tasks.py`` of the folder, or None if there is none."""
-    if folder is None or not (folder / "tasks.py").is_file():
+    """The module ``tasks.py`` of the folder; None, for shipped data, if no folder is given."""
+    if folder is None:
         return None
+    if not (folder / "tasks.py").is_file():
+        raise SystemExit(f"There is no tasks.py in {folder}, which is to read its data sets.")
     spec = importlib.util.spec_from_file_location("benchmark_tasks", folder / "tasks.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -18,9 +18,8 @@ import _measures_l1
 import _measures_path
 import _measures_ranking
 import _measures_regression
-from _measure import MissingError, header, quiet_single_thread
+from _measure import MissingError, header, load_tasks, quiet_single_thread
 from _measures_common import Study
-from _svm import find_tasks
 
 HELP = "measures, ranking, regression, paths and the L1 norm: scikit-learn's linear models"
 
@@ -45,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the tables; a task that cannot be had is skipped with its reason."""
     print(header(__doc__.strip()))
-    tasks = find_tasks(arguments)
+    tasks = load_tasks(arguments.data)
     study = Study(tasks, arguments.folds, arguments.repeat, arguments.json)
     chosen = {name: PARTS[name] for name in arguments.part}
     known = {name: part.SHIPPED if tasks is None else part.TASKS for name, part in chosen.items()}

@@ -92,8 +92,6 @@ def open_session(about: str, arguments: argparse.Namespace, everything: bool = F
     """Print what stands above all tables."""
     print(header(about.strip()))
     tasks = load_tasks(arguments.data)
-    if arguments.data is not None and tasks is None:
-        print(f"no tasks.py in {arguments.data}: data that ships with scikit-learn instead")
     kept = KeptFits(getattr(arguments, "peer_fits", None))
     return Session(
         tasks, arguments.tasks, arguments.repeat, arguments.json, kept, everything=everything

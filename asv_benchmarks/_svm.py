@@ -1,13 +1,12 @@
 """What the studies of kernel support vector machines share: data, gamma, certificates, warm-up."""
 
-import argparse
 from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from _measure import MissingError, load_tasks
+from _measure import MissingError
 from benchmarks.common import DATASETS, Array, dataset
 from scipy.sparse import issparse
 from sklearn.datasets import load_digits
@@ -28,14 +27,6 @@ class Data(NamedTuple):
     @property
     def sizes(self) -> dict[str, int]:
         return {"n": self.X.shape[0], "d": self.X.shape[1], "n_test": self.X_test.shape[0]}
-
-
-def find_tasks(arguments: argparse.Namespace) -> ModuleType | None:
-    """The module of the tasks, or None for data that ships with scikit-learn."""
-    tasks = load_tasks(arguments.data)
-    if arguments.data is not None and tasks is None:
-        print(f"no tasks.py in {arguments.data}: data that ships with scikit-learn instead")
-    return tasks
 
 
 def load(name: str, tasks: ModuleType | None) -> Data:

@@ -73,7 +73,7 @@ class Study:
 
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
-        self.tasks = find_tasks(arguments.data)
+        self.tasks = load_tasks(arguments.data)
         self.findings: list[Finding] = []
         self.results: list[dict[str, Any]] = []
         self._start = time.monotonic()
@@ -158,14 +158,6 @@ def run(
     with quiet_single_thread():
         reproduce(study)
     study.close()
-
-
-def find_tasks(folder: Path | None) -> ModuleType | None:
-    """``tasks.py`` of the folder (see :func:`load_data` for its data sets), or None."""
-    tasks = load_tasks(folder)
-    if folder is not None and tasks is None:
-        raise SystemExit(f"There is no tasks.py in {folder}.")
-    return tasks
 
 
 def load_data(tasks: ModuleType, name: str) -> tuple:
