@@ -2,7 +2,8 @@
 
 That doc/api.rst lists the names in the ``__all__`` of the public modules and no others; that
 numpydoc finds no fault with a docstring; that classes and functions have examples (which pytest
-runs); that the defaults told are those of the code; that the attributes told are those of a fit.
+runs), errors if they have parameters, and a source or relatives; that the defaults told are those
+of the code; that the attributes told are those of a fit.
 What scikit-learn wrote is left out. Prints a line a fault, and fails if there is one.
 """
 
@@ -39,6 +40,8 @@ OFF_FOR_METHODS = {"EX01": "the example of the class shows them"}
 OF_A_CONTRACT = ("PR", "RT", "YD")
 # Attributes that a fit has or has not, depending on parameters and on X.
 CONDITIONAL = {"attribute_names_", "coef_", "feature_names_in_"}
+# What has parameters, but raises nothing, and why.
+RAISES_NOTHING = {"sklearn_bundle.losses.Cut": "a tuple, which takes what it is given"}
 
 
 def public_names() -> dict[str, Any]:
@@ -131,6 +134,17 @@ def _is_written(text: str, value: Any) -> bool:
         return False
 
 
+def missing_sections(name: str, obj: Any) -> list[str]:
+    """The errors of a class or function with parameters, and its source or relatives."""
+    doc = get_doc_object(obj)
+    faults = []
+    if doc["Parameters"] and not doc["Raises"] and name not in RAISES_NOTHING:
+        faults.append("parameters, but no section Raises")
+    if not (doc["References"] or doc["See Also"]):
+        faults.append("neither References nor See Also")
+    return faults
+
+
 def wrong_attributes(kind: type[BaseEstimator]) -> list[str]:
     """Attributes of a fitted estimator that are not documented, and the reverse."""
     rng = np.random.default_rng(0)
@@ -161,7 +175,7 @@ def main() -> int:
         if not (inspect.isclass(obj) or inspect.isfunction(obj)):
             continue
         seen.add(name)
-        faults += [f"{name}: {fault}" for fault in faults_of(name)]
+        faults += [f"{name}: {fault}" for fault in faults_of(name) + missing_sections(name, obj)]
         if not inspect.isclass(obj):
             continue
         if issubclass(obj, BaseEstimator):

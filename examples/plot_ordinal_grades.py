@@ -24,8 +24,8 @@ from sklearn_bundle.datasets import load_dataset
 X, progression = load_diabetes(return_X_y=True)
 cuts = np.quantile(progression, [0.5, 0.75, 0.875, 0.95])
 sets = {"diabetes": (X, np.searchsorted(cuts, progression))}
-if load_dataset("ERA") is not None:
-    sets |= {name: load_dataset(name) for name in ("ERA", "ESL", "LEV", "SWD")}
+real = {name: load_dataset(name) for name in ("ERA", "ESL", "LEV", "SWD")}
+sets |= {name: data for name, data in real.items() if data is not None}
 
 # %%
 # A ranker gives scores, the higher the better. After the fit, ``thresholds_`` cut them into grades

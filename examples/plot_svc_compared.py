@@ -24,7 +24,8 @@ from sklearn.svm import SVC
 from sklearn_bundle import SwapSVC
 from sklearn_bundle.datasets import load_dataset
 
-if load_dataset("ijcnn1") is None:
+real = {name: load_dataset(name) for name in ("ijcnn1", "pendigits")}
+if None in real.values():
     sets = {
         "half moons": make_moons(4000, noise=0.3, random_state=0),
         "four classes": make_classification(
@@ -37,8 +38,7 @@ if load_dataset("ijcnn1") is None:
         ),
     }
 else:
-    sets = {name: load_dataset(name)[:2] for name in ("ijcnn1", "pendigits")}
-    sets = {name: (csr_array(X).toarray(), y) for name, (X, y) in sets.items()}
+    sets = {name: (csr_array(X).toarray(), y) for name, (X, y, *_) in real.items()}
     X, y = sets["ijcnn1"]
     rows = np.random.default_rng(0).permutation(len(y))[:6000]
     sets["ijcnn1"] = X[rows], y[rows]

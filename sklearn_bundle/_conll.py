@@ -62,6 +62,10 @@ def load_conll(
         For a line with another number of columns than the first, and for a column that is not
         there, with the number of the line.
 
+    See Also
+    --------
+    sklearn_bundle.metrics.span_f1_score : Score of such labels.
+
     Examples
     --------
     >>> from sklearn_bundle.datasets import load_conll

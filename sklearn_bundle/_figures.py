@@ -1,7 +1,10 @@
 """What the displays share: colours, axes, and where in a pipeline a model is."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -9,6 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 # do the same in grey.
 COLOURS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"
 _MARKERS = "os^Dv*X"
+_RESOLUTION = np.finfo(np.float64).eps
+_INSTEAD = {
+    "history_": "it is no estimator of sklearn_bundle that keeps one, nor a pipeline or refitted "
+    "search that ends in one",
+    "scores_": "use BMRMClassifierCV, BMRMRegressorCV or SwapSVCCV, or a pipeline that ends in one;"
+    " from_path draws coefficients",
+}
 
 
 def style(k: int) -> dict[str, Any]:
@@ -18,6 +28,51 @@ def style(k: int) -> dict[str, Any]:
         "marker": _MARKERS[k % len(_MARKERS)],
         "markersize": 4.0,
     }
+
+
+def next_style(ax: Any) -> int:
+    """Number of the first style that no line of the axes has."""
+    return len({line.get_color() for line in ax.get_lines()} & set(COLOURS))
+
+
+def named_once(ax: Any, label: str) -> str:
+    """The label, or a hidden one if the legend would have it twice."""
+    return f"_{label}" if label in ax.get_legend_handles_labels()[1] else label
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise if the value of a parameter is none of those allowed."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
+
+
+def check_shapes(
+    reg_lambdas: ArrayLike,
+    coefs: ArrayLike | None,
+    scores: ArrayLike | None,
+    feature_names: Sequence[str] | None,
+) -> None:
+    """Raise if the arrays of a path do not fit together."""
+    values = np.shape(reg_lambdas)
+    if len(values) != 1:
+        raise ValueError(f"reg_lambdas must have shape (n_lambdas,), got {values}.")
+    for name, array, dimensions, allowed in (
+        ("coefs", coefs, (2, 3), "([n_outputs, ]n_features, n_lambdas)"),
+        ("scores", scores, (2,), "(n_folds, n_lambdas)"),
+    ):
+        shape = np.shape(array)
+        if array is not None and (len(shape) not in dimensions or shape[-1:] != values):
+            raise ValueError(
+                f"{name} must have shape {allowed} with n_lambdas={values[0]}, as reg_lambdas "
+                f"has, got {shape}."
+            )
+    if coefs is not None and feature_names is not None:
+        n_features = np.shape(coefs)[-2]
+        if len(feature_names) != n_features:
+            raise ValueError(
+                f"feature_names must have a name for each of the {n_features} features of "
+                f"coefs, got {len(feature_names)} names."
+            )
 
 
 def axes_and_keywords(display: Any, ax: Any, line_kw: dict) -> tuple[Any, dict]:
@@ -40,8 +95,19 @@ def model_in(estimator: Any, attribute: str = "history_") -> Any:
         estimator = estimator[-1] if pipeline else estimator.best_estimator_
     if not hasattr(estimator, attribute):
         check_is_fitted(estimator)
-        raise TypeError(
-            f"{type(estimator).__name__} has no {attribute}: it is no estimator of sklearn_bundle "
-            "that keeps one, nor a pipeline or refitted search that ends in one."
-        )
+        name = type(estimator).__name__
+        if hasattr(estimator, "cv_results_") and not getattr(estimator, "refit", True):
+            raise TypeError(
+                f"{name} has no best_estimator_: it was fitted with refit={estimator.refit!r}, and "
+                "refit=True is needed."
+            )
+        raise TypeError(f"{name} has no {attribute}: {_INSTEAD[attribute]}.")
     return estimator
+
+
+def relative_gaps(history: NDArray) -> NDArray[np.float64]:
+    """``(objective - lower_bound) / abs(objective)`` of each row; at least 2.2e-16."""
+    gap, objective = history["objective"] - history["lower_bound"], np.abs(history["objective"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(gap <= 0.0, 0.0, gap / objective)
+    return np.maximum(ratios, _RESOLUTION)

@@ -130,6 +130,10 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
     ValueError
         If :func:`save_mapped` has not written it, or not to the end.
 
+    See Also
+    --------
+    save_mapped : Write such a folder.
+
     Examples
     --------
     >>> import os, tempfile

@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
-from sklearn_bundle._figures import axes_and_keywords, model_in, style
+from sklearn_bundle._figures import (
+    axes_and_keywords,
+    check_shapes,
+    model_in,
+    named_once,
+    next_style,
+    one_of,
+    style,
+)
 from sklearn_bundle.estimators._path import bmrm_path
 
 _GREY = "0.6"
@@ -46,6 +54,12 @@ default=None
     lines_ : list of matplotlib Line2D
         A line a coefficient, the largest ones first; or the mean score.
 
+    Raises
+    ------
+    ValueError
+        Without `coefs` and `scores`, for another `parameter`, and if the shapes or the number of
+        names do not fit together.
+
     See Also
     --------
     ConvergenceDisplay : How a fit went.
@@ -73,6 +87,8 @@ default=None
     ):
         if coefs is None and scores is None:
             raise ValueError("RegularizationPathDisplay needs coefs or scores, got neither.")
+        one_of("parameter", parameter, ("reg_lambda", "C"))
+        check_shapes(reg_lambdas, coefs, scores, feature_names)
         self.reg_lambdas, self.coefs, self.scores = reg_lambdas, coefs, scores
         self.best, self.feature_names = best, feature_names
         self.score_name, self.parameter = score_name, parameter
@@ -105,32 +121,54 @@ default=None
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines.
+            For matplotlib's `plot`, for all lines; `label` is not among them.
 
         Returns
         -------
         display : RegularizationPathDisplay
             It has the lines.
+
+        Raises
+        ------
+        ValueError
+            If the shapes or the number of names do not fit together.
+        TypeError
+            For a `label`: the coefficients have `feature_names`.
+        ImportError
+            If matplotlib is missing.
         """
         display = cls(reg_lambdas, coefs, feature_names=feature_names)
         return display.plot(n_named=n_named, ax=ax, **line_kw)
 
     @classmethod
     def from_data(
-        cls, X: Any, y: ArrayLike, *, n_named: int = 6, ax: Any = None, **params: Any
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        n_named: int = 6,
+        ax: Any = None,
+        line_kw: dict[str, Any] | None = None,
+        **params: Any,
     ) -> Self:
         """Draw the coefficients of all features along a path that is computed here.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data; the columns of a data frame give names.
+            Training data.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Labels or targets.
+        feature_names : sequence of str of shape (n_features,), default=None
+            Names for the legend; None takes the columns of a data frame, and numbers the features
+            of other X.
         n_named : int, default=6
             How many coefficients have colours and names, as in :meth:`plot`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
+        line_kw : dict, default=None
+            For matplotlib's `plot`, for all lines; `label` is not among them.
         **params
             Further parameters of :func:`~sklearn_bundle.bmrm_path`.
 
@@ -138,20 +176,39 @@ default=None
         -------
         display : RegularizationPathDisplay
             It has the lines.
+
+        Raises
+        ------
+        ValueError
+            If the number of names is not that of the features, and as
+            :func:`~sklearn_bundle.bmrm_path`.
+        TypeError
+            For a parameter that :func:`~sklearn_bundle.bmrm_path` does not have, and a `label`.
+        ImportError
+            If matplotlib is missing.
         """
-        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        if feature_names is None and hasattr(X, "columns"):
+            feature_names = [str(name) for name in X.columns]
         return cls.from_path(
-            *bmrm_path(X, y, **params), feature_names=names, n_named=n_named, ax=ax
+            *bmrm_path(X, y, **params),
+            feature_names=feature_names,
+            n_named=n_named,
+            ax=ax,
+            **line_kw or {},
         )
 
     @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None, **line_kw: Any) -> Self:
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, label: str | None = None, ax: Any = None, **line_kw: Any
+    ) -> Self:
         """Draw the scores of cross-validation: mean, one standard error, the chosen value.
 
         Parameters
         ----------
         estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, or Pipeline that ends in one
             Fitted.
+        label : str, default=None
+            Name of the mean score in the legend; None is "mean of n_folds folds".
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
@@ -167,7 +224,9 @@ default=None
         NotFittedError
             If the estimator is not fitted.
         TypeError
-            For an estimator without ``scores_``.
+            For an estimator without ``scores_``, and a search with refit=False.
+        ImportError
+            If matplotlib is missing.
         """
         estimator = model_in(estimator, "scores_")
         name = estimator.scoring
@@ -181,9 +240,11 @@ default=None
             score_name=name if isinstance(name, str) else "score",
             parameter=parameter,
         )
-        return display.plot(ax=ax, **line_kw)
+        return display.plot(label=label, ax=ax, **line_kw)
 
-    def plot(self, *, n_named: int = 6, ax: Any = None, **line_kw: Any) -> Self:
+    def plot(
+        self, *, n_named: int = 6, label: str | None = None, ax: Any = None, **line_kw: Any
+    ) -> Self:
         """Draw the lines.
 
         Parameters
@@ -191,6 +252,8 @@ default=None
         n_named : int, default=6
             The coefficients with so many largest absolute values on the path have colours and
             names, the others are thin and grey.
+        label : str, default=None
+            Name of the mean score in the legend; None is "mean of n_folds folds".
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
@@ -203,18 +266,26 @@ default=None
 
         Raises
         ------
+        TypeError
+            For a `label` where coefficients are drawn, which have `feature_names`.
         ImportError
             If matplotlib is missing.
         """
+        if label is not None and self.scores is None:
+            raise TypeError(
+                f"label={label!r} is for the mean score; coefficients are named by feature_names."
+            )
         self.ax_, line_kw = axes_and_keywords(self, ax, line_kw)
         self.figure_, self.lines_ = self.ax_.figure, []
         if self.scores is None:
             self._draw_coefs(n_named, line_kw)
         else:
-            self._draw_scores(line_kw)
+            self._draw_scores(label, line_kw)
         if self.best is not None:
-            label = f"chosen: {self.parameter} = {self.best:.3g}"
-            self.ax_.axvline(self.best, color="0.3", linestyle="--", label=label)
+            name = f"{label}, chosen" if label else "chosen"
+            name = named_once(self.ax_, f"{name}: {self.parameter} = {self.best:.3g}")
+            color = self.lines_[0].get_color() if label else "0.3"
+            self.ax_.axvline(self.best, color=color, linestyle="--", label=name)
         self.ax_.set(xscale="log", xlabel=self.parameter)
         if self.parameter == "reg_lambda" and not self.ax_.xaxis_inverted():
             self.ax_.invert_xaxis()
@@ -231,21 +302,24 @@ default=None
             names = [f"{name}, output {k}" for k in range(outputs[0]) for name in names]
         coefs = coefs.reshape(-1, n_lambdas)
         order = np.argsort(-np.abs(coefs).max(axis=1), kind="stable")
+        first = next_style(self.ax_)
         for rank, j in enumerate(order):
             look = {"color": _GREY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
             if rank < n_named:
-                look = style(rank) | {"label": names[j]}
+                look = style(first + rank) | {"label": names[j]}
             self.lines_ += self.ax_.plot(self.reg_lambdas, coefs[j], **look | line_kw)
         self.ax_.axhline(0.0, color="0.3", linewidth=0.6, zorder=1.0)
         self.ax_.set_ylabel("coefficient")
 
-    def _draw_scores(self, line_kw: dict) -> None:
+    def _draw_scores(self, label: str | None, line_kw: dict) -> None:
         scores = np.asarray(self.scores)
         n_folds, mean = len(scores), scores.mean(axis=0)
-        look = style(0) | {"label": f"mean of {n_folds} folds"} | line_kw
+        label = f"mean of {n_folds} folds" if label is None else label
+        look = style(next_style(self.ax_)) | {"label": label} | line_kw
         self.lines_ += self.ax_.plot(self.reg_lambdas, mean, **look)
         if n_folds > 1:
             error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
-            band = {"color": look["color"], "alpha": 0.15, "lw": 0, "label": "one standard error"}
+            name = named_once(self.ax_, "one standard error")
+            band = {"color": look["color"], "alpha": 0.15, "lw": 0, "label": name}
             self.ax_.fill_between(self.reg_lambdas, mean - error, mean + error, **band)
         self.ax_.set_ylabel(self.score_name)

@@ -68,7 +68,10 @@ def load_svmlight(
     OSError
         For a file that cannot be read.
     ValueError
-        For text in another format, indices that do not ascend, and an index beyond `n_features`.
+        For text in another format, indices that do not ascend, an index beyond `n_features`, and an
+        empty sequence.
+    TypeError
+        If `paths` is neither a path nor a sequence of them, such as an open file.
 
     See Also
     --------
@@ -92,6 +95,14 @@ def load_svmlight(
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
+    if not isinstance(paths, Sequence) or any(
+        not isinstance(path, str | os.PathLike) for path in paths
+    ):
+        raise TypeError(
+            f"paths must be a str, a path-like object or a sequence of them, got {paths!r}."
+        )
+    if not paths:
+        raise ValueError(f"paths must have at least one file, got {paths!r}.")
     with ExitStack() as stack:
         files = [stack.enter_context(opener(path)(path, "rb")) for path in paths]
         return tuple(
@@ -102,9 +113,10 @@ def load_svmlight(
 
 
 def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | None:
-    """A data set from a folder of yours, or None if there is no such folder.
+    """A data set from a folder of yours, or None if no folder is given.
 
-    Examples use it to run on a real set where there is one, and on something else everywhere.
+    Examples use it to run on a real set where there is one, and on something else everywhere; so a
+    folder that only the environment names need not have every set.
 
     Parameters
     ----------
@@ -116,8 +128,8 @@ def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | 
     Returns
     -------
     None or tuple of (X, y) or (X, y, X_test, y_test)
-        None if `folder` is None and SKLEARN_BUNDLE_DATA is not set or empty. From the first of
-        these that is there:
+        None if `folder` is None and SKLEARN_BUNDLE_DATA is not set or empty, or names a folder
+        without the set; an example then takes other data. From the first of these that is there:
 
         * A file ``name`` or ``name.txt`` in the format of SVMlight, plain or compressed (.gz, .bz2,
           .xz), as the LIBSVM page has them [1]_, read by :func:`load_svmlight`. A file ``name.t``,
@@ -128,7 +140,10 @@ def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | 
     Raises
     ------
     FileNotFoundError
-        If the folder has none of them; the message has their names.
+        If `folder` has none of them, with their names in the message; and if there is no such
+        folder, be it from `folder` or from SKLEARN_BUNDLE_DATA.
+    NotADirectoryError
+        If there is a file in place of the folder.
 
     See Also
     --------
@@ -149,9 +164,14 @@ def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | 
     >>> X.shape, y.shape
     ((150, 4), (150,))
     """
-    folder = os.environ.get(_FOLDER) if folder is None else folder
-    if not folder:
+    given = folder is not None
+    folder = folder if given else os.environ.get(_FOLDER, "")
+    if not given and not folder:
         return None
+    if not os.path.isdir(folder):
+        error = NotADirectoryError if os.path.exists(folder) else FileNotFoundError
+        source = "The parameter folder" if given else f"The environment variable {_FOLDER}"
+        raise error(f"{source} must be an existing folder, got {os.fspath(folder)!r}.")
     folder = Path(folder)
     train, test = (_first(folder, stem) for stem in (name, f"{name}.t"))
     if train is not None:
@@ -159,6 +179,8 @@ def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | 
     packed, reader = folder / f"{name}.npz", folder / "load.py"
     if packed.is_file() and reader.is_file():
         return _module(reader).load(name)
+    if not given:
+        return None
     raise FileNotFoundError(
         f"There is no data set {name!r} in {str(folder)!r}: it has neither a file in svmlight's "
         f"format called {', '.join(name + suffix for suffix in _SUFFIXES)} nor {packed.name} with "
@@ -209,7 +231,7 @@ def fetch_openml(
         Whether to return data frames, for which pandas has to be installed. If not, X is an array
         and symbols in it are numbered.
     n_retries : int, default=3
-        How often to try again after an error of the network.
+        How often to try again after an error of the network, at least once.
     delay : float, default=1.0
         Seconds between two trials.
 

@@ -33,6 +33,8 @@ def token_accuracy_score(
 ) -> float:
     """Fraction of the tokens whose label is right.
 
+    This is the accuracy that conlleval prints [1]_.
+
     Parameters
     ----------
     y_true, y_pred : array-like of labels, or list of sequences of labels
@@ -51,6 +53,18 @@ def token_accuracy_score(
     ValueError
         For no sequence or no token, numbers or lengths of sequences that differ, or weights that
         are negative, not finite or all zero.
+    TypeError
+        For a y_true or y_pred that is no list or array.
+
+    See Also
+    --------
+    sequence_accuracy_score : Of whole sequences.
+    sklearn.metrics.accuracy_score : The same for single labels.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
+       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
 
     Examples
     --------
@@ -89,6 +103,13 @@ def sequence_accuracy_score(
     ValueError
         For no sequence, numbers or lengths of sequences that differ, or weights that are negative,
         not finite or all zero.
+    TypeError
+        For a y_true or y_pred that is no list or array.
+
+    See Also
+    --------
+    token_accuracy_score : Of single labels.
+    sklearn.metrics.accuracy_score : Of labels that are in no sequence.
 
     Examples
     --------
@@ -109,7 +130,8 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
     A label is a tag, and a type after the first hyphen: "B-NP" begins a noun phrase. Tags may
     follow each other in any order, as a model may predict them: a span also begins at an inside tag
     that follows an outside one or a span of another type, and ends where a span of another type
-    begins, at an outside tag and at the end of the sequence.
+    begins, at an outside tag and at the end of the sequence. The rules are those of the script
+    conlleval, which came with [1]_.
 
     Parameters
     ----------
@@ -141,6 +163,15 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
         For an unknown scheme and for a label that is not of the scheme.
     TypeError
         For a label that is not a string.
+
+    See Also
+    --------
+    span_precision_recall_fscore_support : Compares the spans of two labellings.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
+       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
 
     Examples
     --------
@@ -206,9 +237,10 @@ def span_precision_recall_fscore_support(
     ------
     ValueError
         For no sequence, numbers or lengths of sequences that differ, labels that are not of the
-        scheme, and values of the parameters that are not allowed.
+        scheme, weights that are negative, not finite or all zero, and values of the parameters that
+        are not allowed.
     TypeError
-        For labels that are not strings.
+        For labels that are not strings, and a y_true or y_pred that is no list.
 
     References
     ----------
@@ -272,6 +304,8 @@ def span_precision_score(
 ) -> Any:
     """Fraction of the predicted spans that are right.
 
+    As the script conlleval counts them, which came with [1]_.
+
     Parameters
     ----------
     y_true, y_pred : list of sequences of str
@@ -300,6 +334,11 @@ def span_precision_score(
     See Also
     --------
     span_precision_recall_fscore_support : All of them at once; there is the definition.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
+       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
 
     Examples
     --------
@@ -330,6 +369,8 @@ def span_recall_score(
 ) -> Any:
     """Fraction of the true spans that are found.
 
+    As the script conlleval counts them, which came with [1]_.
+
     Parameters
     ----------
     y_true, y_pred : list of sequences of str
@@ -359,6 +400,11 @@ def span_recall_score(
     --------
     span_precision_recall_fscore_support : All of them at once; there is the definition.
 
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
+       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
+
     Examples
     --------
     >>> from sklearn_bundle.metrics import span_recall_score
@@ -387,6 +433,8 @@ def span_f1_score(
     zero_division: float | str = 0.0,
 ) -> Any:
     """F1 of the spans, FB1 in conlleval: harmonic mean of precision and recall.
+
+    As the script conlleval counts them, which came with [1]_.
 
     Parameters
     ----------
@@ -421,6 +469,11 @@ def span_f1_score(
     -----
     ``span_f1_scorer`` is a scorer for ``GridSearchCV(scoring=...)`` with the defaults; for others
     make one: ``sklearn.metrics.make_scorer(span_f1_score, scheme="BIOES", average="macro")``.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
+       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
 
     Examples
     --------

@@ -1,13 +1,22 @@
 """Displays, in scikit-learn's manner: how fits converged, and what regularization does."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle._figures import COLOURS, axes_and_keywords, model_in, style
+from sklearn_bundle._figures import (
+    axes_and_keywords,
+    model_in,
+    named_once,
+    next_style,
+    one_of,
+    relative_gaps,
+    style,
+)
 from sklearn_bundle._path_display import RegularizationPathDisplay
 
 __all__ = ["ConvergenceDisplay", "RegularizationPathDisplay"]
@@ -19,7 +28,6 @@ _Y = {
     "objective": "objective and lower bound",
     "lower_bound": "lower bound",
 }
-_RESOLUTION = np.finfo(np.float64).eps
 
 
 class ConvergenceDisplay:
@@ -47,6 +55,13 @@ class ConvergenceDisplay:
     tol_lines_ : list of matplotlib Line2D
         A dashed line for each `tol`, for y="gap".
 
+    Raises
+    ------
+    TypeError
+        For a single history, label or tol in place of a list.
+    ValueError
+        For lists of unequal length.
+
     See Also
     --------
     RegularizationPathDisplay : What changes with reg_lambda.
@@ -69,8 +84,21 @@ class ConvergenceDisplay:
         labels: Sequence[str],
         tols: Sequence[float | None] | None = None,
     ):
+        for name, value in (("histories", histories), ("labels", labels), ("tols", tols)):
+            structured = isinstance(value, np.ndarray) and value.dtype.names
+            if structured or isinstance(value, str | Real):
+                raise TypeError(
+                    f"{name} must be a list with an entry for each estimator, got a single "
+                    f"{type(value).__name__}; write [{name}] for one estimator."
+                )
         self.histories, self.labels = list(histories), list(labels)
         self.tols = [None] * len(self.labels) if tols is None else list(tols)
+        lengths = len(self.histories), len(self.labels), len(self.tols)
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                "histories, labels and tols must have an entry for each estimator, got "
+                "{}, {} and {} entries.".format(*lengths)
+            )
 
     @classmethod
     def from_estimator(
@@ -115,7 +143,7 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines.
+            For matplotlib's `plot`, for all lines; for y="objective" the lower bound stays dashed.
 
         Returns
         -------
@@ -129,7 +157,7 @@ class ConvergenceDisplay:
         ValueError
             For another `x` or `y`.
         TypeError
-            For an estimator that keeps no ``history_``.
+            For an estimator that keeps no ``history_``, and a search with refit=False.
         ImportError
             If matplotlib is missing.
 
@@ -171,7 +199,7 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines.
+            For matplotlib's `plot`, as in :meth:`from_estimator`; `label` is not among them.
 
         Returns
         -------
@@ -180,28 +208,34 @@ class ConvergenceDisplay:
 
         Raises
         ------
+        NotFittedError
+            If an estimator is not fitted.
+        ValueError
+            For another `x` or `y`, and if there is no estimator.
         TypeError
-            For an estimator that is neither in a dict nor in a sequence; and as
-            :meth:`from_estimator`, which also tells the other errors.
+            For an estimator that is neither in a dict nor in a sequence, one that keeps no
+            ``history_``, a search with refit=False, and a `label`.
+        ImportError
+            If matplotlib is missing.
         """
         if isinstance(estimators, BaseEstimator):
             raise TypeError(
                 f"estimators must be a dict or a sequence of fitted estimators, got a "
                 f"{type(estimators).__name__}; from_estimator draws a single one."
             )
-        if isinstance(estimators, Mapping):
-            fitted = {str(label): model_in(estimator) for label, estimator in estimators.items()}
-        else:
-            last = [model_in(estimator) for estimator in estimators]
-            names = [type(estimator).__name__ for estimator in last]
-            places = [names[:k].count(name) + 1 for k, name in enumerate(names)]
-            fitted = {
-                f"{name} {place}" if names.count(name) > 1 else name: estimator
-                for name, place, estimator in zip(names, places, last, strict=True)
-            }
-        histories = [estimator.history_ for estimator in fitted.values()]
-        tols = [getattr(estimator, "tol", None) for estimator in fitted.values()]
-        return cls(histories, list(fitted), tols).plot(x=x, y=y, ax=ax, **line_kw)
+        named = isinstance(estimators, Mapping)
+        fitted = [model_in(one) for one in (estimators.values() if named else estimators)]
+        if not fitted:
+            raise ValueError(f"estimators must hold at least one estimator, got {estimators!r}.")
+        names = [type(estimator).__name__ for estimator in fitted]
+        labels = [
+            f"{name} {names[:k].count(name) + 1}" if names.count(name) > 1 else name
+            for k, name in enumerate(names)
+        ]
+        histories = [estimator.history_ for estimator in fitted]
+        tols = [getattr(estimator, "tol", None) for estimator in fitted]
+        labels = [str(label) for label in estimators] if named else labels
+        return cls(histories, labels, tols).plot(x=x, y=y, ax=ax, **line_kw)
 
     def plot(self, *, x: str = "iteration", y: str = "gap", ax: Any = None, **line_kw: Any) -> Self:
         """Draw the lines.
@@ -215,26 +249,39 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines.
+            For matplotlib's `plot`, as in :meth:`from_estimator`; `label` is not among them.
 
         Returns
         -------
         self : ConvergenceDisplay
             With ``ax_``, ``figure_``, ``lines_`` and ``tol_lines_``.
+
+        Raises
+        ------
+        ValueError
+            For another `x` or `y`.
+        TypeError
+            For a `label`: each estimator has its own.
+        ImportError
+            If matplotlib is missing.
         """
-        for name, value, allowed in (("x", x, _X), ("y", y, _Y)):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
+        one_of("x", x, _X)
+        one_of("y", y, _Y)
+        if "label" in line_kw:
+            raise TypeError(
+                f"label={line_kw['label']!r} would name all lines the same. Name the estimators by "
+                "a dict, from_estimators({label: estimator}), or by the labels of the constructor."
+            )
         self.ax_, line_kw = axes_and_keywords(self, ax, line_kw)
         self.figure_, self.lines_, self.tol_lines_ = self.ax_.figure, [], []
-        first = len({line.get_color() for line in self.ax_.get_lines()} & set(COLOURS))
-        for k, (history, label) in enumerate(zip(self.histories, self.labels, strict=True), first):
+        named = enumerate(zip(self.histories, self.labels, strict=True), next_style(self.ax_))
+        for k, (history, label) in named:
             for part in history if isinstance(history, list) else [history]:
                 self._draw(part, x, y, label, style(k) | line_kw)
                 label = "_" + label.lstrip("_")  # matplotlib leaves these out of the legend
         for tol in sorted({tol for tol in self.tols if tol is not None}) if y == "gap" else ():
-            line = self.ax_.axhline(tol, color="0.3", linestyle="--", label=f"tol = {tol:g}")
-            self.tol_lines_.append(line)
+            name = named_once(self.ax_, f"tol = {tol:g}")
+            self.tol_lines_.append(self.ax_.axhline(tol, color="0.3", linestyle="--", label=name))
         scale = "log" if y == "gap" else "linear"
         self.ax_.set(xlabel=self._unit(x), ylabel=_Y[y], yscale=scale)
         self.ax_.legend()
@@ -254,24 +301,17 @@ class ConvergenceDisplay:
             self._line(at, relative_gaps(history), label, style)
         if y == "objective":
             self._line(at, objective, f"{label}: objective", style)
-        if y in ("objective", "lower_bound"):
-            self._line(at, bound, f"{label}: lower bound", {"linestyle": "--"} | style)
-        if y == "objective":
+            # the dashes tell the two apart, whatever line_kw says
+            self._line(at, bound, f"{label}: lower bound", style | {"linestyle": "--"})
             known = np.isfinite(objective) & np.isfinite(bound)
             self.ax_.fill_between(
                 at[known], bound[known], objective[known], color=style["color"], alpha=0.15, lw=0
             )
+        if y == "lower_bound":
+            self._line(at, bound, f"{label}: lower bound", {"linestyle": "--"} | style)
 
     def _line(self, at: NDArray, values: NDArray, label: str, style: dict) -> None:
         known = np.isfinite(values)
         # on long lines every tenth of the diagonal; matplotlib then leaves out a single point
         marks = {"markevery": 0.1 if known.sum() > 10 else 1}
         self.lines_ += self.ax_.plot(at[known], values[known], label=label, **marks | style)
-
-
-def relative_gaps(history: NDArray) -> NDArray[np.float64]:
-    """``(objective - lower_bound) / abs(objective)`` of each row; at least 2.2e-16."""
-    gap, objective = history["objective"] - history["lower_bound"], np.abs(history["objective"])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(gap <= 0.0, 0.0, gap / objective)
-    return np.maximum(ratios, _RESOLUTION)

@@ -39,6 +39,15 @@ class Regularizer(Shown, ABC):
     ``inner`` says otherwise. Lower bounds rest on the conjugate (theorem 2 of [1]_); it is right if
     ``Omega(w) + Omega*(m) = <w, m>`` at ``w = conjugate_gradient(m)``.
 
+    Raises
+    ------
+    NotImplementedError
+        If ``inner`` is "newton" and there is no :meth:`conjugate_curvature`; raised by `fit`.
+
+    See Also
+    --------
+    L2, Lp, L1, Quadratic, Entropy, EntropySimplex : Those that there are.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
@@ -237,6 +246,11 @@ class Lp(Regularizer):
     p : float, default=1.5
         Order of the norm, ``1 < p <= 2``. Near 1 the solution is almost sparse.
 
+    Raises
+    ------
+    ValueError
+        If `p` is not greater than 1 and at most 2; raised by `fit`, and by :meth:`bind`.
+
     References
     ----------
     .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
@@ -313,6 +327,12 @@ class Quadratic(Regularizer):
     B : array-like of shape (n_features,) or (n_features, n_features), or sparse
         Symmetric and positive definite; one dimension stands for a diagonal matrix. It is
         factored once a fit.
+
+    Raises
+    ------
+    ValueError
+        If `B` is not of one of these shapes, has an entry that is not finite, or is not symmetric
+        or not positive definite; raised by `fit`, and by the methods that factor it.
 
     References
     ----------

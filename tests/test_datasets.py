@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import urllib.error
 from pathlib import Path
 
@@ -250,6 +251,14 @@ def test_svmlight_in_another_format(tmp_path):
         load_svmlight(tmp_path / "b")
 
 
+def test_svmlight_of_what_is_no_path(tmp_path):
+    with pytest.raises(ValueError, match=r"paths must have at least one file, got \[\]"):
+        load_svmlight([])
+    for wrong in (io.BytesIO(TRAIN), [io.BytesIO(TRAIN)], b"a", 3, None):
+        with pytest.raises(TypeError, match=r"paths must be a str, a path-like .* or a sequence"):
+            load_svmlight(wrong)
+
+
 @pytest.mark.parametrize(
     "suffix, compress",
     [
@@ -293,12 +302,25 @@ def test_no_folder_of_data(monkeypatch, value):
     assert load_dataset("tiny") is None
 
 
-def test_a_folder_without_the_data_set(tmp_path):
+def test_a_folder_without_the_data_set(tmp_path, monkeypatch):
     (tmp_path / "tiny.npz").touch()  # without load.py
     with pytest.raises(FileNotFoundError, match="no data set 'tiny'") as error:
         load_dataset("tiny", tmp_path)
     for name in ("tiny, ", "tiny.txt, ", "tiny.bz2", "tiny.txt.xz", "tiny.npz", str(tmp_path)):
         assert name in str(error.value)
+    monkeypatch.setenv("SKLEARN_BUNDLE_DATA", str(tmp_path))
+    assert load_dataset("tiny") is None
+
+
+def test_a_folder_that_is_none(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    for name, error in (("file", NotADirectoryError), ("absent", FileNotFoundError)):
+        path = str(tmp_path / name)
+        with pytest.raises(error, match=f"parameter folder must be .* {re.escape(repr(path))}"):
+            load_dataset("tiny", path)
+        monkeypatch.setenv("SKLEARN_BUNDLE_DATA", path)
+        with pytest.raises(error, match="variable SKLEARN_BUNDLE_DATA must be an existing folder"):
+            load_dataset("tiny")
 
 
 @pytest.mark.realdata

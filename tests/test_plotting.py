@@ -1,6 +1,7 @@
 """Displays of convergence and of regularization paths."""
 
 import builtins
+import re
 
 import numpy as np
 import pytest
@@ -103,6 +104,16 @@ def test_keywords_reach_the_lines(ax):
     display = ConvergenceDisplay([HISTORY], ["a"]).plot(y="objective", ax=ax, c="k", lw=3.0)
     assert {line.get_color() for line in display.lines_} == {"k"}
     assert {line.get_linewidth() for line in display.lines_} == {3.0}
+    objective, bound = display.plot(y="objective", ax=ax, ls=":").lines_
+    assert (objective.get_linestyle(), bound.get_linestyle()) == (":", "--")
+    assert display.plot(y="lower_bound", ax=ax, ls=":").lines_[0].get_linestyle() == ":"
+
+
+def test_a_tolerance_is_named_once(ax):
+    for label in "ab":
+        display = ConvergenceDisplay([HISTORY], [label], [1e-3]).plot(ax=ax)
+        assert len(display.tol_lines_) == 1
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "tol = 0.001", "b"]
 
 
 @pytest.mark.parametrize(
@@ -179,9 +190,46 @@ def test_a_new_figure(ax):
 
 
 @pytest.mark.parametrize("name", ["x", "y"])
-def test_unknown_quantities(name):
-    with pytest.raises(ValueError, match=rf"^{name} must be one of \['.*\], got 'steps'\.$"):
-        ConvergenceDisplay([HISTORY], ["a"]).plot(**{name: "steps"})
+@pytest.mark.parametrize("value", ["steps", [1]])
+def test_unknown_quantities(name, value):
+    message = rf"^{name} must be one of \['.*\], got {re.escape(repr(value))}\.$"
+    with pytest.raises(ValueError, match=message):
+        ConvergenceDisplay([HISTORY], ["a"]).plot(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "arrays, error, message",
+    [
+        (([HISTORY], ["a", "b"]), ValueError, "got 1, 2 and 2 entries"),
+        (([HISTORY], ["a"], [0.1, 0.2]), ValueError, "got 1, 1 and 2 entries"),
+        ((HISTORY, ["a"]), TypeError, r"histories must be a list .* ndarray; write \[histories\]"),
+        (([HISTORY], "a"), TypeError, "labels must be a list .* single str"),
+        (([HISTORY], ["a"], 0.1), TypeError, "tols must be a list .* single float"),
+    ],
+)
+def test_histories_that_do_not_fit(arrays, error, message):
+    with pytest.raises(error, match=message):
+        ConvergenceDisplay(*arrays)
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"coefs": np.ones(2)}, r"coefs must have shape .* n_lambdas=2, .* got \(2,\)"),
+        ({"coefs": np.ones((2, 3))}, r"coefs must .* got \(2, 3\)"),
+        ({"scores": [1.0, 2.0]}, r"scores must have shape \(n_folds, n_lambdas\) .* got \(2,\)"),
+        ({"scores": np.ones((2, 3))}, r"scores must .* got \(2, 3\)"),
+        ({"reg_lambdas": 1.0, "coefs": np.ones((2, 1))}, r"reg_lambdas must .* got \(\)"),
+        ({"coefs": np.ones((3, 2)), "feature_names": ["a"]}, "feature_names .* 3 .* got 1 names"),
+        (
+            {"coefs": np.ones((3, 2)), "parameter": "alpha"},
+            r"parameter must be one of \['reg_lambda', 'C'\], got 'alpha'",
+        ),
+    ],
+)
+def test_paths_that_do_not_fit(arrays, message):
+    with pytest.raises(ValueError, match=message):
+        RegularizationPathDisplay(**{"reg_lambdas": [1.0, 0.1]} | arrays)
 
 
 @pytest.mark.parametrize("display", [ConvergenceDisplay, RegularizationPathDisplay])
@@ -196,9 +244,9 @@ def test_estimators_without_what_is_drawn(cancer):
     with pytest.raises(TypeError, match="LogisticRegression has no history_"):
         ConvergenceDisplay.from_estimator(LogisticRegression().fit(X, y))
     search = GridSearchCV(BMRMClassifier(), {"reg_lambda": [0.1]}, cv=2, refit=False).fit(X, y)
-    with pytest.raises(TypeError, match=r"GridSearchCV has no history_.* refitted search"):
+    with pytest.raises(TypeError, match=r"GridSearchCV .* refit=False, and refit=True is needed"):
         ConvergenceDisplay.from_estimator(search)
-    with pytest.raises(TypeError, match="BMRMClassifier has no scores_"):
+    with pytest.raises(TypeError, match=r"no scores_: use BMRMClassifierCV.* from_path"):
         RegularizationPathDisplay.from_estimator(BMRMClassifier().fit(X, y))
     with pytest.raises(ValueError, match="needs coefs or scores"):
         RegularizationPathDisplay([1.0, 0.1])
@@ -208,6 +256,16 @@ def test_estimators_without_what_is_drawn(cancer):
 def test_a_single_estimator_is_no_sequence(single):
     with pytest.raises(TypeError, match=r"estimators must be a dict .* from_estimator draws"):
         ConvergenceDisplay.from_estimators(single)
+
+
+def test_no_estimators_and_labels_elsewhere(cancer):
+    for nothing in ([], {}):
+        with pytest.raises(ValueError, match="estimators must hold at least one"):
+            ConvergenceDisplay.from_estimators(nothing)
+    with pytest.raises(TypeError, match=r"from_estimators\(\{label: estimator\}\)"):
+        ConvergenceDisplay.from_estimators([BMRMClassifier().fit(*cancer)], label="a")
+    with pytest.raises(TypeError, match="named by feature_names"):
+        RegularizationPathDisplay([1.0], np.ones((2, 1))).plot(label="a")
 
 
 def test_without_matplotlib(monkeypatch):
@@ -265,6 +323,31 @@ def test_path_of_data(ax):
     assert display.lines_[0].get_label() in data.feature_names
     expected = bmrm_path(data.data / data.data.max(), data.target, reg_lambdas=2, loss="log_loss")
     assert np.array_equal(display.coefs, expected[1])
+
+
+def test_names_and_keywords_with_data(ax, cancer):
+    X, y = cancer
+    names = [f"f{j}" for j in range(X.shape[1])]
+    display = RegularizationPathDisplay.from_data(
+        X, y, reg_lambdas=2, feature_names=names, line_kw={"lw": 3.0}, ax=ax
+    )
+    assert display.lines_[0].get_label() in names
+    assert {line.get_linewidth() for line in display.lines_} == {3.0}
+
+
+def test_scores_of_several_in_one_axes(ax):
+    scores = np.array([[0.5, 0.7], [0.6, 0.9]])
+    display = RegularizationPathDisplay([1.0, 0.1], scores=scores, best=0.1)
+    (first,) = display.plot(ax=ax).lines_
+    (second,) = display.plot(ax=ax, label="b").lines_
+    assert first.get_color() != second.get_color() and first.get_marker() != second.get_marker()
+    assert sorted(text.get_text() for text in ax.get_legend().get_texts()) == [
+        "b",
+        "b, chosen: reg_lambda = 0.1",
+        "chosen: reg_lambda = 0.1",
+        "mean of 2 folds",
+        "one standard error",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ def bmrm_path(
     """Solutions for many values of reg_lambda, from shared planes.
 
     The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever knows
-    the loss. Planes of the empirical risk do not depend on reg_lambda: each fit starts from all
-    planes that were cut before, and from the last solution. With L2 that saves most of the work of
-    separate fits, with L1 little.
+    the loss. Planes of the empirical risk (algorithm 2 of [1]_) do not depend on reg_lambda: each
+    fit starts from all planes that were cut before, and from the last solution. With L2 that saves
+    most of the work of separate fits, with L1 little.
 
     Parameters
     ----------
@@ -83,6 +83,8 @@ def bmrm_path(
     ValueError
         As the estimators do, and for reg_lambdas that are not positive, a loss of ranking,
         `reg_lambda` or `warm_start`.
+    TypeError
+        For a parameter that the estimator does not have.
 
     Warns
     -----
@@ -93,6 +95,11 @@ def bmrm_path(
     --------
     BMRMClassifierCV, BMRMRegressorCV : Choose reg_lambda by cross-validation.
     sklearn.linear_model.lasso_path : The same for the Lasso.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
 
     Examples
     --------

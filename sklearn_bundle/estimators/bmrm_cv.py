@@ -34,7 +34,8 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     """:class:`BMRMClassifier` with reg_lambda by cross-validation, each fold along a path.
 
     Within a fold, each fit starts from the planes and the solution of those with larger values,
-    see :func:`bmrm_path`. Then the model is fitted to all data with the best value.
+    see :func:`bmrm_path`. Then the model is fitted to all data with the best value. The method of
+    each fit is that of [1]_.
 
     Parameters
     ----------
@@ -112,6 +113,11 @@ n_features_in_, feature_names_in_
     See Also
     --------
     BMRMClassifier : With a given reg_lambda; there are the objective and its reference.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
 
     Examples
     --------
@@ -199,7 +205,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     """:class:`BMRMRegressor` with reg_lambda by cross-validation, each fold along a path.
 
     Within a fold, each fit starts from the planes and the solution of those with larger values,
-    see :func:`bmrm_path`. Then the model is fitted to all data with the best value.
+    see :func:`bmrm_path`. Then the model is fitted to all data with the best value. The method of
+    each fit is that of [1]_.
 
     Parameters
     ----------
@@ -272,6 +279,11 @@ n_features_in_, feature_names_in_
     See Also
     --------
     BMRMRegressor : With a given reg_lambda; there are the objective and its reference.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
 
     Examples
     --------

@@ -27,7 +27,8 @@ class SwapSVCCV(SwapSVC):
     of the matrix: kernel values are computed once for all folds and values of C, and each fit of a
     fold starts from the one with the next smaller C. Then the model is fitted to all data with the
     best C. gamma="scale" and "distance" and balanced class weights are those of all data, not
-    those of each training part.
+    those of each training part. The method of each fit is that of :class:`SwapSVC`, by default
+    algorithm 5 of [1]_.
 
     Parameters
     ----------
@@ -100,6 +101,11 @@ feature_names_in_, shape_fit_
     See Also
     --------
     SwapSVC : With a given C; there are the objective and its reference.
+
+    References
+    ----------
+    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
+       and applications to large-scale SVM training, 2013.
 
     Examples
     --------

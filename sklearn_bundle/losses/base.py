@@ -22,7 +22,8 @@ class Cut(NamedTuple):
 
     With the derivatives g that :meth:`Loss.cut` writes, ``risk(h) >= <g, h> + offset`` for all
     scores h, with equality where the plane was cut. Where the loss minimises its intercept out the
-    risk is that at the best b of each h, and the entries of g sum to zero.
+    risk is that at the best b of each h, and the entries of g sum to zero. In the weights these are
+    the planes of algorithm 2 of [1]_.
 
     Parameters
     ----------
@@ -32,6 +33,15 @@ class Cut(NamedTuple):
         Height of the plane at scores of zero.
     intercept : float or ndarray of shape (k,)
         The b at which the plane was cut; 0 if it was not minimised.
+
+    See Also
+    --------
+    Loss.cut : What returns it.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
 
     Examples
     --------
@@ -319,6 +329,18 @@ class SampleLoss(Loss):
     arrays. Scores and ``y`` have an entry a sample; where the scores have shape (n, k), so has the
     gradient.
 
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`evaluate`, and so by `fit`.
+
+    See Also
+    --------
+    BinaryLoss : For two classes, to derive from.
+    MulticlassLoss : For several classes, to derive from.
+    RegressionLoss : For real targets, to derive from.
+
     Examples
     --------
     >>> import numpy as np
@@ -425,6 +447,17 @@ class BinaryLoss(SampleLoss):
     Instances hold parameters only, in attributes of the same names, so that they can be cloned and
     pickled. In the methods below ``weights`` are the s_i, positive and of sum one; ``out`` of shape
     (n,) is filled, and ``scratch`` of shape (4, n) is space that a method may write to.
+
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`evaluate`, and so by `fit`.
+
+    See Also
+    --------
+    Hinge, SquaredHinge, LogLoss, Exponential : Those that there are, with their sources.
+    Loss : All methods that may be overridden.
 
     Examples
     --------

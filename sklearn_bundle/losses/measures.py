@@ -79,6 +79,11 @@ class MeasureLoss(PiecewiseLinearLoss):
     the risk does not change with an intercept: the classifier then chooses the threshold of the
     best balanced accuracy.
 
+    See Also
+    --------
+    ROCAUC, FBeta : Those that there are, with their sources.
+    Loss : All methods that may be overridden.
+
     Examples
     --------
     A measure of one's own, the hinge loss of the worst sample:
@@ -159,6 +164,11 @@ class ROCAUC(MeasureLoss):
     ``R(f) = sum_ij s_i s_j max(0, 1 - (f_i - f_j)) / (S_plus S_minus)``, i over the positives and j
     over the negatives, S_plus and S_minus the weights of the classes. In O(n log n): equation 27
     and algorithm 7 of [1]_, here with weights.
+
+    Raises
+    ------
+    ValueError
+        If y has one class only; raised by `fit`.
 
     References
     ----------
@@ -243,6 +253,12 @@ class FBeta(MeasureLoss):
     ----------
     beta : float, default=1.0
         Positive; recall counts beta times as much as precision.
+
+    Raises
+    ------
+    ValueError
+        If `beta` is not positive and finite, no sample is of the positive class, or weights are
+        given; raised by `fit`.
 
     References
     ----------

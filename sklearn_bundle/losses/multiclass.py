@@ -34,6 +34,17 @@ class MulticlassLoss(SampleLoss):
     sums of its g are the plane's entries for it. Instances hold parameters only, in attributes of
     the same names, so that they can be cloned and pickled.
 
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`evaluate`, and so by `fit`.
+
+    See Also
+    --------
+    MulticlassHinge, Softmax, Ontology : Those that there are, with their sources.
+    Loss : All methods that may be overridden.
+
     Examples
     --------
     Least squares on the indicators of the classes, a loss of one's own:
@@ -233,6 +244,12 @@ class MulticlassHinge(CompiledLoss):
     scaling : {"margin", "slack"}, default="margin"
         Whether a confusion that costs more asks for a larger margin (its unit is then the scores'),
         or is punished more where the margin is below 1.
+
+    Raises
+    ------
+    ValueError
+        If `cost` is no matrix with a row and a column a class, has an entry that is negative or not
+        finite, or one on the diagonal that is not 0, or for an unknown `scaling`; raised by `fit`.
 
     References
     ----------

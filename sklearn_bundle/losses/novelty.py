@@ -22,6 +22,15 @@ class Novelty(SampleLoss):
         the scale: the optimal w for rho and reg_lambda is rho times that for 1 and
         rho * reg_lambda.
 
+    Raises
+    ------
+    ValueError
+        If `rho` is not positive and finite; raised by :meth:`check`.
+
+    See Also
+    --------
+    sklearn_bundle.BMRMNoveltyDetector : The estimator, which has rho as a parameter of its own.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized

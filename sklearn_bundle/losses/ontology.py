@@ -74,6 +74,13 @@ class Ontology(CompiledLoss):
         of the scores. None is the number of nodes that are an ancestor of only one of the two
         classes: in a tree the edges on the path from leaf to leaf.
 
+    Raises
+    ------
+    ValueError
+        If `edges` are no pairs or have a cycle, a class is missing in them or is no leaf, or `cost`
+        is not as said above; raised by `fit`. Without :meth:`bind`, by the methods that need the
+        graph.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized

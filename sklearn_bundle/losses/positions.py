@@ -70,6 +70,13 @@ class PositionMeasure(RankingLoss):
     k : int, default=None
         Positions that count; None for all.
 
+    Raises
+    ------
+    ValueError
+        If `k` is neither None nor an int of at least 1, or for a `discount` or `gain` of an unknown
+        name, or that gives numbers that are negative, not finite or, of `discount`, increasing. If
+        y has negative values, or no query two different gains, or without `group`. Raised by `fit`.
+
     See Also
     --------
     NDCG : With its usual parameters.
@@ -197,6 +204,11 @@ class NDCG(PositionMeasure):
     gain : {"exp2", "linear", "binary"} or callable, default="exp2"
         Of relevances r >= 0: 2^r - 1, r, or 1 where r > 0. Not negative.
 
+    Raises
+    ------
+    ValueError
+        As in :class:`PositionMeasure`, by `fit`.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
@@ -235,6 +247,11 @@ class PrecisionAtK(PositionMeasure):
     ----------
     k : int, default=10
         Positions that count.
+
+    Raises
+    ------
+    ValueError
+        As in :class:`PositionMeasure`, by `fit`.
 
     References
     ----------

@@ -26,6 +26,12 @@ class RankingLoss(PiecewiseLinearLoss):
     The contract of a loss of one's own: three methods are required, :meth:`prepare`, ``plane`` and
     :meth:`score`. What ``plane`` returns must be convex in the scores and never negative.
 
+    See Also
+    --------
+    Ordinal, Preference : Of grades and of pairs, with their sources.
+    PositionMeasure : Of the positions in a list, to derive from.
+    Loss : All methods that may be overridden.
+
     Examples
     --------
     >>> import numpy as np
@@ -222,6 +228,13 @@ class Ordinal(RankingLoss):
         C: 1, y_j - y_i, its square, or ``cost[y_i, y_j]`` for grades that are integers from 0 to
         K - 1. Only the part above the diagonal is used.
 
+    Raises
+    ------
+    ValueError
+        If `cost` has an unknown name, is no square matrix or has an entry above the diagonal that
+        is negative or not finite, if y are not the numbers of its rows, or if no two samples (of a
+        query) differ in y; raised by `fit`.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
@@ -364,6 +377,12 @@ class Preference(RankingLoss):
     of ``fit`` is an array of shape (m, 2), indices of rows of X (better, worse), or (m, 3) with the
     cost c_p >= 0 in a third column. Rows of X may be in no pair or in many. With a ``group`` both
     rows of a pair must belong to one query.
+
+    Raises
+    ------
+    ValueError
+        If y is not of one of these shapes, has indices that are no rows of X, a row paired with
+        itself, a pair from two queries, or costs that are negative or not finite; raised by `fit`.
 
     References
     ----------

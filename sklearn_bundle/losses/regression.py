@@ -37,6 +37,19 @@ class RegressionLoss(SampleLoss):
     :meth:`value` and :meth:`gradient`; both are plain numpy functions of arrays that they must not
     write to. Everything else has a fallback: see :class:`~sklearn_bundle.losses.Loss`.
 
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`evaluate`, and so by `fit`.
+
+    See Also
+    --------
+    SquaredError, MultivariateSquaredError, Huber : With curvature, with their sources.
+    AbsoluteError, Quantile, EpsilonInsensitive : Piecewise linear.
+    Poisson : With a log link.
+    Loss : All methods that may be overridden.
+
     Examples
     --------
     The logarithm of the hyperbolic cosine, a loss of one's own:
@@ -178,6 +191,11 @@ class Quantile(_PiecewiseLinear):
     quantile : float, default=0.5
         The level tau, in (0, 1): the share of the targets that shall be below the prediction.
 
+    Raises
+    ------
+    ValueError
+        If `quantile` is not in (0, 1); raised by `fit`.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
@@ -219,6 +237,11 @@ class EpsilonInsensitive(_PiecewiseLinear):
     ----------
     epsilon : float, default=0.1
         Error that costs nothing, in units of the target; not negative.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or not finite; raised by `fit`.
 
     References
     ----------
@@ -332,6 +355,11 @@ class Huber(_Clipped):
     delta : float, default=1.0
         Size of an error from which on the loss is linear, in units of the target; positive.
 
+    Raises
+    ------
+    ValueError
+        If `delta` is not positive and finite; raised by `fit`.
+
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
@@ -402,6 +430,11 @@ class Poisson(RegressionLoss):
     0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). Table 5 of [1]_, which
     has not the terms in y alone that make the least loss 0. With this risk, PoissonRegressor's
     alpha is reg_lambda. Infinite where f passes 709. The best intercept is a closed form.
+
+    Raises
+    ------
+    ValueError
+        If y has a negative value, or is 0 everywhere; raised by `fit`.
 
     References
     ----------
@@ -478,6 +511,12 @@ class MultivariateSquaredError(RegressionLoss):
     M : array-like of shape (k, k), default=None
         Symmetric and positive semidefinite: what products of two outputs' errors cost. None is
         the identity: with the L2 regularizer the outputs are then fitted independently.
+
+    Raises
+    ------
+    ValueError
+        If y has one dimension only, or `M` is not of shape (k, k), finite, symmetric and positive
+        semidefinite; raised by `fit`.
 
     References
     ----------
