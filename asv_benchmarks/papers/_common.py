@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -158,11 +157,6 @@ def run(
     with quiet_single_thread():
         reproduce(study)
     study.close()
-
-
-def load_data(tasks: ModuleType, name: str) -> tuple:
-    """The data set ``name`` of the folder as stored: (X, y) or (X, y, X_test, y_test)."""
-    return tasks.load(name)
 
 
 def pyplot() -> Any:

@@ -75,7 +75,7 @@ def _compare_iterations(
             "the two reached.",
             fewer == len(pairs),
         )
-    others = [name for name in ("pragam", "ls-bmrm", "pegasos-n", "qp-bmrm")]
+    others = ("pragam", "ls-bmrm", "pegasos-n", "qp-bmrm")
     first = [
         iterations(task, "liblinear", eps) < min(iterations(task, name, eps) for name in others)
         for task in tasks
@@ -176,16 +176,15 @@ def _compare_accuracies(
         f"on {sum(later)} of {len(later)} sets.",
         sum(later) > len(later) / 2,
     )
-    gains = {
-        task.name: traces[task.name]["pragam-b"].accuracy[-1]
-        - traces[task.name]["pragam"].accuracy[-1]
-        for task in tasks
-    }
+    gains = {}
+    for task in tasks:
+        last = {name: trace.accuracy[-1] for name, trace in traces[task.name].items()}
+        gains[task.name] = last.pop("pragam-b") - max(last.values())
     listed = ", ".join(f"{name} {gain:+.2f}" for name, gain in gains.items())
     study.compare(
         "figures 3, 4",
         "The last accuracy of Pragam-b is always higher than or similar to that of the others.",
-        f"Pragam-b minus Pragam, in points: {listed}.",
+        f"Pragam-b minus the best of the others, in points: {listed}.",
         min(gains.values()) >= -_SIMILAR,
     )
     for unit, words in (("iteration", "iterations"), ("seconds", "CPU time")):

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import load_data
 from _svm import Data, load
 from scipy.sparse import issparse
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
@@ -88,7 +87,7 @@ def read(name: str, tasks: ModuleType | None) -> Data:
     """Training and test part, as they are used here."""
     source = sources(tasks)[name]
     if source.of is not None:
-        X, y = load_data(tasks, source.of)[:2]
+        X, y = tasks.load(source.of)[:2]
         data = _split(X, y, source.rows, seed=source.rows)
     elif name == "mnist":
         data = load("mnist_10k", tasks)
@@ -130,14 +129,14 @@ def _split(X: Any, y: Any, n: int, seed: int = 0) -> Data:
 
 
 def _shuttle(tasks: ModuleType) -> Data:
-    X, y, X_test, y_test = load_data(tasks, "shuttle")
+    X, y, X_test, y_test = tasks.load("shuttle")
     mean, deviation = X.mean(axis=0), X.std(axis=0)
     return Data((X - mean) / deviation, y, (X_test - mean) / deviation, y_test)
 
 
 def _kdd(tasks: ModuleType, n: int) -> Data:
     """Normal traffic and four kinds of attack; symbols as indicators, the rest from 0 to 1."""
-    X, y = load_data(tasks, "kddcup99_10pct")
+    X, y = tasks.load("kddcup99_10pct")
     X = X.toarray() if issparse(X) else X
     kinds = np.zeros(23, np.int64)
     for kind, codes in enumerate(_ATTACKS.values(), 1):

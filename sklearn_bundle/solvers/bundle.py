@@ -99,10 +99,10 @@ class BundleSolver:
         self._best: Point | None = None
         self._steepest: float | None = None
         self._idle = 0  # iterations since the gap last became smaller
-        self._patience = _IDLE_LIMIT if self._omega.inner == "gram" else _PATIENCE
-        if n_free := getattr(problem, "n_free", 0):
-            # Until so many planes cancel in the intercepts, the bound is that of plane 0.
-            self._patience = _PATIENCE + 2 * n_free
+        n_free = problem.n_free if self._linear else 0
+        slow = n_free > 0 or self._omega.inner != "gram"
+        # Until the planes of all intercepts cancel, the bound is that of plane 0.
+        self._patience = _PATIENCE + 2 * n_free if slow else _IDLE_LIMIT
 
     def states(self) -> Iterator[State]:
         """One state an iteration; ends when rounding leaves nothing to gain."""
