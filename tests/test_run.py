@@ -45,6 +45,13 @@ def test_other_ends_are_confirmed_too():
     assert (result.primal, result.lower_bound, result.gap) == (1.5, 0.25, 1.25)
 
 
+def test_the_history_claims_no_more_than_was_confirmed():
+    states = [(1.0, 0.5), (0.9, 0.8), (0.9, 0.7)]
+    result = run(Scripted(states, [(0.95, 0.6)]), tol=1e-3, max_iter=3)
+    assert result.history["objective"].tolist() == [1.0, 0.95, 0.95]
+    assert result.history["lower_bound"].tolist() == [0.5, 0.6, 0.6]
+
+
 @pytest.mark.parametrize("max_iter, states", [(1, 2), (9, 1)])
 def test_a_gap_that_confirmation_closes_is_converged(max_iter, states):
     """Neither max_iter nor rounding is blamed for a gap that turns out to be within tol."""

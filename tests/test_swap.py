@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import OneClassSVM
 
 from sklearn_bundle._compiled import lazy
+from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.swap import ALGORITHMS, KINDS, SwapSolver
 
@@ -42,9 +43,11 @@ class DenseProblem:
     def products(self, a):
         return self.exact_matrix @ a + self.ridge * a
 
-    def exact(self, a, q):
+    def certify(self, a, q, alpha):
         q = self.products(a)
-        return q, float(a @ q)
+        value = float(a @ q)
+        bound = 0.5 / value if value > 0.0 else -np.inf
+        return Certified(self.primal_value(a, q, 1.0 / alpha.sum()), 0.0, bound)
 
     def primal_value(self, a, q, value):
         """1/2 alpha'(Y(k+1)Y)alpha + 1/2 sum C_i [1 - y_i f_i]_+^2 at alpha = a/Q."""

@@ -85,6 +85,49 @@ def poly(out, start, stop, gamma, coef0, degree):
 
 
 @jit
+def squared_distances(left, right, out):
+    """``out[a, c] = |x_a - z_c|^2``, for z in the columns of ``right``: a sum of squares."""
+    for a in range(left.shape[0]):
+        x, row = left[a], out[a]
+        row[:] = 0.0
+        for k in range(right.shape[0]):
+            z, x_k = right[k], x[k]
+            for c in range(row.shape[0]):
+                difference = x_k - z[c]
+                row[c] += difference * difference
+
+
+@jit
+def _squared_distance(indices, data, start, stop, others, values, first, last):
+    """The same for two rows of CSR with ascending indices."""
+    total = 0.0
+    while start < stop or first < last:
+        if first == last or (start < stop and indices[start] < others[first]):
+            difference = np.float64(data[start])
+            start += np.uint64(1)
+        elif start == stop or indices[start] > others[first]:
+            difference = np.float64(values[first])
+            first += np.uint64(1)
+        else:
+            difference = np.float64(data[start]) - np.float64(values[first])
+            start += np.uint64(1)
+            first += np.uint64(1)
+        total += difference * difference
+    return total
+
+
+@jit
+def sparse_squared_distances(data, indices, indptr, values, others, ends, out):
+    """As ``squared_distances``, for x and z in the rows of CSR with unsigned indices."""
+    for a in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            out[a, c] = _squared_distance(
+                *(indices, data, indptr[a], indptr[a + 1]),
+                *(others, values, ends[c], ends[c + 1]),
+            )
+
+
+@jit
 def _first_from(indices, start, stop, value):
     """First position whose index is not below value; indices ascend from start to stop."""
     while start < stop:

@@ -27,7 +27,7 @@ from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM, KernelData
 from sklearn_bundle.solvers._run import SolverResult, Status, run
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.solvers.swap import ALGORITHMS, SwapSolver
+from sklearn_bundle.solvers.swap import ALGORITHMS, Kept, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
@@ -334,7 +334,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
                 max_time=seconds,
                 observe=partial(monitor, k),
             )
-            warm.kept[k] = result.w / result.w.sum()
+            warm.kept[k] = solvers[k].kept
             return result
 
         with blas_threads(inner):
@@ -409,15 +409,16 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         }
         if isinstance(last, SwapSolver):
             return SwapSolver(problem, last=last, **settings)
-        start = kept
         if kept is None and self.n_initial > 1:
-            start = self._start(problem, settings)
+            kept = Kept(self._start(problem, settings))
+        if kept is not None:
+            settings |= {"start": kept.newest, "best": kept.best}
         size, most = self.active_set, self.active_set
         if self.active_set == "auto":
             size, most = _ACTIVE, _MANY_GIVEN if values.given else _MANY
         if size is None or problem.n <= most:
-            return SwapSolver(problem, start=start, **settings)
-        return ActiveSetSolver(problem, size=size, start=start, **settings)
+            return SwapSolver(problem, **settings)
+        return ActiveSetSolver(problem, size=size, **settings)
 
     def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
         """The solution on a few random points: section 6 of the paper takes 20."""

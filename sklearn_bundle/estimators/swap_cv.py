@@ -18,6 +18,7 @@ from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
 from sklearn_bundle.solvers._run import Status, run
+from sklearn_bundle.solvers.swap import Kept
 
 
 class SwapSVCCV(SwapSVC):
@@ -249,7 +250,7 @@ feature_names_in_, shape_fit_
                 result = run(last, tol=self.tol, max_iter=self.max_iter)
                 if result.status is Status.INTERRUPTED:
                     raise KeyboardInterrupt
-                kept = result.w / result.w.sum()
+                kept = Kept(result.w / result.w.sum())
                 alphas[c].append(result.w)
         scores = []
         for of_C in alphas:

@@ -12,13 +12,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from sklearn_bundle._compiled import rows as passes
-from sklearn_bundle.problems._points import Called, Dense, Given, Sparse
+from sklearn_bundle.problems._distances import Differences
+from sklearn_bundle.problems._points import Called, Dense, Given, Sparse, likely
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 _FAR = 1e30
+_MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 or less
+# Error of a value in float64 from which on distances are taken by differences. What is left comes
+# off the bound, as a share of Q, which is 1e-4 or more for ten thousand points with C = 1.
+_LARGEST_ROUNDING = 1e-11
 _TILE_ROWS = 256
 _SUMS_ENTRIES = 1 << 20
 SUMMED = 512  # products added in the working dtype before float64 takes over
+_LEAST_PART = 128  # the same at least, for all but the last part of a sum
+_LAST = 4.0  # further roundings: the last sums, and the product with the sign
 
 
 def _parts(n: int, width: int) -> Iterator[slice]:
@@ -38,9 +45,9 @@ class KernelRows:
     """Kernel values between the points of X, in a working dtype.
 
     X is neither written to nor densified. It is copied where it has another dtype, and for "rbf"
-    where its mean is so far from 0 that distances would lose digits (dense only: on CSR data the
-    error of a value is about ``gamma |x|^2`` roundings). CSR data get a CSC copy, in which columns
-    with entries in more than a third of the rows are dense as well.
+    where its mean is so far from 0 that distances would lose digits (dense only). What norms still
+    cancel in float64 is computed by differences. CSR data get a CSC copy, in which columns with
+    entries in more than a third of the rows are dense as well.
 
     Index arrays hold no negative numbers; ``out`` is C-ordered in the working dtype.
 
@@ -66,6 +73,8 @@ class KernelRows:
             points = Sparse(X, kernel, self.dtype)
         else:
             points = Dense.of(X, kernel, self.dtype)
+        if kernel.name == "rbf" and self.dtype == np.float64 and self._cancels(points):
+            points = Differences(X, kernel)
         self._points = points
         self.n = X.shape[0]
         self.diagonal = points.diagonal()
@@ -93,14 +102,36 @@ class KernelRows:
 
     @property
     def in_range(self) -> bool:
-        """Whether gamma and the squares of lengths are far from where float32 ends."""
-        squares = getattr(self._points, "squares", np.zeros(1))
-        ends = 1.0 / _FAR <= self.kernel.gamma <= _FAR
-        return bool(ends and squares.max() <= _FAR)
+        """Whether float32 can hold gamma and the squares of lengths, and exponents mean something.
 
-    def rounding(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | float:
+        For "rbf" they are differences of ``gamma |x|^2``.
+        """
+        largest = getattr(self._points, "squares", np.zeros(1)).max()
+        ends = 1.0 / _FAR <= self.kernel.gamma <= _FAR and largest <= _FAR
+        exponents = self.kernel.gamma * largest if self.kernel.name == "rbf" else 0.0
+        return bool(ends and exponents <= _MEANINGFUL)
+
+    def _cancels(self, points: Dense | Sparse) -> bool:
+        """Whether norms leave too few digits of the distances; also where they overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return not np.max(points.rounding(points, self._unit)) <= _LARGEST_ROUNDING
+
+    @property
+    def _unit(self) -> float:
+        """The unit roundoff of the working dtype."""
+        return 0.5 * float(np.finfo(self.dtype).eps)
+
+    def rounding(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Bounds on the errors of ``k(x_r, x_c)`` over c in ``columns``, for r in ``rows``."""
-        return self._points.rounding(np.finfo(self.dtype).eps / 2.0, rows, columns)
+        return self._points.rounding(self._points, self._unit, rows, columns)
+
+    def sums_rounding(self, coef: np.ndarray, Z: Matrix | None = None) -> np.ndarray:
+        """Bounds on the errors of ``scores(Z, coef)`` in float64, or of ``own_sums(coef)``."""
+        left = self._points if Z is None else self._points.like(Z)
+        sizes, lengths = np.abs(coef), np.sqrt(np.abs(left.diagonal()))
+        of_values = left.rounding(self._points, self._unit) * sizes.sum()
+        added = likely(min(len(coef), SUMMED)) + len(coef) / _LEAST_PART + _LAST
+        return of_values + added * self._unit * lengths * (sizes @ np.sqrt(np.abs(self.diagonal)))
 
     def block(
         self, rows: np.ndarray, columns: np.ndarray | None = None, out: np.ndarray | None = None
@@ -183,6 +214,8 @@ class KernelRows:
             for piece, columns in points.pieces(part.stop):
                 block = np.empty((len(rows), columns.stop - columns.start), self.dtype)
                 points.fill(rows, piece, None, block.shape[1], block)
+                own = np.arange(max(part.start, columns.start), min(part.stop, columns.stop))
+                block[own - part.start, own - columns.start] = self.diagonal[own]
                 add_products(block, coef[columns], sums[part])
                 before = slice(columns.start, min(columns.stop, part.start))
                 if before.stop > before.start:

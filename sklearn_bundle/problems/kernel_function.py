@@ -59,8 +59,9 @@ class Kernel:
     def rounding(self, unit: float, lengths, longest: float, d: float):
         """Bounds on the errors of k(x, z) for ``|x| = lengths`` and ``|z| <= longest``.
 
-        ``unit`` is the unit roundoff. A sum of d products has an error of at most d roundings of
-        ``|x| |z|`` (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent; where
+        ``unit`` is the unit roundoff. A sum of products has an error of at most d roundings of
+        ``|x| |z|``, where d is their number or what their errors are likely to add up to
+        (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent; where
         ``|z| > 2 |x|``, which is at most 4 times the exponent, and ``t exp(-t)`` at most 0.37.
         """
         product = (d + 4) * unit * lengths * longest

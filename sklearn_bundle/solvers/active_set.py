@@ -13,8 +13,10 @@ from sklearn_bundle.solvers.swap import (
     MOST_REFINEMENTS,
     REFINEMENTS,
     Candidate,
+    Kept,
     SwapSolver,
     confirmed,
+    modelled,
 )
 
 Array = NDArray[np.float64]
@@ -54,6 +56,8 @@ class ActiveSetSolver:
         For the kernel matrix of the active points, or if that is too large for some of its rows.
     start : ndarray of shape (n,), default=None
         Point of the simplex.
+    best : ndarray of shape (n,), default=None
+        Another point, which is returned unless a better one is found.
     max_steps, algorithm, n_candidates, seed
         As for :class:`~sklearn_bundle.solvers.swap.SwapSolver`.
     """
@@ -68,6 +72,7 @@ class ActiveSetSolver:
         tol: float,
         cache_bytes: int,
         start: Array | None = None,
+        best: Array | None = None,
         max_steps: int | None = None,
         algorithm: str = "swap-2o",
         n_candidates: int = 0,
@@ -86,6 +91,12 @@ class ActiveSetSolver:
         active = self._first(size, start)
         self._open(active, np.zeros(len(active)) if start is None else start[active], None)
         self._look_at_all()
+        if best is not None:
+            primal, candidate = modelled(problem, best)
+            if primal < self._primal:
+                self._primal, self._best = primal, candidate
+        if start is not None:  # or a fit of few steps would never get to other points
+            self._grow()
         self._sampling = True
 
     def states(self) -> Iterator[State]:
@@ -108,8 +119,16 @@ class ActiveSetSolver:
         if not self._looked:
             self._look_at_all()
         self._primal, self._best, self._bound = confirmed(self._problem, self._best, self._newest)
+        self.indefinite = self.indefinite or self._bound == -np.inf
         self._missed += 1
         return self._state()
+
+    @property
+    def kept(self) -> Kept:
+        """Where a next fit may go on."""
+        newest, best = np.zeros(self._problem.n), self._best[0]
+        newest[self._active] = self._solver.a
+        return Kept(newest, None if np.array_equal(best, newest) else best)
 
     def _first(self, size: int, start: Array | None) -> np.ndarray:
         """Random points of both classes, as many of each as there are if they are few."""
@@ -195,14 +214,14 @@ class ActiveSetSolver:
 
     def _look_at_all(self) -> None:
         """Scores of all points, and the objective."""
-        newest = a, q, _ = self._products(self._outside())
+        self._last = a, q, _ = self._products(self._outside())
         value = self._solver.value
         if value > 0.0:  # or the kernel is indefinite
+            self._newest = self._last
             primal = self._problem.primal_value(a, q, value)
             self._bound = max(self._bound, 0.5 / value)
             if primal < self._primal:
-                self._primal, self._best = primal, newest
-        self._last = self._newest = newest
+                self._primal, self._best = primal, self._newest
         self._looked = True
 
     def _outside(self) -> np.ndarray:
@@ -259,6 +278,7 @@ class ActiveSetSolver:
         return len(newcomers) > 0
 
     def _state(self) -> State:
-        bound, alpha = min(self._bound, self._primal), self._best[2]
+        bound = -np.inf if self.indefinite else min(self._bound, self._primal)
+        alpha = self._best[2]
         further = (*self.kinds[1:], len(self._active))
         return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)

@@ -1,12 +1,13 @@
 """Frank-Wolfe methods for the L2-SVM (Allende, Frandi, Nanculef and Sartori, 2013)."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
+from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.solvers._run import State
 
 Array = NDArray[np.float64]
@@ -51,10 +52,10 @@ class SimplexProblem(Protocol):
     def products(self, a: Array) -> Array:
         """``K a`` afresh in float64."""
 
-    def exact(self, a: Array, q: Array) -> tuple[Array, float]:
-        """``K a``, as far as ``primal_value`` depends on it, and ``a'Ka``, in float64;
+    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
+        """What the model alpha proves, computed afresh in float64, and what rounding may do to it.
 
-        q is ``K a`` from rows in the working precision.
+        ``alpha = a / Q``, and q is ``K a`` from rows in the working precision.
         """
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
@@ -64,22 +65,39 @@ class SimplexProblem(Protocol):
 Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
 
 
+class Kept(NamedTuple):
+    """Points of the simplex from which to go on: the newest, and that of the lowest objective."""
+
+    newest: Array
+    best: Array | None = None
+
+
+def modelled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
+    """The objective of the model that belongs to a, and a with what else is kept of it."""
+    q = problem.products(a)
+    value = float(np.sum(a * q))
+    primal = problem.primal_value(a, q, value) if value > 0.0 else np.inf
+    return primal, (a, q, a / value)
+
+
 def confirmed(
     problem: SimplexProblem, best: Candidate, newest: Candidate
 ) -> tuple[float, Candidate, float]:
-    """Lowest objective with its point, and the highest bound, both in float64."""
-    primal, bound, found = np.inf, -np.inf, best
+    """Lowest objective with its point, and the highest bound, both in float64.
+
+    The bound is lowered by what rounding may have done to it and to the objective: the point is no
+    farther from the optimum than the gap says. It is -inf if K is found to be indefinite.
+    """
     same = np.array_equal(best[0], newest[0])
-    for candidate in (newest,) if same else (best, newest):
-        a, q, _ = candidate
-        exact, value = problem.exact(a, q)
-        if not value > 0.0:  # an indefinite kernel
-            continue
-        bound = max(bound, 0.5 / value)
-        objective = problem.primal_value(a, exact, value)
-        if objective < primal:
-            primal, found = objective, (a, q, a / value)
-    return primal, found, bound
+    candidates = [newest] if same else [best, newest]
+    proofs = [problem.certify(*candidate) for candidate in candidates]
+    reached, found = min(
+        zip(proofs, candidates, strict=True), key=lambda pair: pair[0].primal + pair[0].excess
+    )
+    bounds = [proof.bound for proof in proofs]
+    bound = max(0.0, max(bounds) - reached.excess)
+    indefinite = min(bounds) == -np.inf or bound > reached.primal
+    return reached.primal, found, -np.inf if indefinite else bound
 
 
 class SwapSolver:
@@ -95,6 +113,8 @@ class SwapSolver:
         Point of the simplex; the first vertex by default.
     q : ndarray of shape (n,), default=None
         ``K start``, if it is known.
+    best : ndarray of shape (n,), default=None
+        Another point, which is returned unless a better one is found.
     rows : ndarray, default=None
         All rows of M, if they are known.
     last : SwapSolver, default=None
@@ -126,6 +146,7 @@ class SwapSolver:
         cache_bytes: int = 1 << 30,
         start: Array | None = None,
         q: Array | None = None,
+        best: Array | None = None,
         rows: np.ndarray | None = None,
         last: "SwapSolver | None" = None,
         tol: float = 0.0,
@@ -159,6 +180,10 @@ class SwapSolver:
             q[0] += problem.ridge[0]
         self._set(start.copy(), problem.products(start) if q is None else q.copy())
         self._offer()
+        if best is not None:
+            primal, candidate = modelled(problem, best)
+            if primal < self._primal:
+                self._primal, self._best = primal, candidate
         if not np.isfinite(self._primal):
             raise ValueError("The kernel values are too large, or no numbers: scale the features.")
 
@@ -185,10 +210,18 @@ class SwapSolver:
 
     def confirm(self) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
-        newest = self.a.copy(), self.q, self.a / self.value
+        self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
+        newest = self._newest() if self.value > 0.0 else self._best
         self._primal, self._best, self._bound = confirmed(self._problem, self._best, newest)
+        self.indefinite = self.indefinite or self._bound == -np.inf
         self._stale = True
         return self._state()
+
+    @property
+    def kept(self) -> Kept:
+        """Where a next fit may go on."""
+        best = self._best[0]
+        return Kept(self.a.copy(), None if np.array_equal(best, self.a) else best)
 
     def _set(self, a: Array, q: Array) -> None:
         self.a, self.q, self.value = a, q, float(np.sum(a * q))
@@ -258,11 +291,12 @@ class SwapSolver:
         self.kinds += np.bincount(kinds[:done], minlength=len(self.kinds))
 
     def _doubt(self) -> None:
-        """K seems not to be positive definite: in float32 that may be rounding."""
+        """K seems not to be positive definite: that may be rounding, above all in float32."""
         if self._problem.dtype == np.float32:
             self._missed, self._stale = REFINEMENTS, True
         else:
-            self.indefinite = True
+            proof = self._problem.certify(self.a, self.q, self.a)
+            self.indefinite = self.value > 0.0 or proof.bound == -np.inf
 
     def _steps(self, kinds: np.ndarray, tol: float) -> tuple[int, int]:
         """As ``lazy.run``, with rows that the problem computes."""
@@ -310,10 +344,13 @@ class SwapSolver:
         self._bound = max(self._bound, 0.5 / self.value)
         if primal < self._primal:
             self._primal = primal
-            self._best = self.a.copy(), self.q.copy(), self.a / self.value
+            self._best = self._newest()
+
+    def _newest(self) -> Candidate:
+        return self.a.copy(), self.q.copy(), self.a / self.value
 
     def _state(self) -> State:
-        bound = min(self._bound, self._primal)  # crossed by no more than rounding
+        bound = -np.inf if self.indefinite else min(self._bound, self._primal)
         further = tuple(self.kinds[1:])
         alpha = self._best[2]
         return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)
