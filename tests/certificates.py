@@ -1,0 +1,96 @@
+"""The one judge of every fit: its certificate against the data and an independent optimum.
+
+:func:`judge` takes a fitted estimator and what it was fitted on. Objectives are computed again from
+the fitted attributes and the data in extended precision (``np.longdouble``), and so is the value at
+the reference's point: it is attained, and therefore no lower bound may lie above it, whatever the
+accuracy of the reference. Where a model exposes its dual point, so is the bound.
+
+Two sizes of error are allowed, and no more. ``rounding`` is what float64 does to the sums of the
+objective: n terms added up, each of scores whose d products are. It is computed from the data at
+hand. ``Optimum.error`` is how far the true optimum may lie below the reference's value.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.reference_programme import LONG
+from tests.subproblems import subproblems
+
+STATUSES = {"converged", "max_iter", "max_time", "callback", "interrupted", "stalled"}
+ASKED_FOR = {"callback", "interrupted"}  # these may come at any gap
+
+
+def judge(model, X, y=None, sample_weight=None, *, group=None, optimum=None, status=None):
+    """Assert that all that a fitted model says of its optimum is true; returns the optima.
+
+    ``optimum`` is what an earlier call on the same problem returned, which saves its computation;
+    ``status`` what the fit has to have ended with.
+    """
+    problems = subproblems(model, X, y, sample_weight, group)
+    optima = [p.optimum() for p in problems] if optimum is None else optimum
+    several = len(problems) > 1
+    for k, (problem, best) in enumerate(zip(problems, optima, strict=True)):
+        said = Said(
+            *(getattr(model, name)[k] if several else getattr(model, name) for name in SAID)
+        )
+        of = f"subproblem {k}"
+        _judge_certificate(said, problem, best, of)
+        _judge_status(said, model, problem.rounding, status, of)
+        _judge_history(said, problem, best, of)
+    return optima
+
+
+SAID = "objective_", "lower_bound_", "dual_gap_", "status_", "n_iter_", "history_"
+
+
+@dataclass
+class Said:
+    """The certificate of a subproblem, as the model has it."""
+
+    objective: float
+    bound: float
+    gap: float
+    status: str
+    n_iter: int
+    history: np.ndarray
+
+
+def _judge_certificate(said, problem, best, of):
+    value = problem.objective(problem.point)
+    attained, rounding = min(best.value, value), problem.rounding
+    off = abs(LONG(said.objective) - value)
+    assert off <= rounding, f"{of}: objective_ {said.objective} is {value} ({off} > {rounding})"
+    over = LONG(said.bound) - attained
+    assert over <= rounding, f"{of}: lower_bound_ {said.bound} is above {attained} by {over}"
+    assert said.objective >= best.least - rounding, f"{of}: {said.objective} below {best}"
+    assert said.gap == said.objective - said.bound, f"{of}: {said.gap} is no difference"
+    assert said.objective - best.value <= said.gap + rounding, f"{of}: {best} beyond {said.gap}"
+    problem.judge_dual(said.bound)
+
+
+def _judge_status(said, model, rounding, status, of):
+    assert said.status in STATUSES, f"{of}: {said.status!r}"
+    assert status is None or said.status == status, f"{of}: {said.status!r} is not {status!r}"
+    within = said.gap <= model.tol * abs(said.objective)
+    if said.status == "converged":
+        assert within, f"{of}: converged at {said.gap} of {said.objective}"
+    elif said.status not in ASKED_FOR:
+        assert not within, f"{of}: {said.status!r} within tol"
+    limit = model.max_iter
+    assert said.n_iter == limit if said.status == "max_iter" else 0 <= said.n_iter <= limit, of
+
+
+def _judge_history(said, problem, best, of):
+    h = said.history
+    bounds, objectives = h["lower_bound"], h["objective"]
+    assert h["iteration"][-1] == said.n_iter and (np.diff(h["iteration"]) > 0).all(), of
+    assert (np.diff(h["seconds"]) >= 0.0).all() and (np.diff(h["passes"]) >= 0).all(), of
+    assert bounds[-1] == said.bound and objectives[-1] == said.objective, of
+    # rounding of the run: sums of the size of the first objective, in the precision of its scores
+    slack = problem.rounding + problem.working * np.abs(objectives)
+    attained = min(best.value, problem.objective(problem.point))
+    assert (bounds <= attained + slack).all(), f"{of}: a bound of the history above {attained}"
+    assert (objectives >= best.least - slack).all(), f"{of}: an objective below {best}"
+    assert (np.diff(bounds) >= -slack[1:]).all(), f"{of}: a bound of the history falls"
+    assert (np.diff(objectives) <= slack[1:]).all(), f"{of}: an objective of the history rises"
