@@ -5,11 +5,27 @@ precision, what rounding of the scores can do to it, and its constraints in a co
 regularizers likewise. No code of the package.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
 LONG = np.longdouble
+EPS = float(np.finfo(np.float64).eps)
+SINGLE = float(np.finfo(np.float32).eps)
+
+
+@dataclass
+class Optimum:
+    """``value`` is attained; the optimum is at most ``error`` below."""
+
+    value: np.longdouble
+    error: float
+
+    @property
+    def least(self):
+        return self.value - self.error
 
 
 class Programme:
@@ -66,13 +82,13 @@ def by_clarabel(bend, linear, A, side, cones):
     return np.array(solver.solve().x)
 
 
-def _halflines(n):
+def halflines(n):
     import clarabel
 
     return [clarabel.NonnegativeConeT(n)]
 
 
-def _exponential(n):
+def exponential(n):
     import clarabel
 
     return [clarabel.ExponentialConeT()] * n
@@ -115,7 +131,7 @@ class Pieces:
         xi = programme.variables(len(shares), shares)
         own = sp.identity(len(shares), format="csr")[self.owner]
         programme.require(
-            _halflines(len(self.owner)), -self.offsets, (xi, own), *on(-self.rows, scores)
+            halflines(len(self.owner)), -self.offsets, (xi, own), *on(-self.rows, scores)
         )
 
 
@@ -142,7 +158,7 @@ class SquaredHinge(EachSample):
         xi = programme.variables(len(self.y), bend=np.asarray(self.weights, float))
         margins = on(sp.diags(np.asarray(self.y, float)), scores)
         eye = sp.identity(len(self.y))
-        programme.require(_halflines(len(self.y)), -np.ones(len(self.y)), (xi, eye), *margins)
+        programme.require(halflines(len(self.y)), -np.ones(len(self.y)), (xi, eye), *margins)
 
 
 class Exponential(EachSample):
@@ -154,7 +170,7 @@ class Exponential(EachSample):
         t = programme.variables(n, np.asarray(self.weights, float))
         margins = on(-_place(n, 0) @ sp.diags(np.asarray(self.y, float)), scores)
         side = np.tile([0.0, 1.0, 0.0], n)
-        programme.require(_exponential(n), side, (t, _place(n, 2)), *margins)
+        programme.require(exponential(n), side, (t, _place(n, 2)), *margins)
 
 
 class Logistic(EachSample):
@@ -167,11 +183,11 @@ class Logistic(EachSample):
         xi = programme.variables(n, np.asarray(self.weights, float))
         u, v = programme.variables(n), programme.variables(n)
         side, down = np.tile([0.0, 1.0, 0.0], n), -_place(n, 0)
-        programme.require(_exponential(n), side, (xi, down), (u, _place(n, 2)))
+        programme.require(exponential(n), side, (xi, down), (u, _place(n, 2)))
         margins = on(down @ sp.diags(np.asarray(self.y, float)), scores)
-        programme.require(_exponential(n), side, (xi, down), (v, _place(n, 2)), *margins)
+        programme.require(exponential(n), side, (xi, down), (v, _place(n, 2)), *margins)
         eye = sp.identity(n)
-        programme.require(_halflines(n), np.ones(n), (u, -eye), (v, -eye))
+        programme.require(halflines(n), np.ones(n), (u, -eye), (v, -eye))
 
 
 class Poisson(EachSample):
@@ -187,7 +203,7 @@ class Poisson(EachSample):
         t, f = programme.variables(n, weights), programme.variables(n, -weights * self.y)
         _equal(programme, f, scores)
         side = np.tile([0.0, 1.0, 0.0], n)
-        programme.require(_exponential(n), side, (t, _place(n, 2)), (f, _place(n, 0)))
+        programme.require(exponential(n), side, (t, _place(n, 2)), (f, _place(n, 0)))
 
 
 class Huber(EachSample):
@@ -206,7 +222,7 @@ class Huber(EachSample):
         t, eye = programme.variables(n, self.delta * weights), sp.identity(n)
         _equal(programme, u, [*scores, (v, -eye)], self.y)
         for sign in (1.0, -1.0):
-            programme.require(_halflines(n), np.zeros(n), (t, eye), (v, sign * eye))
+            programme.require(halflines(n), np.zeros(n), (t, eye), (v, sign * eye))
 
 
 class Squared(EachSample):
@@ -264,8 +280,8 @@ class Softmax:
         true.resize(n, n * K)
         relative = on(_place(n * K, 0) @ (sp.identity(n * K) - owner @ true), scores)
         terms = (xi, -_place(n * K, 0) @ owner), (u, _place(n * K, 2))
-        programme.require(_exponential(n * K), np.tile([0.0, 1.0, 0.0], n * K), *terms, *relative)
-        programme.require(_halflines(n), np.ones(n), (u, -owner.T))
+        programme.require(exponential(n * K), np.tile([0.0, 1.0, 0.0], n * K), *terms, *relative)
+        programme.require(halflines(n), np.ones(n), (u, -owner.T))
 
 
 # ---- regularizers -----------------------------------------------------------------------------
@@ -299,7 +315,7 @@ class L1:
         p = shape[0] * shape[1]
         w, u, eye = programme.variables(p), programme.variables(p, reg_lambda), sp.identity(p)
         for sign in (1.0, -1.0):
-            programme.require(_halflines(p), np.zeros(p), (u, eye), (w, sign * eye))
+            programme.require(halflines(p), np.zeros(p), (u, eye), (w, sign * eye))
         return w
 
 
@@ -327,7 +343,7 @@ class Lp:
         ones = np.ones((p, 1))
         terms = (t, _place(p, 0)), (s, _place(p, 1) @ ones), (w, _place(p, 2))
         programme.require([clarabel.PowerConeT(1 / self.p)] * p, np.zeros(3 * p), *terms)
-        programme.require(_halflines(1), [0.0], (s, np.ones((1, 1))), (t, -ones.T))
+        programme.require(halflines(1), [0.0], (s, np.ones((1, 1))), (t, -ones.T))
         return w
 
 
@@ -355,7 +371,7 @@ class Entropy:
         p = shape[0] * shape[1]
         w, u = programme.variables(p), programme.variables(p, reg_lambda)
         side = np.tile([0.0, 0.0, 1.0], p)
-        programme.require(_exponential(p), side, (u, -_place(p, 0)), (w, _place(p, 1)))
+        programme.require(exponential(p), side, (u, -_place(p, 0)), (w, _place(p, 1)))
         if self.simplex:
             programme.require([clarabel.ZeroConeT(1)], [-1.0], (w, np.ones((1, p))))
         return w

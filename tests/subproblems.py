@@ -1,11 +1,11 @@
 """What an estimator was fitted on, in the reference's terms: objectives, optima, rounding.
 
 Each subproblem has its fitted ``point``, ``objective(point)`` in extended precision, ``rounding``,
-the most that float64 can change in the objective's sums at that point, ``working``, the relative
-precision of a run before its end is confirmed, ``optimum()`` and ``judge_dual(bound)``.
+the most that float64 can change in the objective's sums at that point, ``slack``, the most that a
+bound may lie above the optimum for rounding, ``working``, the relative precision of a run before
+its end is confirmed, ``optimum()`` and ``judge_dual(bound)``.
 """
 
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -13,23 +13,10 @@ import scipy.sparse as sp
 
 from tests import reference_chain, reference_measures
 from tests import reference_programme as programmes
-from tests.reference_programme import LONG
+from tests.reference_kernel import L2SVM, kernel_values
+from tests.reference_programme import EPS, LONG, SINGLE, Optimum
 
-EPS = float(np.finfo(np.float64).eps)
-SINGLE = float(np.finfo(np.float32).eps)
 CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and exponential cones
-
-
-@dataclass
-class Optimum:
-    """``value`` is attained; the optimum is at most ``error`` below."""
-
-    value: np.longdouble
-    error: float
-
-    @property
-    def least(self):
-        return self.value - self.error
 
 
 def subproblems(model, X, y=None, sample_weight=None, group=None):
@@ -69,7 +56,7 @@ class Linear:
         W, b = point
         W = np.atleast_2d(np.asarray(W, LONG))
         self.point = W, np.broadcast_to(np.asarray(b, LONG), len(W))
-        self.rounding = self._rounding(*self.point)
+        self.rounding = self.slack = self._rounding(*self.point)
 
     def objective(self, point):
         W, b = point
@@ -158,7 +145,7 @@ def _linear_models(model, X, y, sample_weight, group):
         return [linear(_below(weights, np.ones(len(X)), model.rho), (points[0], 0.0))]
     y = np.asarray(y)
     if loss in _RANKED:
-        s = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+        s = np.ones(len(X), LONG) if sample_weight is None else np.asarray(sample_weight, LONG)
         return [linear(_RANKED[loss](model, y, s, group), (points[0], 0.0))]
     if loss in _REGRESSION:
         return [linear(_REGRESSION[loss](model, weights, y.astype(LONG)), points)]
@@ -206,7 +193,7 @@ def _blocks(blocks):
 
 
 def _roc_auc(model, weights, y):
-    return _blocks(reference_measures.roc_auc(y, np.asarray(weights, float)))
+    return _blocks(reference_measures.roc_auc(y, weights))
 
 
 _BINARY = {
@@ -283,72 +270,6 @@ def _ancestors(edges, classes):
 # ---- kernel machines --------------------------------------------------------------------------
 
 
-class L2SVM:
-    """``1/2 coef'(K + 1) coef + 1/2 sum C_i max(0, 1 - y_i f_i)^2``, ``f = (K + 1) coef``.
-
-    Its point is ``alpha = coef y``; any other gives a bound of its own, ``1/(2 a'Ma)`` at ``a =
-    alpha / sum alpha``, M the matrix of the dual. ``working``: rows of values are in float32.
-    """
-
-    working = 8 * SINGLE
-
-    def __init__(self, K, sizes, y, C, alpha):
-        self.Z, self.sizes, self.y, self.C = K + 1, sizes + 1, y, C
-        self.point = alpha
-        self.rounding = self._rounding(alpha)
-
-    def objective(self, alpha):
-        coef = alpha * self.y
-        f = self.Z @ coef
-        return (coef @ f + np.sum(self.C * np.maximum(0, 1 - self.y * f) ** 2)) / 2
-
-    def bound(self, alpha):
-        coef = alpha * self.y
-        return alpha.sum() ** 2 / (coef @ (self.Z @ coef) + np.sum(alpha**2 / self.C)) / 2
-
-    def _rounding(self, alpha):
-        """Of f: sums of n values, themselves sums of d products."""
-        coef = alpha * self.y
-        f = self.Z @ coef
-        change = len(alpha) * EPS * (self.sizes @ alpha)
-        losses = np.maximum(0, 1 - self.y * f)
-        moved = np.sum(self.C * (losses + change / 2) * change) + alpha @ change
-        return float(moved + (len(alpha) + 2) * EPS * self.objective(alpha))
-
-    def optimum(self):
-        """By clarabel on the dual QP, then exactly on the points that it found to matter."""
-        M = np.asarray(np.outer(self.y, self.y) * self.Z + np.diag(1 / self.C), float)
-        n = len(M)
-        side, cones = np.zeros(n), programmes._halflines(n)
-        x = programmes.by_clarabel(M, -np.ones(n), -sp.identity(n), side, cones)
-        points = [np.maximum(x, 0.0).astype(LONG)]
-        for share in (1e-3, 1e-5, 1e-7):
-            active = np.flatnonzero(x > share * x.max())
-            points.append(np.zeros(n, LONG))
-            points[-1][active] = np.maximum(self._solved(M, active), 0)
-        points = [p * (p.sum() / self._quadratic(p)) for p in points if p.any()]  # best scale
-        value = min(self.objective(p) for p in points)
-        best = max(self.bound(p) for p in points)
-        return Optimum(value, float(max(value - best, 0)))
-
-    def _quadratic(self, alpha):
-        return alpha.sum() ** 2 / self.bound(alpha) / 2
-
-    def _solved(self, M, active):
-        """``M alpha = 1`` on these points, refined in extended precision."""
-        exact = np.outer(self.y, self.y)[np.ix_(active, active)] * self.Z[np.ix_(active, active)]
-        exact = exact + np.diag(1 / self.C[active])
-        alpha = np.zeros(len(active), LONG)
-        for _ in range(4):
-            left = np.asarray(1 - exact @ alpha, float)
-            alpha = alpha + np.linalg.lstsq(M[np.ix_(active, active)], left)[0]
-        return alpha
-
-    def judge_dual(self, bound):
-        """That of the point, or of one that has a better bound."""
-        assert bound >= self.bound(self.point) - self.rounding
-
-
 def _kernel_machines(model, X, y, sample_weight):
     C = getattr(model, "C_", model.C if hasattr(model, "C") else None)
     C = C * merged_weights(model, y, sample_weight)
@@ -364,34 +285,13 @@ def _kernel_machines(model, X, y, sample_weight):
         coef = np.where(place[rows] >= 0, model.dual_coef_[line, place[rows]], 0.0).astype(LONG)
         alpha = coef * signs
         assert (alpha >= 0).all(), "a dual variable of the wrong sign"
-        K, sizes = kernel_values(model, X[np.ix_(rows, rows)] if _given(model) else X[rows])
+        given = isinstance(model.kernel, str) and model.kernel == "precomputed"
+        points = X[np.ix_(rows, rows)] if given else X[rows]
+        K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
         out.append(L2SVM(K, sizes, signs, C[rows], alpha))
         b = model.intercept_[k]
         assert abs(b - coef.sum()) <= len(rows) * EPS * alpha.sum(), "intercept_ is not the sum"
     return out
-
-
-def _given(model):
-    return isinstance(model.kernel, str) and model.kernel == "precomputed"
-
-
-def kernel_values(model, X):
-    """K in extended precision, and of what size the rounding of its values in float64 is, over eps.
-
-    Distances are sums of squares of differences.
-    """
-    X, d = X.astype(LONG), X.shape[1]
-    if model.kernel == "rbf":
-        K = np.exp(-LONG(model.gamma_) * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-        return K, np.ones_like(K)
-    if model.kernel == "linear":
-        return X @ X.T, np.abs(X) @ np.abs(X).T
-    if model.kernel == "poly":
-        gamma, coef0, degree = LONG(model.gamma_), LONG(model.coef0), model.degree
-        sizes = (gamma * (np.abs(X) @ np.abs(X).T) + coef0) ** degree
-        return (gamma * (X @ X.T) + coef0) ** degree, max(degree, 1) * sizes
-    K = X if _given(model) else model.kernel(X.astype(float), X.astype(float)).astype(LONG)
-    return K, np.abs(K) * (1 if _given(model) else d)
 
 
 # ---- chains -----------------------------------------------------------------------------------
@@ -419,6 +319,7 @@ class Chains(reference_chain.Model):
         assert self.intercept or not any(part.any() for part in parts[2:])
         self.point = self.joined(*(np.asarray(part, LONG) for part in parts))
         self.rounding = self._rounding(self.point)
+        self.slack = 4 * EPS * float(self.objective(self.point))  # what rounding adds is taken off
 
     def objective(self, w):
         w, value = np.asarray(w, LONG), LONG(0)
