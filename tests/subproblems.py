@@ -30,15 +30,17 @@ def subproblems(model, X, y=None, sample_weight=None, group=None):
     return _linear_models(model, dense, y, sample_weight, group)
 
 
-def merged_weights(model, y, sample_weight):
+def merged_weights(model, n, y, sample_weight):
     """Sample weight times class weight; "balanced" counts the sample weights."""
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
     given = getattr(model, "class_weight", None)
+    if given is None:
+        return weights.astype(LONG)
     classes, labels = np.unique(y, return_inverse=True)
     if given == "balanced":
         factors = weights.sum() / (len(classes) * np.bincount(labels, weights))
     else:
-        factors = np.array([(given or {}).get(label, 1.0) for label in classes.tolist()])
+        factors = np.array([given.get(label, 1.0) for label in classes.tolist()])
     return weights.astype(LONG) * factors[labels]
 
 
@@ -133,8 +135,8 @@ def _linear_models(model, X, y, sample_weight, group):
     reg_lambda = getattr(model, "reg_lambda_", None) or model.reg_lambda
     free = getattr(model, "fit_intercept", False)
     loss = getattr(model, "loss", "hinge")  # PragamSVC has no other
-    weights = merged_weights(model, np.zeros(len(X)) if y is None else y, sample_weight)
-    weights = weights[: len(X)] / weights[: len(X)].sum()
+    weights = merged_weights(model, len(X), y, sample_weight)
+    weights = weights / weights.sum()
     points = np.atleast_2d(model.coef_), np.ravel(getattr(model, "intercept_", 0.0))
 
     def linear(risk, point, kind=Linear):
@@ -272,7 +274,7 @@ def _ancestors(edges, classes):
 
 def _kernel_machines(model, X, y, sample_weight):
     C = getattr(model, "C_", model.C if hasattr(model, "C") else None)
-    C = C * merged_weights(model, y, sample_weight)
+    C = C * merged_weights(model, len(y), y, sample_weight)
     labels = np.searchsorted(model.classes_, y)
     n_classes, place = len(model.classes_), np.full(len(y), -1)
     place[model.support_] = np.arange(len(model.support_))
