@@ -18,13 +18,12 @@ class L2SVM:
     alpha / sum alpha`` with ``M_ij = y_i y_j (K_ij + 1) + delta_ij / C_i``.
     """
 
-    working = 8 * SINGLE  # rows of kernel values
-
     def __init__(self, K, sizes, y, C, alpha):
         """``sizes`` times eps is what float64 rounds in the values of the kernel."""
         self.Z, self.sizes, self.y, self.C = K + 1, sizes + 1, y, C
         self.point = alpha
-        self.rounding = self._rounding(alpha)
+        self.rounding = self._moved(alpha, len(alpha) * EPS)
+        self.working = self._moved(alpha, SINGLE)  # rows of kernel values
         self.slack = 4 * EPS * float(self.objective(alpha))  # what rounding adds is taken off
 
     def objective(self, alpha):
@@ -38,10 +37,10 @@ class L2SVM:
         coef = alpha * self.y
         return alpha.sum() ** 2 / (coef @ (self.Z @ coef) + np.sum(alpha**2 / self.C)) / 2
 
-    def _rounding(self, alpha):
-        """Of f: sums of n values, themselves sums of d products."""
+    def _moved(self, alpha, eps):
+        """By a relative error of each of the n values that f sums up."""
         f = self.Z @ (alpha * self.y)
-        change = len(alpha) * EPS * (self.sizes @ alpha)
+        change = eps * (self.sizes @ alpha)
         losses = np.maximum(0, 1 - self.y * f)
         moved = np.sum(self.C * (losses + change / 2) * change) + alpha @ change
         return float(moved + (len(alpha) + 2) * EPS * self._objective(alpha, f))

@@ -2,8 +2,8 @@
 
 Each subproblem has its fitted ``point``, ``objective(point)`` in extended precision, ``rounding``,
 the most that float64 can change in the objective's sums at that point, ``slack``, the most that a
-bound may lie above the optimum for rounding, ``working``, the relative precision of a run before
-its end is confirmed, ``optimum()`` and ``judge_dual(bound)``.
+bound may lie above the optimum for rounding, ``working``, what a run before its end is confirmed
+adds to it, ``optimum()`` and ``judge_dual(bound)``.
 """
 
 from itertools import combinations
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from tests import reference_chain, reference_measures
 from tests import reference_programme as programmes
 from tests.reference_kernel import L2SVM, kernel_values
-from tests.reference_programme import EPS, LONG, SINGLE, Optimum
+from tests.reference_programme import EPS, LONG, Optimum
 
 CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and exponential cones
 
@@ -300,12 +300,9 @@ def _kernel_machines(model, X, y, sample_weight):
 
 
 class Chains(reference_chain.Model):
-    """SDCACRF on dense features; a 2-D X is chains of length one. The reference's letters.
+    """SDCACRF on dense features; a 2-D X is chains of length one. The reference's letters."""
 
-    ``working``: the dual solvers keep w in float32 between full passes.
-    """
-
-    working = 8 * SINGLE
+    working = 0.0
 
     def __init__(self, model, X, y, sample_weight):
         if not isinstance(X, list):

@@ -170,13 +170,13 @@ def fitted(case, layout="dense", **parameters):
 _OPTIMA = {}
 
 
-def judged(model, case, status=None):
+def judged(model, case):
     """The optimum of a problem is computed once, whatever solves it."""
     _, name = case
     X, y, weights, further = data(name)
     kept = {k: v for k, v in model.get_params().items() if k not in ALGORITHM}
     key = type(model).__name__, name, repr(sorted(kept.items()))
-    optimum = judge(model, X, y, weights, optimum=_OPTIMA.get(key), status=status, **further)
+    optimum = judge(model, X, y, weights, optimum=_OPTIMA.get(key), **further)
     _OPTIMA[key] = optimum
     return optimum
 
