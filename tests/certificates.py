@@ -12,6 +12,7 @@ below the reference's value.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,13 @@ from tests.subproblems import subproblems
 
 STATUSES = {"converged", "max_iter", "max_time", "callback", "interrupted", "stalled"}
 ASKED_FOR = {"callback", "interrupted"}  # these may come at any gap
+
+
+class Fault(NamedTuple):
+    """What is not true: in the objective, bound, gap, dual point, status or history."""
+
+    kind: str
+    text: str
 
 
 def judge(model, X, y=None, sample_weight=None, *, group=None, optimum=None):
@@ -34,13 +42,21 @@ def judge(model, X, y=None, sample_weight=None, *, group=None, optimum=None):
 
 
 def judge_subproblem(model, problem, best, k=None):
-    """What the model says of subproblem k, or of the only one."""
+    """Assert that what the model says of subproblem k, or of the only one, is true."""
+    found = faults(model, problem, best, k)
+    assert not found, f"subproblem {k or 0}: " + "; ".join(fault.text for fault in found)
+
+
+def faults(model, problem, best, k=None):
+    """All that is not true of subproblem k, or of the only one."""
     values = (getattr(model, name) for name in SAID)
     said = Said(*(value if k is None else value[k] for value in values))
-    of = f"subproblem {k or 0}"
-    _judge_certificate(said, problem, best, of)
-    _judge_status(said, model, of)
-    _judge_history(said, problem, best, of)
+    checks = [
+        *_certificate(said, problem, best),
+        *_status(said, model),
+        *_history(said, problem, best),
+    ]
+    return [Fault(kind, text) for holds, kind, text in checks if not holds]
 
 
 SAID = "objective_", "lower_bound_", "dual_gap_", "status_", "n_iter_", "history_"
@@ -58,41 +74,45 @@ class Said:
     history: np.ndarray
 
 
-def _judge_certificate(said, problem, best, of):
-    value, slack = problem.objective(problem.point), problem.slack
-    attained, off = min(best.value, value), abs(said.objective - value)
-    assert off <= problem.rounding, f"{of}: objective_ {said.objective} is {value}"
-    over = said.bound - attained
-    assert over <= slack, f"{of}: lower_bound_ {said.bound} is above {attained} by {over}"
-    least = best.least - problem.rounding
-    assert said.objective >= least, f"{of}: objective_ {said.objective} is below {best}"
-    assert said.gap == said.objective - said.bound, f"{of}: dual_gap_ {said.gap} is no difference"
+def _certificate(said, problem, best):
+    """Triples: whether it holds, the kind of fault if not, and its text."""
+    value, slack, rounding = problem.objective(problem.point), problem.slack, problem.rounding
+    lowest, least = min(best.value, value), best.least - rounding
+    objective, bound, gap = said.objective, said.bound, said.gap
     far = value - best.value
-    assert far <= said.gap + slack, f"{of}: {far} above the optimum, but dual_gap_ {said.gap}"
-    problem.judge_dual(said.bound)
+    yield abs(objective - value) <= rounding, "objective", f"objective_ {objective} is {value}"
+    yield objective >= least, "objective", f"objective_ {objective} is below {least}"
+    yield bound <= lowest + slack, "bound", f"lower_bound_ {bound} is above {lowest}, attained"
+    yield gap == objective - bound, "gap", f"dual_gap_ {gap} is not {objective} - {bound}"
+    yield far <= gap + slack, "gap", f"{value} is {far} above the optimum, dual_gap_ is {gap}"
+    holds, text = problem.dual(bound)
+    yield holds, "dual", text
 
 
-def _judge_status(said, model, of):
-    assert said.status in STATUSES, f"{of}: {said.status!r}"
+def _status(said, model):
+    status = said.status
     within = said.gap <= model.tol * abs(said.objective)
-    if said.status == "converged":
-        assert within, f"{of}: converged at {said.gap} of {said.objective}"
-    elif said.status not in ASKED_FOR:
-        assert not within, f"{of}: {said.status!r} within tol"
-    limit = model.max_iter
-    assert said.n_iter == limit if said.status == "max_iter" else 0 <= said.n_iter <= limit, of
+    yield status in STATUSES, "status", f"status_ {status!r}"
+    yield within or status != "converged", "status", f"converged at a gap of {said.gap}"
+    missed = status == "converged" or status in ASKED_FOR or not within
+    yield missed, "status", f"{status!r} within tol"
+    yield said.n_iter <= model.max_iter, "status", f"{said.n_iter} iterations"
+    short = status == "max_iter" and said.n_iter < model.max_iter
+    yield not short, "status", f"max_iter after {said.n_iter}"
 
 
-def _judge_history(said, problem, best, of):
+def _history(said, problem, best):
     h = said.history
     bounds, objectives = h["lower_bound"], h["objective"]
-    assert h["iteration"][-1] == said.n_iter and (np.diff(h["iteration"]) > 0).all(), of
-    assert (np.diff(h["seconds"]) >= 0.0).all() and (np.diff(h["passes"]) >= 0).all(), of
-    assert bounds[-1] == said.bound and objectives[-1] == said.objective, of
+    rows = (np.diff(h["iteration"]) > 0).all() and h["iteration"][-1] == said.n_iter
+    clocks = (np.diff(h["seconds"]) >= 0.0).all() and (np.diff(h["passes"]) >= 0).all()
+    yield rows and clocks, "history", "iterations, seconds or passes out of order"
+    end = bounds[-1] == said.bound and objectives[-1] == said.objective
+    yield end, "history", "the last row is not the certificate"
     slack = np.full(len(h), problem.rounding + problem.working)
     slack[-1] = problem.rounding
-    attained = min(best.value, problem.objective(problem.point))
-    assert (bounds <= attained + slack).all(), f"{of}: a bound of the history above {attained}"
-    assert (objectives >= best.least - slack).all(), f"{of}: an objective below {best}"
-    assert (np.diff(bounds) >= -slack[:-1]).all(), f"{of}: a bound of the history falls"
-    assert (np.diff(objectives) <= slack[:-1]).all(), f"{of}: an objective of the history rises"
+    lowest = min(best.value, problem.objective(problem.point))
+    yield (bounds <= lowest + slack).all(), "history", f"a bound above {lowest}, attained"
+    yield (objectives >= best.least - slack).all(), "history", f"an objective below {best.least}"
+    yield (np.diff(bounds) >= -slack[:-1]).all(), "history", "a bound that falls"
+    yield (np.diff(objectives) <= slack[:-1]).all(), "history", "an objective that rises"

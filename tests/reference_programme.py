@@ -32,7 +32,7 @@ class Programme:
     """min linear'x + x' bend x / 2 over x with "side + sum of matrix x in a cone" for each row."""
 
     def __init__(self):
-        self.linear, self.bend, self.constraints = [], [], []
+        self.linear, self.bend, self.constraints, self.units = [], [], [], []
 
     def variables(self, n, linear=0.0, bend=0.0):
         """The numbers of n more variables, with their terms in the objective."""
@@ -40,30 +40,39 @@ class Programme:
         self.linear.append(np.broadcast_to(np.asarray(linear, float), n))
         bend = sp.diags(np.broadcast_to(bend, n)) if np.ndim(bend) < 2 else sp.csc_matrix(bend)
         self.bend.append(bend)
+        self.units.append(np.ones(n))
         return first + np.arange(n)
+
+    def measure(self, variables, units):
+        """What a variable is counted in; the solvers take it for one."""
+        self.units = [np.concatenate(self.units)]
+        self.units[0][variables] = units
 
     def require(self, cones, side, *terms):
         """``terms`` are (variables, matrix)."""
         self.constraints.append((cones, np.asarray(side, float), terms))
 
-    def solve(self):
-        """A point that minimises, to the solver's accuracy."""
-        linear = np.concatenate(self.linear)
+    def solve(self, size=1.0):
+        """A point that minimises, to the solver's accuracy in objectives of about ``size``."""
+        units = np.concatenate(self.units)
+        linear = np.concatenate(self.linear) * units / size
         rows = []
         for _, side, terms in self.constraints:
             block = sp.csc_matrix((len(side), len(linear)))
             for variables, matrix in terms:
-                place = (np.ones(len(variables)), (np.arange(len(variables)), variables))
+                place = (units[variables], (np.arange(len(variables)), variables))
                 place = sp.csr_matrix(place, shape=(len(variables), len(linear)))
                 block = block + sp.csr_matrix(matrix) @ place
             rows.append(block)
         A, side = sp.vstack(rows), np.concatenate([side for _, side, _ in self.constraints])
         cones = [cone for kinds, _, _ in self.constraints for cone in kinds]
-        bend = sp.block_diag(self.bend)
+        bend = sp.diags(units) @ sp.block_diag(self.bend) @ sp.diags(units) / size
         if abs(bend).sum() == 0.0 and {type(cone).__name__ for cone in cones} == {_HALFLINE}:
             limits = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-            return linprog(linear, A_ub=-A, b_ub=side, bounds=(None, None), options=limits).x
-        return by_clarabel(bend, linear, -A, side, cones)
+            found = linprog(linear, A_ub=-A, b_ub=side, bounds=(None, None), options=limits).x
+            if found is not None:
+                return units * found
+        return units * by_clarabel(bend, linear, -A, side, cones)
 
 
 _HALFLINE = "NonnegativeConeT"

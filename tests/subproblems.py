@@ -3,7 +3,7 @@
 Each subproblem has its fitted ``point``, ``objective(point)`` in extended precision, ``rounding``,
 the most that float64 can change in the objective's sums at that point, ``slack``, the most that a
 bound may lie above the optimum for rounding, ``working``, what a run before its end is confirmed
-adds to it, ``optimum()`` and ``judge_dual(bound)``.
+adds to it, ``optimum()`` and ``dual(bound)``: whether the dual point has this bound.
 """
 
 from itertools import combinations
@@ -73,26 +73,31 @@ class Linear:
         return float(moved + (n + 2) * EPS * self.risk.value(scores.ravel()) + penalty)
 
     def optimum(self):
-        """By the cone programme, on centred features if the intercept is free."""
+        """By the cone programme, in units of the features, centred if the intercept is free."""
         K, (n, d) = len(self.point[0]), self.X.shape
         centre = self.X.mean(axis=0) if self.free else np.zeros(d, LONG)
         programme = programmes.Programme()
         w = self.omega.variables(programme, (K, d), self.reg_lambda)
-        rows = sp.kron(sp.identity(K), np.asarray(self.X - centre, float)).tocsr()
+        centred = np.asarray(self.X - centre, float)
+        widths = np.abs(centred).max(axis=0)
+        programme.measure(w, np.tile(1.0 / np.where(widths > 0.0, widths, 1.0), K))
+        rows = sp.kron(sp.identity(K), centred).tocsr()
         scores = [(w, rows[np.arange(K * n).reshape(K, n).T.ravel()])]  # by samples
         if self.free:
             b = programme.variables(K)
             scores.append((b, sp.kron(np.ones((n, 1)), sp.identity(K))))
         self.risk.require(programme, scores)
-        x = programme.solve().astype(LONG)
+        size = float(self.objective(self.point))
+        x = programme.solve(size if size > 0.0 else 1.0).astype(LONG)
         W = x[w].reshape(K, d)
         if isinstance(self.omega, programmes.Entropy):
             W = self.omega.into_domain(W)
         value = self.objective((W, x[b] - W @ centre if self.free else np.zeros(K, LONG)))
         return Optimum(value, CLARABEL * float(abs(value)))
 
-    def judge_dual(self, bound):
+    def dual(self, bound):
         """The dual point is not exposed."""
+        return True, ""
 
 
 class HingeDual(Linear):
@@ -101,16 +106,18 @@ class HingeDual(Linear):
     def expose(self, signed, y, weights):
         self.signed, self.y, self.weights = signed.astype(LONG), y, weights
 
-    def judge_dual(self, bound):
+    def dual(self, bound):
         alpha, n = self.signed * self.y, len(self.y)
-        assert (alpha >= 0).all() and (alpha <= self.weights * (1 + 4 * EPS)).all()
+        inside = (alpha >= 0).all() and (alpha <= self.weights * (1 + 4 * EPS)).all()
         balance = n * EPS * np.abs(self.signed).sum()
-        assert not self.free or abs(self.signed.sum()) <= balance
+        if not inside or (self.free and abs(self.signed.sum()) > balance):
+            return False, "dual_coef_ is no dual point"
         centred = self.X - self.X.mean(axis=0) if self.free else self.X
         w = self.signed @ centred / self.reg_lambda
         value = alpha.sum() - self.reg_lambda * (w @ w) / 2
         sizes = alpha @ (np.abs(self.X) @ np.abs(w)) + alpha.sum()
-        assert abs(bound - value) <= (n + self.X.shape[1] + 4) * EPS * sizes
+        holds = abs(bound - value) <= (n + self.X.shape[1] + 4) * EPS * sizes
+        return holds, f"lower_bound_ {bound} is {value} at dual_coef_"
 
 
 def _omega(model, d):
@@ -355,5 +362,6 @@ class Chains(reference_chain.Model):
         error = gradient @ gradient / (2.0 * self.reg_lambda)
         return Optimum(self.objective(w), float(error))
 
-    def judge_dual(self, bound):
+    def dual(self, bound):
         """The dual point is not exposed."""
+        return True, ""
