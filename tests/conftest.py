@@ -1,10 +1,19 @@
 import os
+import signal
 import sys
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import StandardScaler
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """Python's own handler of Ctrl-C, which a shell's background job starts without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import OneClassSVM
 
 from sklearn_bundle import BMRMNoveltyDetector
-from tests.reference_regression import objective, optimum
+from tests.certificates import judge
 
 ROWS = 80
 TIGHT = {"tol": 1e-9, "max_iter": 5000}
@@ -28,16 +28,9 @@ def X():
 def test_optimum_against_clarabel(X, weighted, solver, rho, reg_lambda):
     pytest.importorskip("clarabel")
     weight = np.random.default_rng(1).integers(0, 4, ROWS) if weighted else None
-    s = np.full(ROWS, 1 / ROWS) if weight is None else weight / weight.sum()
     ours = BMRMNoveltyDetector(rho=rho, reg_lambda=reg_lambda, solver=solver, **TIGHT)
-    ours.fit(X, sample_weight=weight)
-    best = optimum("novelty", X, None, s, reg_lambda, False, rho=rho)
-    value = objective("novelty", X, None, s, reg_lambda, ours.coef_[0], 0.0, rho=rho)
-    assert ours.status_ == "converged" and ours.dual_gap_ <= 1e-9 * ours.objective_
-    assert value == pytest.approx(ours.objective_, rel=1e-12)
-    # clarabel's own accuracy is about 1e-9 relative
-    assert ours.lower_bound_ <= best * (1 + 1e-9)
-    assert best * (1 - 1e-8) <= value <= best * (1 + 1e-8)
+    judge(ours.fit(X, sample_weight=weight), X, None, weight)
+    assert ours.status_ == "converged"
 
 
 @pytest.mark.parametrize("nu", [0.1, 0.4])

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
 from sklearn_bundle import BMRMClassifier, BMRMRanker
 from sklearn_bundle.losses import Ordinal, PrecisionAtK, Preference
-from tests import reference_measures as reference
+from tests.certificates import judge
 
 ROWS, QUERIES = 40, 8
 LAMBDA = 1e-2
@@ -50,16 +50,10 @@ def ranker(loss="ordinal", **parameters):
     return BMRMRanker(loss, **({"reg_lambda": LAMBDA} | parameters))
 
 
-def check_against(blocks, ours, X):
-    """The certificate encloses clarabel's optimum, and the objective is the definition's."""
-    best = reference.optimum(blocks, X, LAMBDA)
-    w = ours.coef_
-    value = 0.5 * LAMBDA * w @ w + reference.risk(blocks, X @ w)
-    assert ours.status_ == "converged" and ours.dual_gap_ <= 1e-9 * ours.objective_
-    assert value == pytest.approx(ours.objective_, rel=1e-11)
-    # clarabel's own accuracy is about 1e-9 relative
-    assert ours.lower_bound_ <= best * (1 + 1e-9)
-    assert best * (1 - 1e-8) <= value <= best * (1 + 1e-8)
+def assert_optimal(ours, X, y, weight=None, group=None):
+    """Against clarabel on all pairs, and on all lists of a query."""
+    judge(ours, X, y, weight, group=group)
+    assert ours.status_ == "converged"
 
 
 # ---- optima ------------------------------------------------------------------------------------
@@ -73,10 +67,7 @@ def test_ordinal_against_clarabel(X, grades, group, weighted, grouped, cost):
     weight = np.random.default_rng(4).integers(1, 4, ROWS) if weighted else None
     queries = group if grouped else None
     ours = ranker(cost=cost, **TIGHT).fit(X, grades, weight, group=queries)
-    s = np.ones(ROWS) if weight is None else weight
-    price = reference.COSTS[cost] if isinstance(cost, str) else lambda i, j: cost[i, j]
-    queries = group if grouped else np.zeros(ROWS)
-    check_against(reference.ordinal(grades, s, price, queries), ours, X)
+    assert_optimal(ours, X, grades, weight, queries)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -84,11 +75,10 @@ def test_ordinal_against_clarabel(X, grades, group, weighted, grouped, cost):
 def test_preference_against_clarabel(X, pairs, weighted, solver):
     pytest.importorskip("clarabel")
     rng = np.random.default_rng(4)
-    weight = rng.integers(1, 4, ROWS) if weighted else np.ones(ROWS)
-    costs = rng.integers(1, 4, len(pairs)) if weighted else np.ones(len(pairs))
-    ours = ranker("preference", solver=solver, **TIGHT)
-    ours.fit(X, np.c_[pairs, costs] if weighted else pairs, weight if weighted else None)
-    check_against(reference.preference(pairs, costs, weight), ours, X)
+    weight = rng.integers(1, 4, ROWS) if weighted else None
+    y = np.c_[pairs, rng.integers(1, 4, len(pairs))] if weighted else pairs
+    ours = ranker("preference", solver=solver, **TIGHT).fit(X, y, weight)
+    assert_optimal(ours, X, y, weight)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -96,11 +86,9 @@ def test_preference_against_clarabel(X, pairs, weighted, solver):
 def test_ndcg_against_clarabel(X, grades, group, weighted, k):
     """All lists of a query of five documents: 120 planes."""
     pytest.importorskip("clarabel")
-    weight = (1.0 + group % 3) if weighted else np.ones(ROWS)
-    ours = ranker("ndcg", k=k, **TIGHT)
-    ours.fit(X, grades, weight if weighted else None, group=group)
-    measure = reference.DISCOUNTS["log2"], reference.GAINS["exp2"], k
-    check_against(reference.position_measure(grades, group, weight, *measure), ours, X)
+    weight = (1.0 + group % 3) if weighted else None
+    ours = ranker("ndcg", k=k, **TIGHT).fit(X, grades, weight, group=group)
+    assert_optimal(ours, X, grades, weight, group)
 
 
 def test_two_grades_are_the_roc_area(X, grades):

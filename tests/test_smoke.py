@@ -1,5 +1,6 @@
 """The main job in a few lines; CI runs it on the oldest supported versions too."""
 
+import importlib.util
 import pickle
 
 import numpy as np
@@ -129,7 +130,30 @@ def test_grid_search_over_reg_lambda():
     np.testing.assert_allclose(search.predict_proba(X).sum(axis=1), 1.0)
 
 
-def test_callbacks_are_accepted():
-    """Called from scikit-learn 1.9 on; accepted, and not called, before."""
+class Counting:
+    """A callback that counts what it sees."""
+
+    def __init__(self):
+        self.begun, self.ended = 0, 0
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun += 1
+
+    def on_fit_task_end(self, estimator, context):
+        self.ended += 1
+
+
+def test_callbacks_are_called_where_scikit_learn_has_them():
+    """From 1.9 on: at the fit, its three classes and their iterations; accepted before."""
     X, y = load_iris(return_X_y=True)
-    assert BMRMClassifier(reg_lambda=1.0).set_callbacks().fit(X, y).status_ == ["converged"] * 3
+    counting = Counting()
+    model = BMRMClassifier(reg_lambda=1.0).set_callbacks(counting).fit(X, y)
+    has_callbacks = importlib.util.find_spec("sklearn.callback") is not None
+    expected = (1 + 3 + model.n_iter_.sum()) * has_callbacks
+    assert counting.begun == counting.ended == expected
+    assert model.status_ == ["converged"] * 3

@@ -1,0 +1,133 @@
+"""The kernel L2-SVM in extended precision: objective, dual, and the optimum by Newton's method.
+
+No code of the package. Distances are sums of squares of differences.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import scipy.sparse as sp
+
+from tests.reference_programme import EPS, LONG, SINGLE, Optimum, by_clarabel, halflines
+
+
+SHARE_TAKEN_OFF = 512 * EPS  # of a bound, for the rounding of sums of any length
+
+
+class L2SVM:
+    """``1/2 coef'(K + 1) coef + 1/2 sum C_i max(0, 1 - y_i f_i)^2``, ``f = (K + 1) coef``.
+
+    Its point is ``alpha = coef y``; any other gives a bound of its own, ``1/(2 a'Ma)`` at ``a =
+    alpha / sum alpha`` with ``M_ij = y_i y_j (K_ij + 1) + delta_ij / C_i``.
+    """
+
+    def __init__(self, K, sizes, y, C, alpha):
+        """``sizes`` times eps is what float64 rounds in the values of the kernel."""
+        self.Z, self.sizes, self.y, self.C = K + 1, sizes + 1, y, C
+        self.point = alpha
+        self.rounding = self._moved(alpha, len(alpha) * EPS)
+        self.working = self._moved(alpha, SINGLE)  # rows of kernel values
+        self.slack = 4 * EPS * float(self.objective(alpha))  # what rounding adds is taken off
+
+    def objective(self, alpha):
+        return self._objective(alpha, self.Z @ (alpha * self.y))
+
+    def _objective(self, alpha, f):
+        losses = np.maximum(0, 1 - self.y * f)
+        return ((alpha * self.y) @ f + np.sum(self.C * losses**2)) / 2
+
+    def bound(self, alpha):
+        coef = alpha * self.y
+        return alpha.sum() ** 2 / (coef @ (self.Z @ coef) + np.sum(alpha**2 / self.C)) / 2
+
+    def _moved(self, alpha, eps):
+        """By a relative error of each of the n values that f sums up."""
+        f = self.Z @ (alpha * self.y)
+        change = eps * (self.sizes @ alpha)
+        losses = np.maximum(0, 1 - self.y * f)
+        moved = np.sum(self.C * (losses + change / 2) * change) + alpha @ change
+        return float(moved + (len(alpha) + 2) * EPS * self._objective(alpha, f))
+
+    def optimum(self):
+        """The model on the points with a loss is that of a least-squares problem: until they stay.
+
+        The objective is piecewise quadratic and strongly convex: with a line search, finite.
+        """
+        n = len(self.y)
+        M = np.outer(self.y, self.y) * self.Z
+        alpha, margins, before = np.zeros(n, LONG), np.zeros(n, LONG), None
+        value = best = self._objective(alpha, margins)
+        least = LONG(0)
+        for _ in range(100):
+            active = margins < 1
+            if before is not None and (active == before).all():
+                break
+            newton = np.zeros(n, LONG)
+            newton[active] = solved(M[np.ix_(active, active)] + np.diag(1 / self.C[active]))
+            least = max(least, self.bound(np.maximum(newton, 0)))
+            toward, step, before = M @ newton, LONG(1), active
+            for _ in range(60):
+                point, there = (a + step * (b - a) for a, b in ((alpha, newton), (margins, toward)))
+                value = self._objective(point, self.y * there)
+                if value < best:
+                    break
+                step /= 2
+            else:
+                break
+            alpha, margins, best = point, there, value
+        if best - least > 1e-9 * best:  # factors of a matrix that rounding makes singular
+            alpha = self._by_interior_points(M)
+            best, least = min(best, self.objective(alpha)), max(least, self.bound(alpha))
+        return Optimum(best, float(max(best - least, 0)))
+
+    def _by_interior_points(self, M):
+        """The dual quadratic programme by clarabel, at the scale of least objective."""
+        n, bend = len(M), np.asarray(M + np.diag(1 / self.C), float)
+        cones, eye = halflines(n), sp.identity(n)
+        alpha = np.maximum(by_clarabel(bend, -np.ones(n), -eye, np.zeros(n), cones), 0).astype(LONG)
+        return alpha * 2 * self.bound(alpha) / alpha.sum()
+
+    def dual(self, bound):
+        """The bound is that of the point, or of one that has a better one."""
+        at_point = self.bound(self.point)
+        return (
+            bound >= at_point * (1 - SHARE_TAKEN_OFF) - self.rounding,
+            f"lower_bound_ {bound}, but {at_point} at the point",
+        )
+
+
+def solved(A):
+    """x with ``A x = 1``, by the factors of Cholesky in extended precision."""
+    n = len(A)
+    L, x = A.copy(), np.ones(n, LONG)
+    for k in range(n):
+        L[k:, k] /= np.sqrt(L[k, k])
+        L[k + 1 :, k + 1 :] -= np.outer(L[k + 1 :, k], L[k + 1 :, k])
+    for k in range(n):
+        x[k] = (x[k] - L[k, :k] @ x[:k]) / L[k, k]
+    for k in reversed(range(n)):
+        x[k] = (x[k] - L[k + 1 :, k] @ x[k + 1 :]) / L[k, k]
+    return x
+
+
+def kernel_values(kernel, X, gamma=1.0, coef0=0.0, degree=1):
+    """K in extended precision, and over eps what float64 rounds in its values."""
+    if callable(kernel):
+        K = np.asarray(kernel(np.asarray(X, float), np.asarray(X, float)), LONG)
+        return K, X.shape[1] * np.abs(K)
+    if kernel == "precomputed":
+        return X.astype(LONG), np.abs(X).astype(LONG)
+    X = np.asarray(X, float)  # float32 is exact in it
+    return _kernel_values(kernel, X.shape, X.tobytes(), float(gamma), float(coef0), degree)
+
+
+@lru_cache(maxsize=8)
+def _kernel_values(kernel, shape, data, gamma, coef0, degree):
+    X = np.frombuffer(data).reshape(shape).astype(LONG)
+    if kernel == "rbf":
+        K = np.exp(-LONG(gamma) * sum((x[:, None] - x) ** 2 for x in X.T))
+        return K, np.ones_like(K)
+    K, sizes = X @ X.T, np.abs(X) @ np.abs(X).T
+    if kernel == "poly":
+        K, sizes = (gamma * K + coef0) ** degree, (gamma * sizes + coef0) ** degree
+    return K, max(degree, shape[1]) * sizes

@@ -1,0 +1,391 @@
+"""Optima of regularized risks by interior points (clarabel) and the simplex method (HiGHS).
+
+A risk is a convex function of affine scores. Here are the risks, each with its value in extended
+precision, what rounding of the scores can do to it, and its constraints in a cone programme; the
+regularizers likewise. No code of the package.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+LONG = np.longdouble
+EPS = float(np.finfo(np.float64).eps)
+SINGLE = float(np.finfo(np.float32).eps)
+
+
+@dataclass
+class Optimum:
+    """``value`` is attained; the optimum is at most ``error`` below."""
+
+    value: np.longdouble
+    error: float
+
+    @property
+    def least(self):
+        return self.value - self.error
+
+
+class Programme:
+    """min linear'x + x' bend x / 2 over x with "side + sum of matrix x in a cone" for each row."""
+
+    def __init__(self):
+        self.linear, self.bend, self.constraints, self.units = [], [], [], []
+
+    def variables(self, n, linear=0.0, bend=0.0):
+        """The numbers of n more variables, with their terms in the objective."""
+        first = sum(map(len, self.linear))
+        self.linear.append(np.broadcast_to(np.asarray(linear, float), n))
+        bend = sp.diags(np.broadcast_to(bend, n)) if np.ndim(bend) < 2 else sp.csc_matrix(bend)
+        self.bend.append(bend)
+        self.units.append(np.ones(n))
+        return first + np.arange(n)
+
+    def measure(self, variables, units):
+        """What a variable is counted in; the solvers take it for one."""
+        self.units = [np.concatenate(self.units)]
+        self.units[0][variables] = units
+
+    def require(self, cones, side, *terms):
+        """``terms`` are (variables, matrix)."""
+        self.constraints.append((cones, np.asarray(side, float), terms))
+
+    def solve(self, size=1.0):
+        """A point that minimises, to the solver's accuracy in objectives of about ``size``."""
+        units = np.concatenate(self.units)
+        linear = np.concatenate(self.linear) * units / size
+        rows = []
+        for _, side, terms in self.constraints:
+            block = sp.csc_matrix((len(side), len(linear)))
+            for variables, matrix in terms:
+                place = (units[variables], (np.arange(len(variables)), variables))
+                place = sp.csr_matrix(place, shape=(len(variables), len(linear)))
+                block = block + sp.csr_matrix(matrix) @ place
+            rows.append(block)
+        A, side = sp.vstack(rows), np.concatenate([side for _, side, _ in self.constraints])
+        cones = [cone for kinds, _, _ in self.constraints for cone in kinds]
+        bend = sp.diags(units) @ sp.block_diag(self.bend) @ sp.diags(units) / size
+        if abs(bend).sum() == 0.0 and {type(cone).__name__ for cone in cones} == {_HALFLINE}:
+            limits = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+            found = linprog(linear, A_ub=-A, b_ub=side, bounds=(None, None), options=limits).x
+            if found is not None:
+                return units * found
+        return units * by_clarabel(bend, linear, -A, side, cones)
+
+
+_HALFLINE = "NonnegativeConeT"
+
+
+def by_clarabel(bend, linear, A, side, cones):
+    """min x' bend x / 2 + linear'x, A x + s = side, s in the cones."""
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    settings.presolve_enable = False
+    bend = sp.csc_matrix(sp.triu(bend))
+    solver = clarabel.DefaultSolver(bend, linear, sp.csc_matrix(A), side, cones, settings)
+    return np.array(solver.solve().x)
+
+
+def halflines(n):
+    import clarabel
+
+    return [clarabel.NonnegativeConeT(n)]
+
+
+def exponential(n):
+    import clarabel
+
+    return [clarabel.ExponentialConeT()] * n
+
+
+def _place(n, k):
+    """Puts n numbers into the k-th places of n triples."""
+    return sp.kron(sp.identity(n), np.eye(3)[:, [k]])
+
+
+def on(matrix, terms):
+    """The affine scores ``terms`` under a matrix."""
+    return [(variables, matrix @ sp.csr_matrix(part)) for variables, part in terms]
+
+
+# ---- risks of the scores f, a vector ----------------------------------------------------------
+
+
+class Pieces:
+    """``sum_q share_q max over the rows of q of (rows f + offsets)``: all that is polyhedral."""
+
+    def __init__(self, shares, owner, rows, offsets):
+        self.shares, self.owner = np.asarray(shares), np.asarray(owner)
+        self.rows, self.offsets = sp.csr_matrix(rows), np.asarray(offsets)
+
+    def _highest(self, values):
+        highest = np.full(len(self.shares), -np.inf, LONG)
+        np.maximum.at(highest, self.owner, values)
+        return highest
+
+    def value(self, f):
+        return np.sum(self.shares * self._highest(self.rows @ f + self.offsets))
+
+    def moved(self, f, change):
+        """The most by which the value can change if each score does by at most ``change``."""
+        return np.sum(self.shares * self._highest(abs(self.rows) @ change))
+
+    def require(self, programme, scores):
+        shares = np.asarray(self.shares, float)
+        xi = programme.variables(len(shares), shares)
+        own = sp.identity(len(shares), format="csr")[self.owner]
+        programme.require(
+            halflines(len(self.owner)), -self.offsets, (xi, own), *on(-self.rows, scores)
+        )
+
+
+class EachSample:
+    """``sum_i s_i l(f_i)``; a subclass has the loss, convex in f."""
+
+    def __init__(self, weights, y):
+        self.weights, self.y = weights, y
+
+    def value(self, f):
+        return np.sum(self.weights * self.loss(f))
+
+    def moved(self, f, change):
+        here = self.loss(f)
+        ends = [np.abs(self.loss(f + sign * change) - here) for sign in (1, -1)]
+        return np.sum(self.weights * np.maximum(*ends))
+
+
+class SquaredHinge(EachSample):
+    def loss(self, f):
+        return np.maximum(0, 1 - self.y * f) ** 2 / 2
+
+    def require(self, programme, scores):
+        xi = programme.variables(len(self.y), bend=np.asarray(self.weights, float))
+        margins = on(sp.diags(np.asarray(self.y, float)), scores)
+        eye = sp.identity(len(self.y))
+        programme.require(halflines(len(self.y)), -np.ones(len(self.y)), (xi, eye), *margins)
+
+
+class Exponential(EachSample):
+    def loss(self, f):
+        return np.exp(-self.y * f)
+
+    def require(self, programme, scores):
+        n = len(self.y)
+        t = programme.variables(n, np.asarray(self.weights, float))
+        margins = on(-_place(n, 0) @ sp.diags(np.asarray(self.y, float)), scores)
+        side = np.tile([0.0, 1.0, 0.0], n)
+        programme.require(exponential(n), side, (t, _place(n, 2)), *margins)
+
+
+class Logistic(EachSample):
+    def loss(self, f):
+        return np.logaddexp(0, -self.y * f)
+
+    def require(self, programme, scores):
+        """exp(-xi) <= u, exp(-y f - xi) <= v, u + v <= 1."""
+        n = len(self.y)
+        xi = programme.variables(n, np.asarray(self.weights, float))
+        u, v = programme.variables(n), programme.variables(n)
+        side, down = np.tile([0.0, 1.0, 0.0], n), -_place(n, 0)
+        programme.require(exponential(n), side, (xi, down), (u, _place(n, 2)))
+        margins = on(down @ sp.diags(np.asarray(self.y, float)), scores)
+        programme.require(exponential(n), side, (xi, down), (v, _place(n, 2)), *margins)
+        eye = sp.identity(n)
+        programme.require(halflines(n), np.ones(n), (u, -eye), (v, -eye))
+
+
+class Poisson(EachSample):
+    """Half the deviance, ``exp(f) - y f + y log y - y``, without its cancellation."""
+
+    def loss(self, f):
+        y = self.y
+        u = f - np.log(np.where(y > 0, y, 1))
+        return np.where(y > 0, y * (np.expm1(u) - u), np.exp(f))
+
+    def require(self, programme, scores):
+        n, weights = len(self.y), np.asarray(self.weights, float)
+        t, f = programme.variables(n, weights), programme.variables(n, -weights * self.y)
+        _equal(programme, f, scores)
+        side = np.tile([0.0, 1.0, 0.0], n)
+        programme.require(exponential(n), side, (t, _place(n, 2)), (f, _place(n, 0)))
+
+
+class Huber(EachSample):
+    def __init__(self, weights, y, delta):
+        super().__init__(weights, y)
+        self.delta = delta
+
+    def loss(self, f):
+        r = np.abs(f - self.y)
+        return np.where(r <= self.delta, r * r / 2, self.delta * (r - LONG(self.delta) / 2))
+
+    def require(self, programme, scores):
+        """f - y = u + v, |v_i| <= t_i, sum_i s_i (u_i^2/2 + delta t_i)."""
+        n, weights = len(self.y), np.asarray(self.weights, float)
+        u, v = programme.variables(n, bend=weights), programme.variables(n)
+        t, eye = programme.variables(n, self.delta * weights), sp.identity(n)
+        _equal(programme, u, [*scores, (v, -eye)], self.y)
+        for sign in (1.0, -1.0):
+            programme.require(halflines(n), np.zeros(n), (t, eye), (v, sign * eye))
+
+
+class Squared(EachSample):
+    """``sum_i s_i r_i' M r_i / 2`` for residuals r = f - y of one or several outputs."""
+
+    def __init__(self, weights, y, M=None):
+        super().__init__(weights, np.reshape(y, (len(y), -1)))
+        self.M = np.eye(self.y.shape[1]) if M is None else np.asarray(M, float)
+
+    def loss(self, f):
+        r = f.reshape(self.y.shape) - self.y
+        return np.sum((r @ self.M.astype(LONG)) * r, axis=1) / 2
+
+    def moved(self, f, change):
+        r, change = np.abs(f.reshape(self.y.shape) - self.y), change.reshape(self.y.shape)
+        return np.sum(self.weights[:, None] * ((2 * r + change) @ np.abs(self.M)) * change) / 2
+
+    def require(self, programme, scores):
+        bend = sp.kron(sp.diags(np.asarray(self.weights, float)), self.M)
+        r = programme.variables(self.y.size, bend=bend)
+        _equal(programme, r, scores, np.ravel(self.y))
+
+
+def _equal(programme, variables, scores, shift=0.0):
+    """variables = scores - shift."""
+    import clarabel
+
+    n = len(variables)
+    cone = [clarabel.ZeroConeT(n)]
+    programme.require(cone, np.full(n, -shift), (variables, -sp.identity(n)), *scores)
+
+
+class Softmax:
+    """``sum_i s_i (log sum_k exp f_ik - f_iy)``, the classes of a sample after each other."""
+
+    def __init__(self, weights, labels, n_classes):
+        self.weights, self.labels, self.K = weights, labels, n_classes
+
+    def value(self, f):
+        f = f.reshape(-1, self.K)
+        f = f - f[np.arange(len(f)), self.labels][:, None]
+        top = f.max(axis=1, keepdims=True)
+        return np.sum(self.weights * (np.log(np.exp(f - top).sum(axis=1)) + top[:, 0]))
+
+    def moved(self, f, change):
+        return np.sum(self.weights * 2 * change.reshape(-1, self.K).max(axis=1))
+
+    def require(self, programme, scores):
+        """exp(f_k - f_y - xi) <= u_k, sum_k u_k <= 1."""
+        n, K = len(self.labels), self.K
+        xi = programme.variables(n, np.asarray(self.weights, float))
+        u = programme.variables(n * K)
+        owner = sp.kron(sp.identity(n), np.ones((K, 1)))
+        true = sp.csr_matrix((np.ones(n), (np.arange(n), np.arange(n) * K + self.labels)))
+        true.resize(n, n * K)
+        relative = on(_place(n * K, 0) @ (sp.identity(n * K) - owner @ true), scores)
+        terms = (xi, -_place(n * K, 0) @ owner), (u, _place(n * K, 2))
+        programme.require(exponential(n * K), np.tile([0.0, 1.0, 0.0], n * K), *terms, *relative)
+        programme.require(halflines(n), np.ones(n), (u, -owner.T))
+
+
+# ---- regularizers -----------------------------------------------------------------------------
+
+
+class Quadratic:
+    """``w' B w / 2``, over the outputs."""
+
+    def __init__(self, B):
+        self.B = np.asarray(B, float)
+
+    def value(self, W):
+        return np.sum((W @ self.B.astype(LONG)) * W) / 2
+
+    def terms(self, W):
+        """Sum of the absolute values of what is added up."""
+        return np.sum((np.abs(W) @ np.abs(self.B)) * np.abs(W)) / 2
+
+    def variables(self, programme, shape, reg_lambda):
+        bend = reg_lambda * sp.kron(sp.identity(shape[0]), self.B)
+        return programme.variables(shape[0] * shape[1], bend=bend.toarray())
+
+
+class L1:
+    def value(self, W):
+        return np.sum(np.abs(W))
+
+    terms = value
+
+    def variables(self, programme, shape, reg_lambda):
+        p = shape[0] * shape[1]
+        w, u, eye = programme.variables(p), programme.variables(p, reg_lambda), sp.identity(p)
+        for sign in (1.0, -1.0):
+            programme.require(halflines(p), np.zeros(p), (u, eye), (w, sign * eye))
+        return w
+
+
+class Lp:
+    """``||w||_p^2 / 2``."""
+
+    def __init__(self, p):
+        self.p = p
+
+    def value(self, W):
+        top = np.abs(W).max()
+        if top == 0:
+            return LONG(0)
+        return top**2 * np.sum((np.abs(W) / top) ** self.p) ** (2 / LONG(self.p)) / 2
+
+    terms = value
+
+    def variables(self, programme, shape, reg_lambda):
+        """t_j^(1/p) s^(1 - 1/p) >= |w_j| and sum t <= s."""
+        import clarabel
+
+        p = shape[0] * shape[1]
+        w, t = programme.variables(p), programme.variables(p)
+        s = programme.variables(1, bend=reg_lambda)
+        ones = np.ones((p, 1))
+        terms = (t, _place(p, 0)), (s, _place(p, 1) @ ones), (w, _place(p, 2))
+        programme.require([clarabel.PowerConeT(1 / self.p)] * p, np.zeros(3 * p), *terms)
+        programme.require(halflines(1), [0.0], (s, np.ones((1, 1))), (t, -ones.T))
+        return w
+
+
+class Entropy:
+    """``sum_j (w_j log w_j + 1/e)``, or on the simplex ``sum_j w_j log w_j + log p``."""
+
+    def __init__(self, simplex=False):
+        self.simplex = simplex
+
+    def value(self, W):
+        """With ``w = (1 + u) s`` it is ``s ((1 + u) log(1 + u) - u)``, s = 1/e or 1/p."""
+        scale = 1 / LONG(W.size) if self.simplex else np.exp(LONG(-1))
+        u = W / scale - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return scale * np.sum(np.where(u > -1, (1 + u) * np.log1p(u), 0) - u)
+
+    def terms(self, W):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.sum(np.where(W > 0, np.abs(W * np.log(W)), 0)) + W.size / 2
+
+    def variables(self, programme, shape, reg_lambda):
+        """(-u_j, w_j, 1) in the exponential cone: u >= w log w."""
+        import clarabel
+
+        p = shape[0] * shape[1]
+        w, u = programme.variables(p), programme.variables(p, reg_lambda)
+        side = np.tile([0.0, 0.0, 1.0], p)
+        programme.require(exponential(p), side, (u, -_place(p, 0)), (w, _place(p, 1)))
+        if self.simplex:
+            programme.require([clarabel.ZeroConeT(1)], [-1.0], (w, np.ones((1, p))))
+        return w
+
+    def into_domain(self, W):
+        """Rounding of a solver may leave it."""
+        W = np.maximum(W, 0)
+        return W / W.sum() if self.simplex else W

@@ -1,0 +1,367 @@
+"""What an estimator was fitted on, in the reference's terms: objectives, optima, rounding.
+
+Each subproblem has its fitted ``point``, ``objective(point)`` in extended precision, ``rounding``,
+the most that float64 can change in the objective's sums at that point, ``slack``, the most that a
+bound may lie above the optimum for rounding, ``working``, what a run before its end is confirmed
+adds to it, ``optimum()`` and ``dual(bound)``: whether the dual point has this bound.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import scipy.sparse as sp
+
+from tests import reference_chain, reference_measures
+from tests import reference_programme as programmes
+from tests.reference_kernel import L2SVM, kernel_values
+from tests.reference_programme import EPS, LONG, Optimum
+
+CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and exponential cones
+
+
+def subproblems(model, X, y=None, sample_weight=None, group=None):
+    """What the model was fitted on, in the reference's terms."""
+    kinds = [base.__name__ for base in type(model).__mro__]
+    if "SDCACRF" in kinds:
+        return [Chains(model, X, y, sample_weight)]
+    dense = X.toarray() if sp.issparse(X) else np.asarray(X)
+    if "SwapSVC" in kinds:
+        return _kernel_machines(model, dense, np.asarray(y), sample_weight)
+    return _linear_models(model, dense, y, sample_weight, group)
+
+
+def merged_weights(model, n, y, sample_weight):
+    """Sample weight times class weight; "balanced" counts the sample weights."""
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
+    given = getattr(model, "class_weight", None)
+    if given is None:
+        return weights.astype(LONG)
+    classes, labels = np.unique(y, return_inverse=True)
+    if given == "balanced":
+        factors = weights.sum() / (len(classes) * np.bincount(labels, weights))
+    else:
+        factors = np.array([given.get(label, 1.0) for label in classes.tolist()])
+    return weights.astype(LONG) * factors[labels]
+
+
+# ---- linear models ----------------------------------------------------------------------------
+
+
+class Linear:
+    """``reg_lambda Omega(W) + risk(X W' + b)``, a row of W and an entry of b for each output."""
+
+    working = 0.0
+
+    def __init__(self, X, risk, omega, reg_lambda, point, free):
+        self.X, self.risk, self.omega, self.free = X.astype(LONG), risk, omega, free
+        self.reg_lambda = float(reg_lambda)
+        W, b = point
+        W = np.atleast_2d(np.asarray(W, LONG))
+        self.point = W, np.broadcast_to(np.asarray(b, LONG), len(W))
+        self.rounding = self.slack = self._rounding(*self.point)
+
+    def objective(self, point):
+        W, b = point
+        return self.reg_lambda * self.omega.value(W) + self.risk.value((self.X @ W.T + b).ravel())
+
+    def _rounding(self, W, b):
+        """Scores of d + 2 terms, then a sum over the samples and one over the weights."""
+        (n, d), scores = self.X.shape, self.X @ W.T + b
+        sizes = (d + 2) * EPS * (np.abs(self.X) @ np.abs(W).T + np.abs(b))
+        moved = self.risk.moved(scores.ravel(), sizes.ravel())
+        penalty = (W.size + 2) * EPS * self.reg_lambda * self.omega.terms(W)
+        return float(moved + (n + 2) * EPS * self.risk.value(scores.ravel()) + penalty)
+
+    def optimum(self):
+        """By the cone programme, in units of the features, centred if the intercept is free."""
+        K, (n, d) = len(self.point[0]), self.X.shape
+        centre = self.X.mean(axis=0) if self.free else np.zeros(d, LONG)
+        programme = programmes.Programme()
+        w = self.omega.variables(programme, (K, d), self.reg_lambda)
+        centred = np.asarray(self.X - centre, float)
+        widths = np.abs(centred).max(axis=0)
+        programme.measure(w, np.tile(1.0 / np.where(widths > 0.0, widths, 1.0), K))
+        rows = sp.kron(sp.identity(K), centred).tocsr()
+        scores = [(w, rows[np.arange(K * n).reshape(K, n).T.ravel()])]  # by samples
+        if self.free:
+            b = programme.variables(K)
+            scores.append((b, sp.kron(np.ones((n, 1)), sp.identity(K))))
+        self.risk.require(programme, scores)
+        size = float(self.objective(self.point))
+        x = programme.solve(size if size > 0.0 else 1.0).astype(LONG)
+        W = x[w].reshape(K, d)
+        if isinstance(self.omega, programmes.Entropy):
+            W = self.omega.into_domain(W)
+        value = self.objective((W, x[b] - W @ centre if self.free else np.zeros(K, LONG)))
+        return Optimum(value, CLARABEL * float(abs(value)))
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
+
+
+class HingeDual(Linear):
+    """PragamSVC, which has the dual point of its bound: D there is the bound."""
+
+    def expose(self, signed, y, weights):
+        self.signed, self.y, self.weights = signed.astype(LONG), y, weights
+
+    def dual(self, bound):
+        alpha, n = self.signed * self.y, len(self.y)
+        inside = (alpha >= 0).all() and (alpha <= self.weights * (1 + 4 * EPS)).all()
+        balance = n * EPS * np.abs(self.signed).sum()
+        if not inside or (self.free and abs(self.signed.sum()) > balance):
+            return False, "dual_coef_ is no dual point"
+        centred = self.X - self.X.mean(axis=0) if self.free else self.X
+        w = self.signed @ centred / self.reg_lambda
+        value = alpha.sum() - self.reg_lambda * (w @ w) / 2
+        sizes = alpha @ (np.abs(self.X) @ np.abs(w)) + alpha.sum()
+        holds = abs(bound - value) <= (n + self.X.shape[1] + 4) * EPS * sizes
+        return holds, f"lower_bound_ {bound} is {value} at dual_coef_"
+
+
+def _omega(model, d):
+    given = getattr(model, "regularizer", "l2")
+    name = (given if isinstance(given, str) else type(given).__name__).lower()
+    if name == "quadratic":
+        B = given.B.toarray() if sp.issparse(given.B) else np.asarray(given.B, float)
+        return programmes.Quadratic(np.diag(B) if B.ndim == 1 else B)
+    if name == "lp":
+        return programmes.Lp(getattr(given, "p", 1.5))
+    return {
+        "l2": lambda: programmes.Quadratic(np.eye(d)),
+        "l1": programmes.L1,
+        "entropy": programmes.Entropy,
+        "entropy_simplex": lambda: programmes.Entropy(simplex=True),
+        "entropysimplex": lambda: programmes.Entropy(simplex=True),
+    }[name]()
+
+
+def _linear_models(model, X, y, sample_weight, group):
+    omega = _omega(model, X.shape[1])
+    reg_lambda = getattr(model, "reg_lambda_", None) or model.reg_lambda
+    free = getattr(model, "fit_intercept", False)
+    loss = getattr(model, "loss", "hinge")  # PragamSVC has no other
+    weights = merged_weights(model, len(X), y, sample_weight)
+    weights = weights / weights.sum()
+    points = np.atleast_2d(model.coef_), np.ravel(getattr(model, "intercept_", 0.0))
+
+    def linear(risk, point, kind=Linear):
+        return kind(X, risk, omega, reg_lambda, point, free)
+
+    if loss == "novelty":
+        free = False
+        return [linear(_below(weights, np.ones(len(X)), model.rho), (points[0], 0.0))]
+    y = np.asarray(y)
+    if loss in _RANKED:
+        s = np.ones(len(X), LONG) if sample_weight is None else np.asarray(sample_weight, LONG)
+        return [linear(_RANKED[loss](model, y, s, group), (points[0], 0.0))]
+    if loss in _REGRESSION:
+        return [linear(_REGRESSION[loss](model, weights, y.astype(LONG)), points)]
+    labels = np.searchsorted(model.classes_, y)
+    if loss in ("softmax", "multiclass_hinge", "ontology"):
+        risk, A = _joint(model, weights, labels)
+        if len(model.classes_) == 2:  # what the model has is the difference of two opposite rows
+            points = [np.concatenate([-part, part]) / 2 for part in points]
+        back = np.linalg.pinv(A)
+        return [linear(risk, (back @ points[0], back @ points[1]))]
+    positives = [1] if len(model.classes_) == 2 else range(len(model.classes_))
+    out = []
+    for row, (k, w, b) in enumerate(zip(positives, *points, strict=True)):
+        signs = np.where(labels == k, LONG(1), LONG(-1))
+        kind = HingeDual if hasattr(model, "dual_coef_") else Linear
+        out.append(linear(_BINARY[loss](model, weights, signs), (w, b), kind))
+        if kind is HingeDual:
+            signed = np.zeros(len(X))
+            signed[model.support_] = model.dual_coef_[row]
+            out[-1].expose(signed, signs, weights)
+    return out
+
+
+def _below(weights, y, margin):
+    """``sum_i s_i max(0, margin - y_i f_i)``."""
+    n = len(y)
+    rows = sp.vstack([sp.diags(-np.asarray(y, float)), sp.csr_matrix((n, n))])
+    offsets = np.r_[np.full(n, float(margin)), np.zeros(n)]
+    return programmes.Pieces(weights, np.tile(np.arange(n), 2), rows, offsets)
+
+
+def _lines(weights, y, pieces):
+    """``sum_i s_i max over (slope, constant) of slope (f_i - y_i) + constant``."""
+    n, y = len(y), np.asarray(y)
+    rows = sp.vstack([slope * sp.identity(n) for slope, _ in pieces])
+    offsets = np.concatenate([constant - LONG(slope) * y for slope, constant in pieces])
+    return programmes.Pieces(weights, np.tile(np.arange(n), len(pieces)), rows, offsets)
+
+
+def _blocks(blocks):
+    """From what tests/reference_measures.py makes."""
+    owner = np.repeat(np.arange(len(blocks)), [len(c) for _, _, c in blocks])
+    rows, offsets = np.vstack([G for _, G, _ in blocks]), np.concatenate([c for *_, c in blocks])
+    return programmes.Pieces([share for share, _, _ in blocks], owner, rows, offsets)
+
+
+def _roc_auc(model, weights, y):
+    return _blocks(reference_measures.roc_auc(y, weights))
+
+
+_BINARY = {
+    "hinge": lambda model, s, y: _below(s, y, 1.0),
+    "squared_hinge": lambda model, s, y: programmes.SquaredHinge(s, y),
+    "log_loss": lambda model, s, y: programmes.Logistic(s, y),
+    "exponential": lambda model, s, y: programmes.Exponential(s, y),
+    "roc_auc": _roc_auc,
+    "fbeta": lambda model, s, y: _blocks(reference_measures.f_beta(y, model.beta)),
+}
+_REGRESSION = {
+    "squared_error": lambda model, s, y: programmes.Squared(s, y, model.M),
+    "absolute_error": lambda model, s, y: _lines(s, y, [(-1.0, 0.0), (1.0, 0.0)]),
+    "quantile": lambda model, s, y: _lines(
+        s, y, [(-model.quantile, 0.0), (1.0 - model.quantile, 0.0)]
+    ),
+    "epsilon_insensitive": lambda model, s, y: _lines(
+        s, y, [(-1.0, -model.epsilon), (0.0, 0.0), (1.0, -model.epsilon)]
+    ),
+    "huber": lambda model, s, y: programmes.Huber(s, y, model.delta),
+    "poisson": lambda model, s, y: programmes.Poisson(s, y),
+}
+
+
+def _ordinal(model, y, s, group):
+    cost = model.cost
+    price = reference_measures.COSTS[cost] if isinstance(cost, str) else lambda i, j: cost[i][j]
+    group = np.zeros(len(y)) if group is None else group
+    return _blocks(reference_measures.ordinal(y, s, price, group))
+
+
+def _preference(model, y, s, group):
+    costs = y[:, 2] if y.shape[1] == 3 else np.ones(len(y))
+    return _blocks(reference_measures.preference(y[:, :2].astype(int), costs, s))
+
+
+def _ndcg(model, y, s, group):
+    measure = reference_measures.DISCOUNTS["log2"], reference_measures.GAINS["exp2"], model.k
+    return _blocks(reference_measures.position_measure(y, group, s, *measure))
+
+
+_RANKED = {"ordinal": _ordinal, "preference": _preference, "ndcg": _ndcg}
+
+
+def _joint(model, weights, labels):
+    """The risk of a joint loss, and the matrix from its outputs to the scores of the classes."""
+    n, K = len(labels), len(model.classes_)
+    A, cost = np.eye(K), 1.0 - np.eye(K)
+    if model.loss == "softmax":
+        return programmes.Softmax(weights, labels, K), A
+    if model.loss == "ontology":
+        A = _ancestors(model.edges, model.classes_.tolist())
+        cost = np.array([[np.sum(a != b) for b in A] for a in A], float)
+    cost = cost if model.cost is None else np.asarray(model.cost, float)
+    slack = model.loss == "multiclass_hinge" and model.scaling == "slack"
+    size = cost[labels] if slack else np.ones((n, K))
+    relative = np.array([A - A[label] for label in labels])  # (n, K, outputs)
+    rows = sp.block_diag(list(size[:, :, None] * relative))
+    owner = np.repeat(np.arange(n), K)
+    return programmes.Pieces(weights, owner, rows, cost[labels].ravel()), A
+
+
+def _ancestors(edges, classes):
+    """0/1 matrix of the nodes above each class, itself included; a column a node that has one."""
+    above = {label: {label} for label in classes}
+    for found in above.values():
+        while more := {a for a, b in edges if b in found} - found:
+            found |= more
+    nodes = list(dict.fromkeys([*classes, *(a for a, _ in edges)]))
+    A = np.array([[float(node in above[label]) for node in nodes] for label in classes])
+    return A[:, A.any(axis=0)]
+
+
+# ---- kernel machines --------------------------------------------------------------------------
+
+
+def _kernel_machines(model, X, y, sample_weight):
+    C = getattr(model, "C_", model.C if hasattr(model, "C") else None)
+    C = C * merged_weights(model, len(y), y, sample_weight)
+    labels = np.searchsorted(model.classes_, y)
+    n_classes, place = len(model.classes_), np.full(len(y), -1)
+    place[model.support_] = np.arange(len(model.support_))
+    out = []
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        rows = np.flatnonzero(((labels == i) | (labels == j)) & (C > 0))
+        positive = j if n_classes == 2 else i
+        signs = np.where(labels[rows] == positive, LONG(1), LONG(-1))
+        line = np.where(labels[rows] == i, j - 1, i) if n_classes > 2 else np.zeros(len(rows), int)
+        coef = np.where(place[rows] >= 0, model.dual_coef_[line, place[rows]], 0.0).astype(LONG)
+        alpha = coef * signs
+        assert (alpha >= 0).all(), "a dual variable of the wrong sign"
+        given = isinstance(model.kernel, str) and model.kernel == "precomputed"
+        points = X[np.ix_(rows, rows)] if given else X[rows]
+        K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
+        out.append(L2SVM(K, sizes, signs, C[rows], alpha))
+        b = model.intercept_[k]
+        assert abs(b - coef.sum()) <= len(rows) * EPS * alpha.sum(), "intercept_ is not the sum"
+    return out
+
+
+# ---- chains -----------------------------------------------------------------------------------
+
+
+class Chains(reference_chain.Model):
+    """SDCACRF on dense features; a 2-D X is chains of length one. The reference's letters."""
+
+    working = 0.0
+
+    def __init__(self, model, X, y, sample_weight):
+        if not isinstance(X, list):
+            X = X.toarray() if sp.issparse(X) else np.asarray(X)
+            X, y = [row[None] for row in X], [[label] for label in y]
+        X = [x.toarray() if sp.issparse(x) else np.asarray(x) for x in X]
+        labels = [np.searchsorted(model.classes_, part) for part in y]
+        weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+        reg_lambda = model.reg_lambda or 1.0 / weights.sum()
+        K = len(model.classes_)
+        super().__init__(X, labels, K, reg_lambda, weights, model.fit_intercept)
+        parts = model.coef_, model.transitions_, model.intercept_, model.start_, model.end_
+        assert self.intercept or not any(part.any() for part in parts[2:])
+        self.point = self.joined(*(np.asarray(part, LONG) for part in parts))
+        self.rounding = self._rounding(self.point)
+        self.slack = 4 * EPS * float(self.objective(self.point))  # what rounding adds is taken off
+
+    def objective(self, w):
+        w, value = np.asarray(w, LONG), LONG(0)
+        for i, s in enumerate(self.weights):
+            scores, transitions = self._scores(i, w)
+            total = reference_chain.totals(scores, transitions, self.y[i][None])[0]
+            log_z = reference_chain.logsumexp(
+                reference_chain.forward_values(scores, transitions)[-1]
+            )
+            value += LONG(s) * (log_z - total)
+        return self.reg_lambda * (w @ w) / 2 + value
+
+    def _scores(self, i, w):
+        coef, transitions, intercept, start, end = self.parts(w)
+        scores = self.X[i].astype(LONG) @ coef.T + intercept
+        scores[0] += start
+        scores[-1] += end
+        return scores, transitions
+
+    def _rounding(self, w):
+        """Of scores, d + 3 terms a token; of log Z and the true score, sums over the tokens."""
+        sizes = 0.0
+        coef, transitions, *biases = (np.abs(part) for part in self.parts(w))
+        token = sum(part.max() for part in biases) + transitions.max(initial=0.0)
+        for x, s in zip(self.X, self.weights, strict=True):
+            highest = (np.abs(x) @ coef.T).max(axis=1) + token + np.log(self.K)
+            sizes += s * (2 * (self.d + 3) * highest.sum() + len(x) * highest.sum())
+        return float(EPS * (sizes + (w.size + 2) * self.reg_lambda * (w @ w)))
+
+    def optimum(self):
+        """By scipy; strong convexity says how far below the optimum may be, from the gradient."""
+        w = super().optimum()
+        _, gradient = self.objective_and_gradient(w)
+        error = gradient @ gradient / (2.0 * self.reg_lambda)
+        return Optimum(self.objective(w), float(error))
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
