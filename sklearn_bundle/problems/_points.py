@@ -51,17 +51,21 @@ def _wide_parts(n: int, width: int):
 class Whole:
     """Points that are read all at once."""
 
-    terms = 0.0  # products in a value, where it is not the caller's
+    terms = 0.0  # products in a value; none where it is the caller's
+
+    @property
+    def roundings(self) -> float:
+        """Of ``sqrt(k(x, x) k(z, z))``, which k(x, z) may be off by; "rbf" has other bounds.
+
+        No value is larger, or K is not positive semidefinite.
+        """
+        return likely(self.terms) + 4.0
 
     def rounding(self, points: "Whole", unit: float, rows=ALL, columns=ALL):
-        """Bounds on the errors of the values of these rows with any of those columns.
-
-        No value is larger than the root of the product of those on the diagonal, or K is not
-        positive semidefinite.
-        """
+        """Bounds on the errors of the values of these rows with any of those columns."""
         lengths = np.sqrt(np.abs(self.diagonal()[rows]))
         longest = np.sqrt(np.abs(points.diagonal()[columns]).max())
-        return unit * (likely(self.terms) + 4.0) * lengths * longest
+        return unit * self.roundings * lengths * longest
 
     def rounding_with(self, points: "Whole", unit: float):
         """About the standard deviation of the errors of values with other points."""
@@ -121,6 +125,10 @@ class Dense:
 
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
+
+    @property
+    def roundings(self) -> float:
+        return self.kernel.roundings(likely(self.values.shape[1]))
 
     def rounding(self, points: "Dense", unit: float, rows=ALL, columns=ALL):
         """Bounds on the errors of the values of these rows with any of those columns."""
@@ -204,15 +212,21 @@ class Sparse(Whole):
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)
 
+    @cached_property
+    def terms(self) -> int:
+        return int(np.diff(self.matrix.indptr).max())
+
+    @property
+    def roundings(self) -> float:
+        return self.kernel.roundings(likely(self.terms))
+
     def rounding(self, points: "Sparse", unit: float, rows=ALL, columns=ALL):
-        d = likely(int(np.diff(self.matrix.indptr).max()))
         lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
-        return self.kernel.rounding(unit, lengths, longest, d)
+        return self.kernel.rounding(unit, lengths, longest, likely(self.terms))
 
     def rounding_with(self, points: "Sparse", unit: float):
         longest = np.sqrt(points.squares.max())
-        d = np.sqrt(np.diff(self.matrix.indptr).max())
-        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
+        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, np.sqrt(self.terms))
 
     def take(self, indices) -> "Sparse":
         return Sparse(self.matrix[indices], self.kernel, self.dtype)

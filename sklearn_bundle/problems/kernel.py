@@ -127,11 +127,14 @@ class KernelRows:
 
     def sums_rounding(self, coef: np.ndarray, Z: Matrix | None = None) -> np.ndarray:
         """Bounds on the errors of ``scores(Z, coef)`` in float64, or of ``own_sums(coef)``."""
-        left = self._points if Z is None else self._points.like(Z)
+        points, unit = self._points, self._unit
+        left = points if Z is None else points.like(Z)
         sizes, lengths = np.abs(coef), np.sqrt(np.abs(left.diagonal()))
-        of_values = left.rounding(self._points, self._unit) * sizes.sum()
+        reach = unit * lengths * (sizes @ np.sqrt(np.abs(self.diagonal)))
         added = likely(min(len(coef), SUMMED)) + len(coef) / _LEAST_PART + _LAST
-        return of_values + added * self._unit * lengths * (sizes @ np.sqrt(np.abs(self.diagonal)))
+        if self.kernel.name == "rbf":
+            return left.rounding(points, unit) * sizes.sum() + added * reach
+        return (points.roundings + added) * reach
 
     def block(
         self, rows: np.ndarray, columns: np.ndarray | None = None, out: np.ndarray | None = None

@@ -76,6 +76,10 @@ class Kernel:
         slope = self.degree * base ** max(self.degree - 1, 0)
         return slope * (self.gamma * product + 4.0 * unit * base) + 2.0 * unit * base**self.degree
 
+    def roundings(self, d: float) -> float:
+        """The same in units of ``unit sqrt(k(x, x) k(z, z))``, for kernels of inner products."""
+        return d + 4.0 if self.name == "linear" else self.degree * (d + 8.0) + 2.0
+
     def of_products(self, out, start, stop, left, right) -> None:
         """Turn inner products in columns start to stop of ``out`` into kernel values, in place.
 

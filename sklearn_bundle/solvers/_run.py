@@ -139,9 +139,9 @@ def run(
             status = Status.CONVERGED
         rows[-1:] = [_row(len(rows), start, final)]  # a solver may have ended at once
     history = np.array(rows, dtype=_history_dtype(getattr(solver, "history_fields", ())))
-    # What was better than the confirmed values was so by rounding: nothing in it is untrue then.
-    history["objective"] = np.maximum(history["objective"], final.primal)
-    history["lower_bound"] = np.minimum(history["lower_bound"], final.lower_bound)
+    # What was better than a later value, and at last the confirmed one, was so by rounding.
+    history["objective"] = np.maximum.accumulate(history["objective"][::-1])[::-1]
+    history["lower_bound"] = np.minimum.accumulate(history["lower_bound"][::-1])[::-1]
     return SolverResult(
         primal=final.primal,
         lower_bound=final.lower_bound,

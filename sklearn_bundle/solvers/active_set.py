@@ -198,6 +198,7 @@ class ActiveSetSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
+        self._bound = 0.0  # what rounding has made of it is forgotten
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 
     def _look(self) -> None:

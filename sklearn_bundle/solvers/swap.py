@@ -86,7 +86,8 @@ def confirmed(
     """Lowest objective with its point, and the highest bound, both in float64.
 
     The bound is lowered by what rounding may have done to it and to the objective: the point is no
-    farther from the optimum than the gap says. It is -inf if K is found to be indefinite.
+    farther from the optimum than the gap says. Where rounding is all there is, it is negative; it
+    is -inf if K is found to be indefinite.
     """
     same = np.array_equal(best[0], newest[0])
     candidates = [newest] if same else [best, newest]
@@ -95,7 +96,7 @@ def confirmed(
         zip(proofs, candidates, strict=True), key=lambda pair: pair[0].primal + pair[0].excess
     )
     bounds = [proof.bound for proof in proofs]
-    bound = max(0.0, max(bounds) - reached.excess)
+    bound = max(bounds) - reached.excess
     indefinite = min(bounds) == -np.inf or bound > reached.primal
     return reached.primal, found, -np.inf if indefinite else bound
 
@@ -199,17 +200,22 @@ class SwapSolver:
             yield self._state()
             if self.n_steps >= self._refresh_at and self._problem.dtype == np.float32:
                 self._refresh_at *= 2  # rounding of rows adds up over many steps
-                self._missed, self._stale = self._missed - 1, True
+                self._missed -= 1
+                self.confirm()
             idle = 0 if (self._primal, self._bound) != reached else idle + 1
             if idle > MOST_IDLE and self._problem.dtype == np.float32:
-                idle, self._missed, self._stale = 0, REFINEMENTS, True
+                idle, self._missed = 0, REFINEMENTS
+                self.confirm()
             if self.indefinite or idle > MOST_IDLE:
                 return
             if self.n_steps == steps and not self._stale:
                 return
 
     def confirm(self) -> State:
-        """Objective of the best point and bound of the newest, from ``K a`` in float64."""
+        """Objective of the best point and bound of the newest, from ``K a`` in float64.
+
+        What rounding had made of them is forgotten, and steps go on from the exact ``K a``.
+        """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
         newest = self._newest() if self.value > 0.0 else self._best
         self._primal, self._best, self._bound = confirmed(self._problem, self._best, newest)
@@ -293,7 +299,8 @@ class SwapSolver:
     def _doubt(self) -> None:
         """K seems not to be positive definite: that may be rounding, above all in float32."""
         if self._problem.dtype == np.float32:
-            self._missed, self._stale = REFINEMENTS, True
+            self._missed = REFINEMENTS
+            self.confirm()
         else:
             proof = self._problem.certify(self.a, self.q, self.a)
             self.indefinite = self.value > 0.0 or proof.bound == -np.inf
