@@ -165,7 +165,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
     UserWarning
-        If the kernel is found not to be positive semidefinite. It may go unnoticed.
+        If the kernel is found not to be positive semidefinite: then there is no bound, and
+        `lower_bound_` is -inf. It may go unnoticed.
 
     See Also
     --------
@@ -180,7 +181,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
 
     Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
     with fresh kernel values of all points that have a loss or a dual variable; the other losses
-    are 0 by a margin that rounding cannot bridge. Where float32 rows do not reach `tol`, the
+    are 0 by a margin that rounding cannot bridge. What rounding may have done to the objective and
+    to the bound comes off the bound. Where float32 rows do not reach `tol`, the
     method goes on from exact scores, and at last with float64 rows; below a `tol` of 1e-6 these
     are used from the start. The gap is that of the model at the scale ``1 / Q``; it falls about as
     fast as the square of the relative gap of the simplex problem.
@@ -348,7 +350,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         if any(solver.indefinite for solver in solvers):
             warnings.warn(
                 f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
-                "stopped where it met this, and its bound and gap certify nothing.",
+                "stopped where it met this, and there is no lower bound.",
                 UserWarning,
                 stacklevel=5,
             )

@@ -177,7 +177,8 @@ feature_names_in_, shape_fit_
     def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict]:
         Cs = self._grid()
         folds = self._folds(data)
-        if 4 * len(data.labels) ** 2 <= 0.5 * self.cache_size * 2**20:
+        fits = 4 * len(data.labels) ** 2 <= 0.5 * self.cache_size * 2**20
+        if fits and values.rows(np.float32).in_range:
             values.keep_all()
             kept = KernelData(values.kept, Kernel("precomputed"), values.dtype)
             kept.bytes_kept, values = values.bytes_kept, kept
