@@ -17,8 +17,8 @@ class Scripted:
             self.last = self._state(pair, k)
             yield self.last
 
-    def confirm(self):
-        self.confirms += 1
+    def confirm(self, *, moving=True):
+        self.confirms, self.moving = self.confirms + 1, moving
         return self._state(self._confirmed.pop(0), 0) if self._confirmed else self.last
 
     def _state(self, pair, passes):

@@ -210,6 +210,9 @@ class PragamSVC(CertifiedLinearClassifier):
             lipschitz = partial(problem.lipschitz_constant, seed)
         return ExcessiveGapSolver(problem, lipschitz, kept)
 
+    def _settings(self) -> tuple:
+        return self.reg_lambda, self.lipschitz
+
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:
         return solver.best.u
 

@@ -61,9 +61,9 @@ class AutoSolver:
         self._dual.release()
         yield from self._lbfgs.states()
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh."""
-        return (self._lbfgs or self._dual).confirm()
+        return (self._lbfgs or self._dual).confirm(moving=moving)
 
     def _too_slow(self, estimates: list[float], state: State) -> bool:
         if len(estimates) < _TRIAL or len(state.w) > _MOST_PARAMETERS:

@@ -110,7 +110,7 @@ class LBFGSSolver:
         if not isinstance(report, StopIteration):
             raise report
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """P and its gradient at the best point once more."""
         w = self._best.w
         self._best.primal = np.inf

@@ -113,7 +113,7 @@ class DualSolver:
             else:
                 yield self._state(self._w, estimate)
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """w afresh from the dual point, P and D at it, and the gaps of all blocks."""
         if self._confirmed is not None:
             return self._confirmed
@@ -123,7 +123,7 @@ class DualSolver:
         self._calls += (3 if self.kept.potentials else 1) * problem.n_sequences
         self._grow()
         best = self._best
-        if primal < best.primal:
+        if moving and primal < best.primal:
             best.primal, best.w = primal, w
         self._dual -= margin
         best.lower_bound = min(max(best.lower_bound, self._dual), best.primal)

@@ -65,9 +65,12 @@ Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
 
 
 def confirmed(
-    problem: SimplexProblem, best: Candidate, newest: Candidate
+    problem: SimplexProblem, best: Candidate, newest: Candidate, moving: bool
 ) -> tuple[float, Candidate, float]:
-    """Lowest objective with its point, and the highest bound, both in float64."""
+    """Lowest objective with its point, and the highest bound, both in float64.
+
+    Unless ``moving``, the point is ``best``.
+    """
     primal, bound, found = np.inf, -np.inf, best
     same = np.array_equal(best[0], newest[0])
     for candidate in (newest,) if same else (best, newest):
@@ -77,7 +80,7 @@ def confirmed(
             continue
         bound = max(bound, 0.5 / value)
         objective = problem.primal_value(a, exact, value)
-        if objective < primal:
+        if objective < primal and (moving or primal == np.inf):
             primal, found = objective, (a, q, a / value)
     return primal, found, bound
 
@@ -183,10 +186,11 @@ class SwapSolver:
             if self.n_steps == steps and not self._stale:
                 return
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
         newest = self.a.copy(), self.q, self.a / self.value
-        self._primal, self._best, self._bound = confirmed(self._problem, self._best, newest)
+        found = confirmed(self._problem, self._best, newest, moving)
+        self._primal, self._best, self._bound = found
         self._stale = True
         return self._state()
 
