@@ -340,8 +340,10 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
         fingerprint = None
         if self.warm_start:
             fingerprint = sequences_fingerprint(data), self.fit_intercept, self.solver
-        kept = warm.kept[0] if warm is not None and warm.fingerprint == fingerprint else None
+        if warm is None or warm.fingerprint != fingerprint:
+            warm = WarmStart(fingerprint, [None])
         reg_lambda = self._reg_lambda(data.total)
+        solvers = warm.solvers_of(self._settings(reg_lambda))
         _, n_threads = split_threads(self.n_jobs, 1)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
@@ -365,7 +367,11 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
                 *(reg_lambda, self.fit_intercept, n_threads),
             ) as problem,
         ):
-            solver = self._solver(problem, kept, seed)
+            solver = solvers[0]
+            if solver is None:
+                solver = self._solver(problem, warm.kept[0], seed)
+            else:
+                solver.attach(problem)
             result = run(
                 solver,
                 tol=self.tol,
@@ -380,8 +386,15 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
             interrupted = True
         fitted = model([(result.w, 0.0)]) | certificate([result]) | {"solver_": solver.name}
         if self.warm_start and not interrupted:
-            fitted["_warm"] = WarmStart(fingerprint, [solver.kept])
+            solver.detach()
+            warm.kept[0], solvers[0] = solver.kept, solver
+            fitted["_warm"] = warm
         return fitted, [result], interrupted
+
+    def _settings(self, reg_lambda: float) -> tuple:
+        """The parameters that a solver is made of: one that had the same can go on."""
+        of_steps = self.sampling, self.nonuniformity, self.line_search_tol
+        return reg_lambda, self.tol, *of_steps
 
     def _reg_lambda(self, total: float) -> float:
         value, what = self.reg_lambda, "reg_lambda"

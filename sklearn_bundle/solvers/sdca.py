@@ -84,6 +84,16 @@ class DualSolver:
         self._confirmed: State | None = None
         self._bound = 0.0
 
+    def attach(self, problem: ChainProblem) -> None:
+        """Go on with the same problem in another object; a fit that is done already says so."""
+        self.problem = problem
+        self._calls, self._confirmed = 0, None
+        self._started = self._best.relative_gap <= self._tol
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self.problem = None
+
     @property
     def dual_bytes(self) -> int:
         """Memory that the dual point takes."""
