@@ -121,7 +121,8 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
         same X, y, weights, `fit_intercept` and solver; reg_lambda, tol and the sampling may differ.
-        An error or Ctrl-C drops it.
+        If they do not, the fit goes on with the next iteration: L-BFGS keeps 20 vectors of the size
+        of w for this. An error or Ctrl-C drops it all.
     n_jobs : int, default=None
         Threads of the full passes over the data, of L-BFGS and in prediction; the steps are taken
         one after the other. None is 1 outside of a joblib context.
@@ -214,9 +215,9 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     change of the tokens' marginals were that of the block's last step. g is halved while the dual
     would fall. A step calls the oracle three times or more often, "sdca" once.
 
-    "lbfgs" is SciPy's, on the same oracle. Its bound is the dual at the marginals of the model, and
-    its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far from tight: it
-    takes more iterations to prove an optimum than to reach it.
+    "lbfgs" is L-BFGS with 10 pairs, on the same oracle. Its bound is the dual at the marginals of
+    the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far
+    from tight: it takes more iterations to prove an optimum than to reach it.
 
     Labels are padded to a multiple of 8, in memory too. With the dual solvers P is known after a
     full pass only. One is made where the sum of the gaps as last seen is within `tol`, and at exit:
