@@ -116,8 +116,7 @@ def test_error_leaves_a_fitted_model_as_it_was(chains, solver, fail, monkeypatch
     assert model.objective_ == objective and model.n_features_in_ == 4
 
 
-def test_an_error_within_scipys_iterations(chains, monkeypatch):
-    """They run in a thread; the error is raised where fit was called."""
+def test_an_error_within_the_iterations(chains, monkeypatch):
     original, calls = ChainProblem.evaluate, []
 
     def failing(*arguments):

@@ -1,6 +1,5 @@
 """SDCACRF: full passes, rounding in the certificate, and warm starts that have nothing to do."""
 
-import threading
 from itertools import pairwise, product
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from sklearn_bundle import SDCACRF
 from sklearn_bundle.problems.chain import ChainProblem
+from sklearn_bundle.solvers._run import run
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from tests.reference_chain import made
 from tests.test_crf import quiet
@@ -76,22 +76,19 @@ def test_a_fit_that_ends_at_once_has_an_iteration(reg_lambda):
     assert model.n_iter_ == len(model.history_) >= 1
 
 
-def test_lbfgs_leaves_no_thread_behind():
-    quiet(SDCACRF(solver="lbfgs", max_iter=1), *made())
-    assert not [t for t in threading.enumerate() if "(work)" in t.name]
+def test_lbfgs_on_a_quadratic():
+    """It ends by itself, at the closed form, with the bound of strong convexity."""
+    scale, target = np.geomspace(1.0, 100.0, 30), np.linspace(-1.0, 1.0, 30)
 
-
-def test_closing_the_states_of_lbfgs_ends_its_thread():
     class Quadratic:
-        n_parameters = 3
+        n_parameters = 30
 
         def evaluate(self, w):
-            return float(w @ w) + 1.0, 2.0 * w + 1e-3, 0.0
+            gradient = scale * (w - target)
+            value = 1.0 + 0.5 * gradient @ (w - target)
+            return value, gradient, value - 0.5 * gradient @ gradient
 
-    solver = LBFGSSolver(Quadratic(), np.ones(3))
-    states = solver.states()
-    next(states)
-    best = solver.kept.copy()
-    states.close()
-    assert not [t for t in threading.enumerate() if "(work)" in t.name]
-    assert np.array_equal(solver.kept, best)
+    result = run(LBFGSSolver(Quadratic()), tol=0.0, max_iter=1000)
+    assert result.status in ("converged", "stalled") and result.n_iter < 200
+    np.testing.assert_allclose(result.w, target, atol=1e-9)
+    assert 1.0 - 1e-12 <= result.lower_bound <= result.primal <= 1.0 + 1e-12

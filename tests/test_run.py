@@ -17,8 +17,8 @@ class Scripted:
             self.last = self._state(pair, k)
             yield self.last
 
-    def confirm(self):
-        self.confirms += 1
+    def confirm(self, *, moving=True):
+        self.confirms, self.moving = self.confirms + 1, moving
         return self._state(self._confirmed.pop(0), 0) if self._confirmed else self.last
 
     def _state(self, pair, passes):
@@ -71,8 +71,17 @@ def test_observer_ends_the_run():
         seen.append(iteration)
         return Status.CALLBACK if iteration == 2 else None
 
-    result = run(Scripted(5 * [(1.0, 0.5)], []), tol=1e-3, max_iter=9, observe=observe)
+    solver = Scripted(5 * [(1.0, 0.5)], [])
+    result = run(solver, tol=1e-3, max_iter=9, observe=observe)
     assert result.status is Status.CALLBACK and seen == [1, 2]
+    assert not solver.moving  # what was observed is returned
+
+
+def test_the_confirmed_state_is_observed_at_a_limit():
+    seen = []
+    solver = Scripted(5 * [(1.0, 0.5)], [(0.9, 0.6)])
+    run(solver, tol=1e-3, max_iter=2, observe=lambda _, state: seen.append(state.primal))
+    assert seen == [1.0, 0.9] and solver.confirms == 1
 
 
 @pytest.mark.parametrize(

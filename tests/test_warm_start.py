@@ -1,6 +1,7 @@
 """Planes that the next fit can use, and when they must not be."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -73,6 +74,29 @@ def test_warm_start_only_on_the_same_problem(data, change):
     cold = clone(model).fit(X, y, weight)
     model.fit(X, y, weight)
     assert model.n_iter_ == cold.n_iter_ and model.objective_ == cold.objective_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("change", [{"tol": 1e-9}, {"theta": 0.2}, {"solver": "cutting-plane"}])
+@pytest.mark.parametrize("solver", ["newton", "dual-coordinate", "line-search"])
+def test_a_new_solver_begins_with_what_was_proved(data, solver, change):
+    model = BMRMClassifier(solver=solver, reg_lambda=1e-2, max_iter=50, warm_start=True).fit(*data)
+    objective, bound = model.objective_, model.lower_bound_
+    model.set_params(max_iter=1, **change).fit(*data)
+    assert model.objective_ <= objective * (1.0 + 1e-14)
+    assert bound * (1.0 - 1e-14) <= model.lower_bound_ <= model.objective_
+
+
+def test_a_kept_solver_does_not_hold_the_data(data):
+    """It goes on with the next fit's, which are the same."""
+    X, y = data[0].copy(), data[1]
+    counts = []
+    for solver in ("auto", "newton", "dual-coordinate", "line-search"):
+        model = BMRMClassifier(solver=solver, reg_lambda=0.1, warm_start=True)
+        before = sys.getrefcount(X)
+        model.fit(X, y)
+        counts.append(sys.getrefcount(X) - before)
+    assert counts == [0, 0, 0, 0]
 
 
 def test_no_warm_start_after_ctrl_c(data):

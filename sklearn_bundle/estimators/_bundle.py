@@ -69,6 +69,9 @@ class BundleEstimator(CertifiedLinear):
         task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
         return linear_solver(self.solver, task, Kept() if kept is None else kept)
 
+    def _settings(self) -> tuple:
+        return self.reg_lambda, self.tol, self.solver, self.theta, self.bundle_size
+
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""
         if self.bundle_size is None or not (problem.n_free or omega.inner == "lp"):

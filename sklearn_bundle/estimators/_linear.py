@@ -30,7 +30,7 @@ from sklearn_bundle.estimators._validation import (
 )
 from sklearn_bundle.estimators._warm import WarmStart, problem_fingerprint
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers._run import Solver, SolverResult, Status, run
+from sklearn_bundle.solvers._run import Resumable, SolverResult, Status, run
 
 
 class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
@@ -71,11 +71,15 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
         """The problem of one target."""
 
     @abstractmethod
-    def _solver(self, problem: LinearProblem, kept: Any, seed: int | None) -> Solver:
+    def _solver(self, problem: LinearProblem, kept: Any, seed: int | None) -> Resumable:
         """A solver that starts from what :meth:`_keep` returned, or from None."""
 
     @abstractmethod
-    def _keep(self, solver: Solver, result: SolverResult) -> Any:
+    def _settings(self) -> tuple:
+        """The parameters that make a solver what it is, beside those of the formulation."""
+
+    @abstractmethod
+    def _keep(self, solver: Resumable, result: SolverResult) -> Any:
         """What a next fit on the same data may start from."""
 
     @abstractmethod
@@ -104,6 +108,7 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
         warm = self._warm_start(warm, data, len(targets))
         outer, inner = split_threads(self.n_jobs, len(targets))
         seed = self._seed()
+        solvers = warm.solvers_of(self._settings())
         model = partial(self._model, data)
         monitor = Monitor(
             *(self, X, y, sample_weight, len(targets), self.max_iter, self.verbose, model),
@@ -112,7 +117,11 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
 
         def solve(k: int, seconds: float | None) -> SolverResult:
             with self._problem(data, targets[k], inner) as problem:
-                solver = self._solver(problem, warm.kept[k], seed)
+                solver = solvers[k]
+                if solver is None:
+                    solver = self._solver(problem, warm.kept[k], seed)
+                else:
+                    solver.attach(problem)
                 result = run(
                     solver,
                     tol=self.tol,
@@ -121,6 +130,8 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
                     observe=partial(monitor, k),
                 )
             warm.kept[k] = self._keep(solver, result)
+            solver.detach()
+            solvers[k] = solver
             return result
 
         with blas_threads(1):  # more would change the last bits with n_jobs

@@ -1,7 +1,7 @@
 """What a fit leaves for the next one, and how it is known to belong to the same problem."""
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import joblib
@@ -9,14 +9,27 @@ import scipy.sparse as sp
 
 from sklearn_bundle.estimators._sequences import TrainingSequences
 from sklearn_bundle.estimators._validation import TrainingData
+from sklearn_bundle.solvers._run import Resumable
 
 
 @dataclass
 class WarmStart:
-    """What each subproblem's solver has kept, and the problem that it belongs to."""
+    """What the solver of each subproblem has left, and the problem that it belongs to.
+
+    A solver of the same ``settings`` goes on itself, as many refits of an iteration ask for; a new
+    one starts from what the last one has ``kept``.
+    """
 
     fingerprint: tuple | None
     kept: list[Any]
+    settings: tuple | None = None
+    solvers: list[Resumable | None] = field(default_factory=list)
+
+    def solvers_of(self, settings: tuple) -> list[Resumable | None]:
+        """Those that can go on with these settings; None where there is none."""
+        if self.settings != settings or not self.solvers:
+            self.settings, self.solvers = settings, [None] * len(self.kept)
+        return self.solvers
 
 
 def data_fingerprint(data: TrainingData) -> str:

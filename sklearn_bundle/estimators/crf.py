@@ -121,7 +121,8 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
         same X, y, weights, `fit_intercept` and solver; reg_lambda, tol and the sampling may differ.
-        An error or Ctrl-C drops it.
+        If they do not, the fit goes on with the next iteration: L-BFGS keeps 20 vectors of the size
+        of w for this. An error or Ctrl-C drops it all.
     n_jobs : int, default=None
         Threads of the full passes over the data, of L-BFGS and in prediction; the steps are taken
         one after the other. None is 1 outside of a joblib context.
@@ -214,9 +215,9 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     change of the tokens' marginals were that of the block's last step. g is halved while the dual
     would fall. A step calls the oracle three times or more often, "sdca" once.
 
-    "lbfgs" is SciPy's, on the same oracle. Its bound is the dual at the marginals of the model, and
-    its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far from tight: it
-    takes more iterations to prove an optimum than to reach it.
+    "lbfgs" is L-BFGS with 10 pairs, on the same oracle. Its bound is the dual at the marginals of
+    the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far
+    from tight: it takes more iterations to prove an optimum than to reach it.
 
     Labels are padded to a multiple of 8, in memory too. With the dual solvers P is known after a
     full pass only. One is made where the sum of the gaps as last seen is within `tol`, and at exit:
@@ -340,8 +341,10 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
         fingerprint = None
         if self.warm_start:
             fingerprint = sequences_fingerprint(data), self.fit_intercept, self.solver
-        kept = warm.kept[0] if warm is not None and warm.fingerprint == fingerprint else None
+        if warm is None or warm.fingerprint != fingerprint:
+            warm = WarmStart(fingerprint, [None])
         reg_lambda = self._reg_lambda(data.total)
+        solvers = warm.solvers_of(self._settings(reg_lambda))
         _, n_threads = split_threads(self.n_jobs, 1)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
@@ -365,7 +368,11 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
                 *(reg_lambda, self.fit_intercept, n_threads),
             ) as problem,
         ):
-            solver = self._solver(problem, kept, seed)
+            solver = solvers[0]
+            if solver is None:
+                solver = self._solver(problem, warm.kept[0], seed)
+            else:
+                solver.attach(problem)
             result = run(
                 solver,
                 tol=self.tol,
@@ -380,8 +387,15 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
             interrupted = True
         fitted = model([(result.w, 0.0)]) | certificate([result]) | {"solver_": solver.name}
         if self.warm_start and not interrupted:
-            fitted["_warm"] = WarmStart(fingerprint, [solver.kept])
+            solver.detach()
+            warm.kept[0], solvers[0] = solver.kept, solver
+            fitted["_warm"] = warm
         return fitted, [result], interrupted
+
+    def _settings(self, reg_lambda: float) -> tuple:
+        """The parameters that a solver is made of: one that had the same can go on."""
+        of_steps = self.sampling, self.nonuniformity, self.line_search_tol
+        return reg_lambda, self.tol, *of_steps
 
     def _reg_lambda(self, total: float) -> float:
         value, what = self.reg_lambda, "reg_lambda"

@@ -62,7 +62,8 @@ class PragamSVC(CertifiedLinearClassifier):
         weight, sample weights included.
     warm_start : bool, default=False
         Whether to keep the dual point, and start from it when the next fit has the same X, y,
-        weights and intercept; reg_lambda and tol may differ. Algorithm 1 has no use for it.
+        weights and intercept; reg_lambda may differ. Algorithm 1 has no use for it. With the same
+        reg_lambda and lipschitz the fit goes on with the next iteration.
     n_jobs : int, default=None
         Threads, over the classes if there are three or more and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.
@@ -209,6 +210,9 @@ class PragamSVC(CertifiedLinearClassifier):
         if lipschitz == "power":
             lipschitz = partial(problem.lipschitz_constant, seed)
         return ExcessiveGapSolver(problem, lipschitz, kept)
+
+    def _settings(self) -> tuple:
+        return self.reg_lambda, self.lipschitz
 
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:
         return solver.best.u

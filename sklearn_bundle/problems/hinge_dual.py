@@ -51,8 +51,12 @@ class HingeDual(LinearProblem):
 
     def primal_value(self, point: Point) -> float:
         """J at the point, whose intercept becomes the best one."""
-        penalty = 0.5 * self.reg_lambda * float(np.sum(point.w * point.w))
-        return penalty + self.minimise_intercept(point)
+        self.set_intercept(point)
+        return self.objective(point)
+
+    def objective(self, point: Point) -> float:
+        """J at the point with its own intercept."""
+        return 0.5 * self.reg_lambda * float(np.sum(point.w * point.w)) + self.risk(point)
 
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""

@@ -74,21 +74,31 @@ class SampleSpace:
     intercept_scale = 1.0
 
     def __init__(self, problem: LinearProblem):
-        *_, self._design = problem.parts
+        self.attach(problem)
         if problem.n_free or self._design.n_outputs is not None:
             raise ValueError(
                 "Planes in sample space need a loss with one score a sample whose intercept, if it "
                 "has one, is minimised out; use 'line-search'."
             )
-        self._linear = problem
         self.n_samples = self._design.shape[0]
         self.dimension = 2 * self.n_samples + 1
         self.norm = SampleNorm(self.n_samples)
         self._scratch = np.empty((4, self.n_samples))
+
+    def attach(self, problem: LinearProblem) -> None:
+        """Stand for this problem; for another object with the same data all points stay."""
+        self._linear = problem
+        *_, self._design = problem.parts
         # These ask a point for its scores and its intercept alone.
         self.set_intercept = problem.set_intercept
         self.minimise_intercept = problem.minimise_intercept
+        self.risk = problem.risk
         self.line_search = problem.line_search
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self._linear = self._design = None
+        self.set_intercept = self.minimise_intercept = self.risk = self.line_search = None
 
     @property
     def passes(self) -> int:

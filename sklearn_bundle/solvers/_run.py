@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,11 +75,26 @@ class Solver(Protocol):
     def states(self) -> Iterator[State]:
         """One state an iteration; ends by itself only when rounding leaves nothing to gain."""
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both computed afresh from the data and the kept dual point.
 
-        The solver goes on from the fresh values. Raises if there is no point yet.
+        The point may become a better one, unless ``moving`` is false: then it is that of the last
+        state. The solver goes on from the fresh values. Raises if there is no point yet.
         """
+
+
+class Resumable(Solver, Protocol):
+    """A solver that the next fit on the same data can take up where this one left it.
+
+    Its ``states`` may be called again, and then go on: many runs of an iteration each take the
+    steps of one long run. Best point and best bound stay, and are computed afresh at every exit.
+    """
+
+    def attach(self, problem: Any) -> None:
+        """Go on with ``problem``, which has the same data, loss and intercept as the last one."""
+
+    def detach(self) -> None:
+        """Let go of the problem, and of the data with it."""
 
 
 @dataclass
@@ -104,7 +119,8 @@ def run(
     """Iterate until the gap is within ``tol``, a limit is reached, or ``observe`` says stop.
 
     ``observe(iteration, state)`` may return the status to stop with. Ctrl-C ends the loop with
-    status "interrupted", if there is a point to return.
+    status "interrupted", if there is a point to return. The last state that is observed has the
+    point that is returned, whether ``observe``, a limit or ``tol`` ended the loop.
     """
     start = perf_counter()
     rows: list[tuple] = []
@@ -113,19 +129,23 @@ def run(
     try:
         for n_iter, state in enumerate(solver.states(), start=1):
             rows.append(_row(n_iter, start, state))
-            if state.relative_gap <= tol:
+            limit = None
+            if max_time is not None and perf_counter() - start >= max_time:
+                limit = Status.MAX_TIME
+            elif rows[-1][0] >= max_iter:
+                limit = Status.MAX_ITER
+            if limit is not None or state.relative_gap <= tol:
                 state = solver.confirm()
                 rows[-1] = _row(n_iter, start, state)
-                final = state if state.relative_gap <= tol else None
+                if limit is not None or state.relative_gap <= tol:
+                    final = state
             stop = observe(n_iter, state) if observe is not None else None
-            if final is not None:
+            if final is not None and final.relative_gap <= tol:
                 status = Status.CONVERGED
             elif stop is not None:
                 status = stop
-            elif max_time is not None and perf_counter() - start >= max_time:
-                status = Status.MAX_TIME
-            elif rows[-1][0] >= max_iter:
-                status = Status.MAX_ITER
+            elif limit is not None:
+                status = limit
             else:
                 continue
             break
@@ -134,7 +154,7 @@ def run(
             raise
         status = Status.INTERRUPTED
     if final is None:
-        final = solver.confirm()
+        final = solver.confirm(moving=status is not Status.CALLBACK)
         if status in MISSES and final.relative_gap <= tol:
             status = Status.CONVERGED
         rows[-1:] = [_row(len(rows), start, final)]  # a solver may have ended at once

@@ -114,11 +114,12 @@ class ActiveSetSolver:
             if self.n_steps == steps and not grown:
                 return
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
-        if not self._looked:
+        if moving and not self._looked:
             self._look_at_all()
-        self._primal, self._best, self._bound = confirmed(self._problem, self._best, self._newest)
+        found = confirmed(self._problem, self._best, self._newest, moving)
+        self._primal, self._best, self._bound = found
         self.indefinite = self.indefinite or self._bound == -np.inf
         self._missed += 1
         return self._state()

@@ -1,7 +1,8 @@
 """BMRM: bundle methods for regularized risk minimisation (Teo et al., JMLR 11, 2010)."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from dataclasses import replace
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,14 @@ class CuttingPlaneProblem(Protocol):
         """R(w) and a subgradient of R at w, R convex."""
 
 
+class Proof(NamedTuple):
+    """Of the bound ``c - reg_lambda Omega*(-a/reg_lambda) - shortfall``, from a plane (a, c)."""
+
+    reg_lambda: float
+    plane: tuple[Array, float]
+    shortfall: float
+
+
 class BundleSolver:
     """Algorithms 2 ("cutting-plane"), 3 ("line-search") and, with two planes, 4 of the paper.
 
@@ -56,6 +65,8 @@ class BundleSolver:
         Planes to start from, and the regularizer; empty by default, with L2.
     start : (ndarray, intercept)
         Point to start from; the minimiser of the regularizer by default.
+    proof : Proof
+        Of a bound to start from, if its reg_lambda is the same.
 
     Attributes
     ----------
@@ -75,6 +86,7 @@ class BundleSolver:
         theta: float = 0.1,
         bundle: Bundle | None = None,
         start: tuple[Array, float | Array | None] | None = None,
+        proof: Proof | None = None,
     ):
         self._linear = hasattr(problem, "line_search")
         if algorithm == "line-search" and not self._linear:
@@ -95,8 +107,12 @@ class BundleSolver:
             self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
         self._least = 0.0 if self._linear else -np.inf  # no loss and no regularizer is negative
         self._shortfall = 0.0  # of the bound, for an intercept's coefficient that is not quite 0
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self.plane, self._shortfall = proof.plane, proof.shortfall
+            self._bound = self._plane_bound()
         self._primal, self._step = np.inf, 1.0
         self._best: Point | None = None
+        self._end: Point | None = None  # the last w_t, on the way to which the next plane is cut
         self._steepest: float | None = None
         self._idle = 0  # iterations since the gap last became smaller
         n_free = problem.n_free if self._linear else 0
@@ -104,19 +120,40 @@ class BundleSolver:
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
         self._patience = _PATIENCE + 2 * n_free if slow else _IDLE_LIMIT
 
+    @property
+    def proof(self) -> Proof:
+        """Of the best bound."""
+        return Proof(self._lambda, self.plane, self._shortfall)
+
+    def attach(self, problem: CuttingPlaneProblem) -> None:
+        """Go on with the same problem in another object."""
+        self._problem = problem
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self._problem = None
+
     def states(self) -> Iterator[State]:
         """One state an iteration; ends when rounding leaves nothing to gain."""
+        if self._best is None:
+            self._begin(self._point(*self._start))
         steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
         for _ in steps:
             yield self._state()
             if self._idle >= self._patience:
                 return
 
-    def confirm(self) -> State:
-        """Objective from the data at the best point, bound from the kept aggregate plane."""
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept aggregate plane.
+
+        If it may move, the point gets the best intercept, and with L1 fewer nonzeros.
+        """
         self._best = self._fresh_point(self._best)
-        self._primal = self._objective(self._best.w, self._fresh_risk(self._best))
-        if self._omega.inner == "lp":
+        self._primal = self._objective(self._best.w, self._risk(self._best))
+        if moving and self._linear:
+            centred = replace(self._best)
+            self._offer(centred, self._fresh_risk(centred))
+        if moving and self._omega.inner == "lp":
             self._prune()
         bound = self._fresh_bound()
         # The bound is a difference of two terms and carries their rounding.
@@ -145,7 +182,6 @@ class BundleSolver:
                 return
 
     def _cutting_plane(self) -> Iterator[None]:
-        self._begin(self._point(*self._start))
         while True:
             gap = self._primal - self._bound
             self._cut(self._point(*self._solve_inner()))
@@ -154,17 +190,17 @@ class BundleSolver:
 
     def _line_search(self) -> Iterator[None]:
         problem = self._problem
-        self._begin(self._point(*self._start))
         while True:
+            if self._end is not None:
+                # The same w_t again: cut nearer to it, where the model is sure to be cut off.
+                theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
+                self._cut(problem.blend(self._best, self._end, theta))
             gap = self._primal - self._bound
-            end = self._point(*self._solve_inner())
-            problem.set_intercept(end)
-            self._search_towards(end)
+            self._end = self._point(*self._solve_inner())
+            problem.set_intercept(self._end)
+            self._search_towards(self._end)
             self._count_idle(gap)
             yield
-            # The same w_t again: move the cut towards it, where the model is sure to be cut off.
-            theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
-            self._cut(problem.blend(self._best, end, theta))
 
     def _begin(self, point: Point) -> None:
         if self.bundle.is_empty:
@@ -282,12 +318,20 @@ class BundleSolver:
 
     def _fresh_point(self, point: Point) -> Point:
         """The point with scores from the data."""
-        return self._point(point.w, point.intercept)
+        if self._linear:
+            return self._problem.point(point.w, point.intercept)
+        return replace(point)
 
     def _blend(self, start: Point, end: Point, step: float) -> Point:
         if self._linear:
             return self._problem.blend(start, end, step)
         return Point(start.w + step * (end.w - start.w), None, None)
+
+    def _risk(self, point: Point) -> float:
+        """At the point's own intercept."""
+        if self._linear:
+            return self._problem.risk(point)
+        return self._problem.evaluate(point.w)[0]
 
     def _fresh_risk(self, point: Point) -> float:
         if self._linear:

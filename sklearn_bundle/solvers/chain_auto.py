@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain_dual import Blocks
+from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers._run import State
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import DualSolver
@@ -37,6 +38,16 @@ class AutoSolver:
     def __init__(self, dual: DualSolver, tol: float):
         self._dual, self._tol = dual, tol
         self._lbfgs: LBFGSSolver | None = None
+        self._estimates: list[float] = []
+        self._slow = False
+
+    def attach(self, problem: ChainProblem) -> None:
+        """As of the solver at work."""
+        (self._lbfgs or self._dual).attach(problem)
+
+    def detach(self) -> None:
+        """As of the solver at work."""
+        (self._lbfgs or self._dual).detach()
 
     @property
     def name(self) -> str:
@@ -50,20 +61,28 @@ class AutoSolver:
 
     def states(self) -> Iterator[State]:
         """An epoch each, or L-BFGS iterations that take as long."""
-        estimates = []
-        for state in self._dual.states():
-            yield state
-            estimates.append(state.further[0])
-            if self._too_slow(estimates, state):
-                break
-        best = self._dual.confirm()  # at worst w = 0
-        self._lbfgs = LBFGSSolver(self._dual.problem, best.w, LBFGS_ITERATIONS, best)
-        self._dual.release()
+        if self._lbfgs is None:
+            yield from self._epochs()
+            best = self._dual.confirm()  # at worst w = 0
+            self._lbfgs = LBFGSSolver(self._dual.problem, best.w, LBFGS_ITERATIONS, best)
+            self._dual.release()
+            self._dual.detach()
         yield from self._lbfgs.states()
 
-    def confirm(self) -> State:
+    def _epochs(self) -> Iterator[State]:
+        """Those that are worth it."""
+        if self._slow:
+            return
+        for state in self._dual.states():
+            self._estimates.append(state.further[0])
+            self._slow = self._too_slow(self._estimates, state)
+            yield state
+            if self._slow:
+                return
+
+    def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh."""
-        return (self._lbfgs or self._dual).confirm()
+        return (self._lbfgs or self._dual).confirm(moving=moving)
 
     def _too_slow(self, estimates: list[float], state: State) -> bool:
         if len(estimates) < _TRIAL or len(state.w) > _MOST_PARAMETERS:

@@ -15,7 +15,7 @@ from sklearn_bundle.losses import Hinge, LogLoss, SquaredHinge
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.solvers._run import State
-from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.bundle import BundleSolver, Proof
 from sklearn_bundle.solvers.planes import Bundle
 
 Array = NDArray[np.float64]
@@ -91,6 +91,8 @@ class DualCoordinateSolver(BundleSolver):
         Gets the plane of the best bound when it is read.
     start : (ndarray, intercept)
         A point to begin with; the steps start from ``alpha``.
+    proof : Proof
+        As of :class:`BundleSolver`.
     alpha : ndarray of shape (n,), default=None
         Dual point to start from, 0 by default.
 
@@ -108,24 +110,18 @@ class DualCoordinateSolver(BundleSolver):
         tol_hint: float | None = None,
         bundle: Bundle | None = None,
         start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
         alpha: Array | None = None,
     ):
         if bundle is None:
             bundle = Bundle(problem.dimension, _PLANES)
-        super().__init__(problem, reg_lambda, bundle=bundle, start=start)
-        X, y, weights, self._free, _, self._design = problem.parts
+        super().__init__(problem, reg_lambda, bundle=bundle, start=start, proof=proof)
+        X, y, weights, self._free, *_ = problem.parts
         self.name = "dual-coordinate"
         self._kind = _KINDS[type(problem.loss)]
         self._tol = tol_hint
         n, d = X.shape
         self._y, self._weights = y, weights
-        if sp.issparse(X):
-            unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
-            indices = np.asarray(X.indices).view(unsigned)
-            self._rows = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64), 0
-        else:
-            none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
-            self._rows = frozen(X.reshape(-1)), frozen(none[0]), none[1], d
         self._far = sp.issparse(X) and d > _FAR
         self._block = _BLOCK if self._far else 1
         squares = row_norms(_merged(X), squared=True) / reg_lambda
@@ -145,10 +141,31 @@ class DualCoordinateSolver(BundleSolver):
         self._dual = 0.0  # its value, about
         self._estimates: deque[float] = deque(maxlen=_RECENT)
         self._trail: list[tuple[int, float]] = []  # passes and estimates
-        self._passes_before = self._design.passes
+        self._spent = 0  # passes, as of the last problem that was let go
+        self.attach(problem)
+        self._w: Array | None = None  # the working copy: there is none before the first epoch
         self._at_check, self._since, self._passed = np.inf, 0.0, 0.0
         self._single = self._far and (tol_hint is None or tol_hint > _SINGLE)
         self._fresh: Point | None = None  # whose scores are a product of the data with its w
+
+    def attach(self, problem: LinearProblem) -> None:
+        """As of :class:`BundleSolver`."""
+        super().attach(problem)
+        X, *_, self._design = problem.parts
+        self._passes_before = self._design.passes - self._spent
+        if sp.issparse(X):
+            unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
+            indices = np.asarray(X.indices).view(unsigned)
+            self._rows = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64), 0
+        else:
+            none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
+            self._rows = frozen(X.reshape(-1)), frozen(none[0]), none[1], X.shape[1]
+
+    def detach(self) -> None:
+        """As of :class:`BundleSolver`."""
+        self._spent = self.n_passes
+        super().detach()
+        self._rows = self._design = None
 
     @property
     def alpha(self) -> Array:
@@ -187,18 +204,27 @@ class DualCoordinateSolver(BundleSolver):
 
     def states(self) -> Iterator[State]:
         """One state an epoch; ends when rounding leaves nothing to gain."""
-        self._begin_here()
-        while self._idle < _IDLE_CHECKS:
+        if self._w is None:
+            self._begin_here()
+        while True:
             self._epoch()
             if self._is_time():
                 self._check()
             yield self._state()
+            if self._idle >= _IDLE_CHECKS:
+                return
 
-    def confirm(self) -> State:
-        """As of :class:`BundleSolver`, with the epochs since the last check."""
-        if self._since > 0.0:
-            self._check()
-        return super().confirm()
+    def confirm(self, *, moving: bool = True) -> State:
+        """As of :class:`BundleSolver`; if the point may move, with the epochs since the check.
+
+        The epochs go on as if nothing had been looked at, and its passes are none of theirs.
+        """
+        spent = self.n_passes
+        if moving and self._since > 0.0:
+            self._prove(self._newest())
+        state = super().confirm(moving=moving)
+        self._passes_before += self.n_passes - spent
+        return state
 
     @property
     def bundle(self) -> Bundle:
@@ -286,10 +312,20 @@ class DualCoordinateSolver(BundleSolver):
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data; the next epoch begins from there."""
         gap, before = self._primal - self._bound, self._at_check
-        alpha = self.alpha if self._mean is None else self._mean
-        if self._free:
-            alpha = self._balanced(alpha)
+        alpha = self._newest()
         self._alpha[:], self._mean = alpha, None
+        self._go_on_from(*self._prove(alpha))
+        self._count_idle(gap)
+        if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
+            self._idle = 0
+
+    def _newest(self) -> Array:
+        """The mean of the last dual points if there is one, feasible."""
+        alpha = self.alpha if self._mean is None else self._mean
+        return self._balanced(alpha) if self._free else alpha
+
+    def _prove(self, alpha: Array) -> tuple[Point, float]:
+        """The point that belongs to alpha, offered as the best one, and the bound."""
         gradient = self._design.gradient(-self._y * alpha)
         offset = self._offset(alpha)
         square = float(gradient @ gradient)
@@ -302,10 +338,7 @@ class DualCoordinateSolver(BundleSolver):
         self._offer_fresh(point, self._problem.minimise_intercept(point))
         if not self._within():
             self._search_ray(point, square / self._lambda)
-        self._go_on_from(point, bound)
-        self._count_idle(gap)
-        if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
-            self._idle = 0
+        return point, bound
 
     def _within(self) -> bool:
         return self._tol is not None and self._primal - self._bound <= self._tol * self._primal

@@ -73,32 +73,44 @@ class ExcessiveGapSolver:
         self.best = self._dual_point(start) if warm else origin
         self._primal = np.inf
         self._best_point: Point | None = None
+        self._idle = 0  # steps that have changed nothing
+        self._at_start: float | None = None  # the gap a step after the last start
+        self._starting = True
+
+    def attach(self, problem: HingeDual) -> None:
+        """Go on with the same problem in another object."""
+        self._problem = problem
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self._problem = None
 
     def states(self) -> Iterator[State]:
         """One state a step; ends when nothing has changed for long."""
         if callable(self._lipschitz):
             self._lipschitz = self._lipschitz()
-        idle = 0
         while True:
-            self._begin()
-            after_start = None
-            while True:
-                before = self._primal, self.best.value
-                self._step()
-                yield self._state()
-                idle = idle + 1 if before == (self._primal, self.best.value) else 0
-                if idle >= _IDLE_LIMIT:
-                    return
-                gap = self._primal - self.best.value
-                after_start = gap if after_start is None else after_start
-                if self._adaptive and gap < _RESTART * after_start:
-                    break
+            if self._starting:
+                self._begin()
+                self._at_start = None
+            before = self._primal, self.best.value
+            self._step()
+            self._idle = self._idle + 1 if before == (self._primal, self.best.value) else 0
+            gap = self._primal - self.best.value
+            self._at_start = gap if self._at_start is None else self._at_start
+            self._starting = self._adaptive and gap < _RESTART * self._at_start
+            yield self._state()
+            if self._idle >= _IDLE_LIMIT:
+                return
 
-    def confirm(self) -> State:
-        """Objective from the data at the best point, bound from the data at the best u."""
-        problem = self._problem
-        self._best_point = problem.point(self._best_point.w)
-        self._primal = problem.primal_value(self._best_point)
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the data at the best u.
+
+        The point is that of the last state in any case.
+        """
+        problem, best = self._problem, self._best_point
+        self._best_point = problem.point(best.w, best.intercept)
+        self._primal = problem.objective(self._best_point)
         self.best = self._dual_point(problem.balanced(self.best.u))
         if self.best.value - self._primal > _CROSSED * abs(self._primal):
             raise ValueError(

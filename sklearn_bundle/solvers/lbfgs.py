@@ -1,22 +1,42 @@
-"""scipy's L-BFGS, one iteration at a time, with a certificate from the gradient."""
+"""L-BFGS, one iteration at a time, with a certificate from the gradient."""
 
-from collections.abc import Callable, Iterator
-from queue import SimpleQueue
-from threading import Event, Thread
-from typing import ClassVar
+from collections import deque
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.linalg.blas import daxpy
 
 from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers._run import State
 
-_ENDLESS = 10**9
+Array = NDArray[np.float64]
+
+_MEMORY = 10  # pairs, as in SciPy's
+_SEARCHES = 20  # evaluations of a line search
+_DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
+_ROUNDING = 1e-13  # of P: the decrease cannot be seen below, and the slope alone tells
+_FARTHER = 4.0  # the longest trial step, over the last one that was too short
+_INSIDE = 0.1  # share of a bracket that a trial step keeps from its ends
+_LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept
+_IDLE_LIMIT = 10  # iterations without progress, after which rounding has the last word
 
 
-class _Stopped(Exception):
-    """Nobody waits for the next iteration."""
+class _Pair(NamedTuple):
+    """A step, the change of the gradient, and their product."""
+
+    step: Array
+    change: Array
+    product: float
+
+
+class _Look(NamedTuple):
+    """P and its gradient at a point."""
+
+    w: Array
+    value: float
+    gradient: Array
 
 
 class LBFGSSolver:
@@ -44,7 +64,7 @@ class LBFGSSolver:
     def __init__(
         self,
         problem: ChainProblem,
-        start: NDArray[np.float64] | None = None,
+        start: Array | None = None,
         iterations: int = 1,
         known: State | None = None,
     ):
@@ -55,91 +75,128 @@ class LBFGSSolver:
         self._passes = 0
         if known is not None:
             self._passes, self._best.lower_bound = known.passes, known.lower_bound
-        self._take(start, *problem.evaluate(start))
+        self._pairs: deque[_Pair] = deque(maxlen=_MEMORY)
+        self._idle = 0
+        self._at = self._look(start)
 
     @property
-    def kept(self) -> NDArray[np.float64]:
+    def kept(self) -> Array:
         """The best point so far."""
         return self._best.w
 
+    def attach(self, problem: ChainProblem) -> None:
+        """Go on with the same problem in another object."""
+        self._problem, self._passes = problem, 0
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self._problem = None
+
     def states(self) -> Iterator[State]:
-        """A number of iterations each. scipy runs in a thread, and waits in its callback."""
-        reports: SimpleQueue = SimpleQueue()
-        permits: SimpleQueue = SimpleQueue()
-        stop = Event()
-        count = 0
-
-        def look(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            values = self._problem.evaluate(w)
-            if stop.is_set():  # nobody but confirm may touch the best point from here on
-                raise _Stopped
-            self._take(w, *values)
-            return values[:2]
-
-        def callback(_) -> None:
-            nonlocal count
-            count += 1
-            if count % self._iterations == 0:
-                reports.put(None)
-                permits.get()
-            if stop.is_set():
-                raise _Stopped
-
-        def work() -> None:
-            try:
-                self._minimize(look, callback)
-            except _Stopped:
+        """A number of iterations each; ends when rounding leaves nothing to gain."""
+        while True:
+            for _ in range(self._iterations):
+                reached = self._best.primal, self._best.lower_bound
+                moved = self._iterate()
+                progress = (self._best.primal, self._best.lower_bound) != reached
+                self._idle = 0 if progress else self._idle + 1
+                if not moved:
+                    break
+            yield self._state()
+            if not moved or self._idle >= _IDLE_LIMIT:
                 return
-            except BaseException as error:
-                reports.put(error)
-            else:
-                reports.put(StopIteration())
 
-        worker = Thread(target=work, daemon=True)
-        try:
-            worker.start()
-            while (report := reports.get()) is None:
-                yield self._state()
-                permits.put(None)
-            if count < self._iterations:  # it has ended before the first state
-                yield self._state()
-        finally:
-            stop.set()
-            permits.put(None)
-            worker.join()
-        if not isinstance(report, StopIteration):
-            raise report
-
-    def confirm(self) -> State:
-        """P and its gradient at the best point once more."""
+    def confirm(self, *, moving: bool = True) -> State:
+        """P and its gradient at the best point once more; that is the point in any case."""
         w = self._best.w
         self._best.primal = np.inf
-        self._take(w, *self._problem.evaluate(w))
+        self._look(w)
         return self._state()
 
-    def _minimize(self, look: Callable, callback: Callable) -> None:
-        """Until rounding leaves nothing to gain, which a new start may overcome."""
-        before = np.inf
-        while self._best.primal < before:
-            before = self._best.primal
-            minimize(
-                look,
-                self._best.w.copy(),
-                jac=True,
-                method="L-BFGS-B",
-                callback=callback,
-                options={"ftol": 0.0, "gtol": 0.0, "maxiter": _ENDLESS, "maxfun": _ENDLESS},
-            )
+    def _iterate(self) -> bool:
+        """A step along L-BFGS's direction, or along the gradient where that one fails."""
+        while True:
+            found = self._search(self._direction())
+            if found is not None:
+                self._remember(found)
+                self._at = found
+                return True
+            if not self._pairs:
+                return False
+            self._pairs.clear()
 
-    def _take(self, w: NDArray[np.float64], primal: float, _, bound: float) -> None:
+    def _remember(self, found: _Look) -> None:
+        step, change = found.w - self._at.w, found.gradient - self._at.gradient
+        product = float(step @ change)
+        if product > _LEAST_CURVATURE * float(change @ change):
+            self._pairs.append(_Pair(step, change, product))
+
+    def _direction(self) -> Array:
+        """The two loops over the pairs."""
+        direction = -self._at.gradient
+        shares = []
+        for pair in reversed(self._pairs):
+            shares.append(float(pair.step @ direction) / pair.product)
+            daxpy(pair.change, direction, a=-shares[-1])
+        if self._pairs:
+            newest = self._pairs[-1]
+            direction *= newest.product / float(newest.change @ newest.change)
+        for pair, share in zip(self._pairs, reversed(shares), strict=True):
+            off = share - float(pair.change @ direction) / pair.product
+            daxpy(pair.step, direction, a=off)
+        return direction
+
+    def _search(self, direction: Array) -> _Look | None:
+        """A step of Wolfe's conditions; None if there is none that rounding lets one see.
+
+        Along a line the slope of a convex function rises: where P is too flat to be compared, the
+        slope is.
+        """
+        start = self._at
+        slope = float(start.gradient @ direction)
+        if not -np.inf < slope < 0.0:
+            return None
+        step = 1.0 if self._pairs else min(1.0, 1.0 / float(np.sqrt(-slope)))
+        low, high = (0.0, slope), (np.inf, np.nan)
+        for _ in range(_SEARCHES):
+            found = self._look(start.w + step * direction)
+            there = float(found.gradient @ direction)
+            gained = found.value - start.value
+            flat = gained <= _ROUNDING * abs(start.value)
+            flat = flat and there <= (2.0 * _DECREASE - 1.0) * slope
+            if not (gained <= _DECREASE * step * slope or flat):
+                high = step, there
+            elif there < _CURVATURE * slope:
+                low = step, there
+            else:
+                return found
+            step = _between(low, high)
+            if not low[0] < step < high[0]:
+                return None
+        return None
+
+    def _look(self, w: Array) -> _Look:
+        """P and its gradient; the best point and the best bound are kept."""
+        value, gradient, bound = self._problem.evaluate(w)
         self._passes += 1
         best = self._best
         best.lower_bound = max(best.lower_bound, bound)
-        if primal < best.primal:
-            best.primal, best.w = primal, w.copy()
+        if value < best.primal:
+            best.primal, best.w = value, w
+        return _Look(w, value, gradient)
 
     def _state(self) -> State:
         best = self._best
         bound = min(best.lower_bound, best.primal)
         gap = best.primal - bound
         return State(best.primal, bound, best.w, None, self._passes, None, (gap,))
+
+
+def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
+    """The next step to try, from (step, slope) that is too short and one that is too long."""
+    if not np.isfinite(high[0]):
+        return _FARTHER * low[0]
+    width = high[0] - low[0]
+    rise = high[1] - low[1]
+    secant = -low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.5
+    return low[0] + width * min(max(secant, _INSIDE), 1.0 - _INSIDE)

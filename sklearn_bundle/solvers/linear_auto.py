@@ -12,7 +12,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import L2, Regularizer
 from sklearn_bundle.solvers._run import State
-from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.bundle import BundleSolver, Proof
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
 from sklearn_bundle.solvers.planes import Bundle
@@ -29,9 +29,10 @@ _SURE = 2  # judgements in a row
 
 @dataclass
 class Kept:
-    """What a fit leaves for the next one on the same data and loss; reg_lambda may differ."""
+    """What a fit leaves for a new solver on the same data and loss; reg_lambda may differ."""
 
     start: tuple[Array, float | Array | None] | None = None
+    proof: Proof | None = None
     bundle: Bundle | None = None
     sample_bundle: SampleBundle | None = None
     alpha: Array | None = None
@@ -83,8 +84,9 @@ def linear_solver(name: str, task: Task, kept: Kept) -> "BundleSolver | AutoSolv
             max_size=task.max_size,
             bundle=kept.sample_bundle,
             start=kept.start,
+            proof=_fitting(kept.proof, 2 * len(problem.parts[2]) + 1),
         )
-    bundle = kept.bundle
+    bundle, proof = kept.bundle, _fitting(kept.proof, problem.dimension)
     if bundle is not None:
         bundle.resize(task.max_size)
     if name == "dual-coordinate":
@@ -93,25 +95,32 @@ def linear_solver(name: str, task: Task, kept: Kept) -> "BundleSolver | AutoSolv
             tol_hint=task.tol,
             bundle=bundle,
             start=kept.start,
+            proof=proof,
             alpha=kept.alpha,
         )
     if bundle is None:
         bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
-    shared = {"theta": task.theta, "bundle": bundle, "start": kept.start}
+    shared = {"theta": task.theta, "bundle": bundle, "start": kept.start, "proof": proof}
     if name == "newton":
         return NewtonSolver(problem, reg_lambda, tol=task.tol, width=kept.width, **shared)
     return BundleSolver(problem, reg_lambda, algorithm=name, **shared)
 
 
+def _fitting(proof: Proof | None, dimension: int) -> Proof | None:
+    """Planes in sample space are of another length."""
+    return proof if proof is not None and len(proof.plane[0]) == dimension else None
+
+
 def keep(solver: "BundleSolver | AutoSolver", start: tuple[Array, float | Array | None]) -> Kept:
-    """What the next fit may start from, beside the point ``start``."""
+    """What a new solver may start from, beside the point ``start``."""
     if isinstance(solver, AutoSolver):
         return replace(solver.kept, start=start)
     if isinstance(solver, SamplePlanesSolver):
-        return Kept(start, sample_bundle=solver.bundle)
+        return Kept(start, solver.proof, sample_bundle=solver.bundle)
     if isinstance(solver, DualCoordinateSolver):
-        return Kept(start, alpha=solver.alpha)
-    return Kept(start, bundle=solver.bundle, width=getattr(solver, "width", None))
+        return Kept(start, solver.proof, alpha=solver.alpha)
+    width = solver.width if isinstance(solver, NewtonSolver) else None
+    return Kept(start, solver.proof, bundle=solver.bundle, width=width)
 
 
 class AutoSolver:
@@ -136,6 +145,7 @@ class AutoSolver:
         self._task, self.kept = task, kept
         self._solver = linear_solver(self._first(), task, kept)
         self._floor = -np.inf  # what the solver before has proved
+        self._patience = _SURE
 
     @property
     def name(self) -> str:
@@ -147,28 +157,52 @@ class AutoSolver:
         """As of the solver at work."""
         return self._solver.plane
 
+    def attach(self, problem: LinearProblem) -> None:
+        """As of the solver at work."""
+        self._task = replace(self._task, problem=problem)
+        self._solver.attach(problem)
+
+    def detach(self) -> None:
+        """As of the solver at work."""
+        self._task = replace(self._task, problem=None)
+        self._solver.detach()
+
     def states(self) -> Iterator[State]:
         """Those of the solvers at work."""
-        patience = _SURE
-        for state in self._solver.states():
-            yield state
-            patience = patience - 1 if self._is_slow() else _SURE
-            if patience == 0:
-                break
-        if not isinstance(self._solver, DualCoordinateSolver):
-            return
-        best = self._solver.confirm()
-        self._floor = best.lower_bound
-        start = best.w, best.intercept
-        self.kept = replace(self.kept, start=start, bundle=self._solver.bundle)
-        following = linear_solver(self._second(), self._task, self.kept)
+        if isinstance(self._solver, DualCoordinateSolver):
+            yield from self._epochs()
+            following = self._following()
+        else:
+            following = self._solver
         for state in following.states():
             self._solver = following  # not before: until now it has no point to confirm
             yield self._raised(state)
 
-    def confirm(self) -> State:
+    def _epochs(self) -> Iterator[State]:
+        """Those that are worth it."""
+        if self._patience == 0:
+            return
+        for state in self._solver.states():
+            self._patience = self._patience - 1 if self._is_slow() else _SURE
+            yield state
+            if self._patience == 0:
+                return
+
+    def _following(self) -> BundleSolver:
+        """The solver that goes on from where the epochs end."""
+        best = self._solver.confirm()
+        self._floor = best.lower_bound
+        self.kept = replace(
+            self.kept,
+            start=(best.w, best.intercept),
+            proof=self._solver.proof,
+            bundle=self._solver.bundle,
+        )
+        return linear_solver(self._second(), self._task, self.kept)
+
+    def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh; a bound of the solver before was so as well."""
-        state = self._raised(self._solver.confirm())
+        state = self._raised(self._solver.confirm(moving=moving))
         self.kept = keep(self._solver, (state.w, state.intercept))
         return state
 

@@ -11,7 +11,7 @@ from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.solvers._descent import Descent
 from sklearn_bundle.solvers._run import State
-from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.bundle import BundleSolver, Proof
 from sklearn_bundle.solvers.planes import Bundle
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ class NewtonSolver(BundleSolver):
         With a loss that :func:`newton_loss` knows, and the L2 regularizer.
     reg_lambda, tol : float
         The relative gap ``tol`` says how small the width has to become.
-    theta, bundle, start
+    theta, bundle, start, proof
         As of :class:`BundleSolver`; from a bundle with planes no samples are taken.
     width : float
         Of the smoothing, to go on with from a bundle.
@@ -68,24 +68,65 @@ class NewtonSolver(BundleSolver):
         theta: float = 0.1,
         bundle: Bundle | None = None,
         start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
         width: float | None = None,
     ):
-        super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start)
+        super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
         self._tol = tol
         self.width = 1.0 if width is None else min(1.0, width / _SHRINK**2)
         self._loss = newton_loss(problem.loss)
         self._scores: Array | None = None
+        self._descent: Descent | None = None
+        self._gaps: list[float] = []
         self.name = "newton"
+
+    def attach(self, problem: LinearProblem) -> None:
+        """As of :class:`BundleSolver`."""
+        super().attach(problem)
+        if self._descent is not None:
+            self._descent.model = NewtonModel(*problem.parts)
+
+    def detach(self) -> None:
+        """As of :class:`BundleSolver`."""
+        super().detach()
+        if self._descent is not None:
+            self._descent.model = None
 
     def states(self) -> Iterator[State]:
         """One state a step on all rows; after a stall, one an iteration of line search."""
-        for _ in self._newton():
-            yield self._state()
-        self.name = "line-search"
-        self._start, self._idle = (self._best.w, self._best.intercept), 0
+        if self.name == "newton":
+            for _ in self._newton():
+                yield self._state()
+            self.name = "line-search"
+            self._descent, self._idle = None, 0
+            self._begin(self._fresh_point(self._best))
         yield from super().states()
 
     def _newton(self) -> Iterator[None]:
+        """Steps, each followed by a look; the first look is at the start."""
+        if self._descent is None:
+            self._descent = self._first_descent()
+        elif not self._go_on():
+            return
+        descent, gaps = self._descent, self._gaps
+        most = _MOST_SMOOTH_STEPS if self._loss.smooth else _MOST_STEPS
+        while descent.n_steps < most and (
+            len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
+        ):
+            self._look(descent)
+            if self._bound > self._least:
+                gaps.append(self._primal - self._bound)
+            yield
+            if not self._go_on():
+                return
+
+    def _go_on(self) -> bool:
+        """A step; False if nothing came of it."""
+        if self._narrow(self._descent):
+            self._descent.differentiate()
+        return self._descent.step()
+
+    def _first_descent(self) -> Descent:
         model = NewtonModel(*self._problem.parts)
         w, b = self._start
         b = 0.0 if b is None else float(b)
@@ -99,20 +140,7 @@ class NewtonSolver(BundleSolver):
             self._offer(point, self._problem.minimise_intercept(point))
             if not self.bundle.is_empty:
                 self._solve_inner()
-        descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
-        gaps = []
-        most = _MOST_SMOOTH_STEPS if self._loss.smooth else _MOST_STEPS
-        while descent.n_steps < most and (
-            len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
-        ):
-            self._look(descent)
-            if self._bound > self._least:
-                gaps.append(self._primal - self._bound)
-            yield
-            if self._narrow(descent):
-                descent.differentiate()
-            if not descent.step():
-                return
+        return Descent(model, self._loss, self._lambda, scale, w, b, width)
 
     def _on_samples(
         self, samples: tuple, full: NewtonModel, w: Array, b: float

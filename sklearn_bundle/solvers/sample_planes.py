@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.sample_space import SampleNorm, SampleSpace
 from sklearn_bundle.solvers._run import State
-from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.bundle import BundleSolver, Proof
 from sklearn_bundle.solvers.planes import Bundle
 
 Array = NDArray[np.float64]
@@ -72,6 +72,8 @@ class SamplePlanesSolver(BundleSolver):
         Planes of the same data and loss to start from; ``max_size`` holds for it as well.
     start : (ndarray of shape (d,), intercept)
         Point to start from; 0 by default.
+    proof : Proof
+        As of :class:`BundleSolver`, of an earlier solver of this class.
 
     Attributes
     ----------
@@ -88,6 +90,7 @@ class SamplePlanesSolver(BundleSolver):
         max_size: int | None = None,
         bundle: SampleBundle | None = None,
         start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
     ):
         space = SampleSpace(problem)
         if bundle is None:
@@ -95,11 +98,20 @@ class SamplePlanesSolver(BundleSolver):
         bundle.resize(max_size)
         w, intercept = (None, None) if start is None else start
         x = np.zeros(space.dimension) if w is None or not w.any() else space.start_at(w)
-        super().__init__(space, reg_lambda, theta=theta, bundle=bundle, start=(x, intercept))
+        begin = (x, intercept)
+        super().__init__(space, reg_lambda, theta=theta, bundle=bundle, start=begin, proof=proof)
         self.name = "sample-planes"
         self._space = space
         self._omega = space.norm
         self._drift = 1.0  # of the scores of w_t
+
+    def attach(self, problem: LinearProblem) -> None:
+        """As of :class:`BundleSolver`."""
+        self._space.attach(problem)
+
+    def detach(self) -> None:
+        """As of :class:`BundleSolver`."""
+        self._space.detach()
 
     def _solve_inner(self) -> tuple[Array, None]:
         inner = super()._solve_inner()

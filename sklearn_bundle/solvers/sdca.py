@@ -84,6 +84,16 @@ class DualSolver:
         self._confirmed: State | None = None
         self._bound = 0.0
 
+    def attach(self, problem: ChainProblem) -> None:
+        """Go on with the same problem in another object; a fit that is done already says so."""
+        self.problem = problem
+        self._calls, self._confirmed = 0, None
+        self._started = self._best.relative_gap <= self._tol
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self.problem = None
+
     @property
     def dual_bytes(self) -> int:
         """Memory that the dual point takes."""
@@ -113,7 +123,7 @@ class DualSolver:
             else:
                 yield self._state(self._w, estimate)
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """w afresh from the dual point, P and D at it, and the gaps of all blocks."""
         if self._confirmed is not None:
             return self._confirmed
@@ -123,7 +133,7 @@ class DualSolver:
         self._calls += (3 if self.kept.potentials else 1) * problem.n_sequences
         self._grow()
         best = self._best
-        if primal < best.primal:
+        if moving and primal < best.primal:
             best.primal, best.w = primal, w
         self._dual -= margin
         best.lower_bound = min(max(best.lower_bound, self._dual), best.primal)

@@ -81,20 +81,20 @@ def modelled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
 
 
 def confirmed(
-    problem: SimplexProblem, best: Candidate, newest: Candidate
+    problem: SimplexProblem, best: Candidate, newest: Candidate, moving: bool
 ) -> tuple[float, Candidate, float]:
     """Lowest objective with its point, and the highest bound, both in float64.
 
     The bound is lowered by what rounding may have done to it and to the objective: the point is no
     farther from the optimum than the gap says. Where rounding is all there is, it is negative; it
-    is -inf if K is found to be indefinite.
+    is -inf if K is found to be indefinite. Unless ``moving``, the point is ``best``.
     """
     same = np.array_equal(best[0], newest[0])
-    candidates = [newest] if same else [best, newest]
+    candidates = [newest if moving else best] if same else [best, newest]
     proofs = [problem.certify(*candidate) for candidate in candidates]
-    reached, found = min(
-        zip(proofs, candidates, strict=True), key=lambda pair: pair[0].primal + pair[0].excess
-    )
+    proven = list(zip(proofs, candidates, strict=True))
+    eligible = proven if moving else proven[:1]
+    reached, found = min(eligible, key=lambda pair: pair[0].primal + pair[0].excess)
     bounds = [proof.bound for proof in proofs]
     bound = max(bounds) - reached.excess
     indefinite = min(bounds) == -np.inf or bound > reached.primal
@@ -211,14 +211,15 @@ class SwapSolver:
             if self.n_steps == steps and not self._stale:
                 return
 
-    def confirm(self) -> State:
+    def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64.
 
         What rounding had made of them is forgotten, and steps go on from the exact ``K a``.
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
         newest = self._newest() if self.value > 0.0 else self._best
-        self._primal, self._best, self._bound = confirmed(self._problem, self._best, newest)
+        found = confirmed(self._problem, self._best, newest, moving)
+        self._primal, self._best, self._bound = found
         self.indefinite = self.indefinite or self._bound == -np.inf
         self._stale = True
         return self._state()
