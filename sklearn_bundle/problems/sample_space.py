@@ -88,6 +88,7 @@ class SampleSpace:
         # These ask a point for its scores and its intercept alone.
         self.set_intercept = problem.set_intercept
         self.minimise_intercept = problem.minimise_intercept
+        self.risk = problem.risk
         self.line_search = problem.line_search
 
     @property

@@ -11,7 +11,7 @@ from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import L2, Regularizer
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers._run import State, uncrossed
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
@@ -173,7 +173,7 @@ class AutoSolver:
         return state
 
     def _raised(self, state: State) -> State:
-        state.lower_bound = min(max(state.lower_bound, self._floor), state.primal)
+        state.lower_bound = uncrossed(max(state.lower_bound, self._floor), state.primal)
         return state
 
     def _first(self) -> str:
