@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, xlogy
+from scipy.special import xlog1py
 
 from sklearn_bundle._definite import factored
 from sklearn_bundle._repr import Shown
@@ -25,6 +25,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _OFF_SIMPLEX = 1e-10  # |sum(w) - 1| that is taken for rounding
+_NEARLY_UNIFORM = -0.5  # mean of exp(m) - 1 above which its rounding is as small as that of m
 
 
 class Regularizer(Shown, ABC):
@@ -395,7 +396,7 @@ class Entropy(Regularizer):
     def value(self, w):
         if not np.all(w >= 0.0):
             return np.inf
-        return float(np.sum(xlogy(w, w) + 1.0 / e))
+        return _divergence(w, 1.0 / e)
 
     def conjugate(self, m):
         with np.errstate(over="ignore"):
@@ -442,10 +443,16 @@ class EntropySimplex(Regularizer):
     def value(self, w):
         if not (np.all(w >= 0.0) and abs(np.sum(w) - 1.0) <= _OFF_SIMPLEX):
             return np.inf
-        return max(0.0, float(np.sum(xlogy(w, w)) + np.log(len(w))))
+        return _divergence(w, 1.0 / len(w))
 
     def conjugate(self, m):
-        return float(logsumexp(m) - np.log(len(m)))
+        """``log(mean(exp m))``; where all m are nearly the same, log p is not in the sum."""
+        largest = float(m.max())
+        below = m - largest
+        mean = float(np.mean(np.expm1(below)))
+        if mean > _NEARLY_UNIFORM:
+            return largest + float(np.log1p(mean))
+        return largest + float(np.log(np.sum(np.exp(below))) - np.log(len(m)))
 
     def conjugate_gradient(self, m):
         w = np.exp(m - m.max())
@@ -584,6 +591,16 @@ def _norm(x: Array, order: float) -> tuple[float, Array]:
     size = size / largest
     norm = float(np.sum(size**order)) ** (1.0 / order)
     return largest * norm, size / norm
+
+
+def _divergence(w: Array, centre: float) -> float:
+    """``sum_j w_j log(w_j / centre) - w_j + centre``, which is 0 at the centre.
+
+    With ``w = centre (1 + u)`` it is ``centre ((1 + u) log(1 + u) - u)``: near the centre the terms
+    are as small as u, and not as large as 1.
+    """
+    u = (w - centre) / centre
+    return centre * float(np.sum(np.maximum(xlog1py(1.0 + u, u) - u, 0.0)))
 
 
 def _entropy_slope(w: Array, direction: Array) -> tuple[float, float]:

@@ -48,6 +48,18 @@ def test_one_class_svm(X, nu, rho):
     assert np.array_equal(ours.predict(X)[apart], theirs.predict(X)[apart])
 
 
+@pytest.mark.parametrize("seed", [1, 4, 5, 16])
+def test_a_large_constant_column(seed):
+    """It alone makes all scores 1; the weights of all planes but the plane 0 are below 1e-16.
+
+    Fits stalled at 1.5 to 6 times the optimum.
+    """
+    X = np.c_[np.random.default_rng(seed).normal(size=(40, 3)), np.full(40, 1e6)]
+    ours = BMRMNoveltyDetector(reg_lambda=1e-5).fit(X)
+    assert ours.status_ == "converged"
+    assert ours.objective_ <= (1 + 1e-3) * 0.5 * 1e-5 * 1e-12
+
+
 def test_weights_are_repeated_and_missing_rows(X):
     counts = np.random.default_rng(1).integers(0, 4, ROWS)
     ours = BMRMNoveltyDetector(**TIGHT)

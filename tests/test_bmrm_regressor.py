@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import warnings
 
 import numpy as np
 import pytest
@@ -122,6 +123,33 @@ def test_poisson_regressor(X, targets):
     ours = model("poisson", tol=1e-12).fit(X, y)
     theirs = PoissonRegressor(alpha=1e-2, tol=1e-12, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-4)
+
+
+class PlainAbsolute(RegressionLoss):
+    """Without the centred formulas of the package's own loss."""
+
+    def value(self, scores, y):
+        return np.abs(scores - y)
+
+    def gradient(self, scores, y):
+        return np.sign(scores - y)
+
+
+@pytest.mark.parametrize("loss", ["poisson", PlainAbsolute()])
+def test_a_fit_to_the_last_digit_is_no_broken_loss(loss):
+    """The optimum is reg_lambda w^2 / 2 nearly; the terms that cancel are 1e11 times as large.
+
+    Bounds that rounding had put above the objective were taken for a loss that is not convex.
+    """
+    X = np.arange(5.0)[:, None]
+    scores = 0.2 * X[:, 0] - 0.1
+    y = np.exp(scores) if loss == "poisson" else scores
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of rounding, the plain loss may end
+        ours = BMRMRegressor(loss, reg_lambda=1e-10, tol=1e-6).fit(X, y)
+    assert ours.lower_bound_ <= 2e-12
+    assert ours.objective_ == pytest.approx(2e-12, rel=1e-5, abs=0.0)
+    assert ours.dual_gap_ <= 1e-5 * 2e-12
 
 
 def test_lasso(X, targets):

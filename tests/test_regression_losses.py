@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -362,6 +363,22 @@ def test_poisson_close_to_the_targets_keeps_digits():
     expected = weights @ (y * (e**2 / 2 + e**3 / 6 + e**4 / 24))
     # a rounding of f = 11.5 by 1e-15 is 1e-9 of e
     assert Poisson().risk(np.log(y) + e, y, weights, 0.0) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("off", [1e-8, 1e-4, 0.1, 3.0])
+def test_poisson_planes_close_to_the_targets_keep_digits(off):
+    """The offset is ``-sum_i s_i l*(u_i)`` of the slopes u to 50 digits, as exact as u log(y)."""
+    y, weights = np.array([1e5, 1e-3, 7.0, 0.0]), np.full(4, 0.25)
+    scores = np.append(np.log(y[:3]) + off * np.array([1.0, -1.0, 0.5]), -30.0)
+    plane, g = cut(Poisson(), scores, y, weights, False)
+    u = 4.0 * g
+    with localcontext(prec=50):
+        targets = [Decimal(t) for t in y.tolist()]
+        means = [t + Decimal(v) for t, v in zip(targets, u.tolist(), strict=True)]
+        terms = sum(m * m.ln() - m for m in means), sum(t * t.ln() - t for t in targets if t)
+        exact = (terms[1] - terms[0]) / 4
+    size = np.abs(u[:3] * np.log(y[:3])).sum()
+    assert plane.offset == pytest.approx(float(exact), rel=0.0, abs=1e-15 * size)
 
 
 def test_poisson_overflow_is_an_infinite_risk():

@@ -1,5 +1,7 @@
 """Every regularizer keeps the contract of Regularizer: conjugates, derivatives, domains."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -240,6 +242,28 @@ def test_entropy_outside_of_its_domain():
     assert EntropySimplex().value(np.array([0.5, 0.5 + 1e-8])) == np.inf
     assert EntropySimplex().value(np.array([1.5, -0.5])) == np.inf
     assert EntropySimplex().value(np.array([1.0, 0.0])) == pytest.approx(np.log(2.0))
+
+
+@pytest.mark.parametrize("off", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("name", ["entropy", "entropy_simplex"])
+def test_entropy_near_its_minimum(name, off):
+    """Omega is about off^2 there, and its terms are about 1: to 50 digits."""
+    omega, direction = TABLE[name][0], np.linspace(-1.0, 1.0, P)  # which sums to 0
+    w = omega.start(P) * (1.0 + off * direction)
+    with localcontext(prec=50):
+        least = Decimal(-1).exp() if name == "entropy" else Decimal(1) / P
+        exact = sum(x * (x / least).ln() - x + least for x in map(Decimal, w.tolist()))
+    assert omega.value(w) == pytest.approx(float(exact), rel=1e-15 / off, abs=0.0)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 1.0, 100.0])
+def test_simplex_conjugate_is_as_exact_as_its_argument(size):
+    """The least is 0 at m = 0, and log p is not small beside it: to 50 digits."""
+    m = size * np.random.default_rng(0).normal(size=P)
+    with localcontext(prec=50):
+        mean = sum(Decimal(x).exp() for x in m.tolist()) / P
+        exact = float(mean.ln())
+    assert EntropySimplex().conjugate(m) == pytest.approx(exact, abs=1e-15 * size)
 
 
 @pytest.mark.filterwarnings("error")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.solvers._run import Certificate, State, Status, run
+from sklearn_bundle.solvers._run import Certificate, State, Status, run, uncrossed
 
 
 class Scripted:
@@ -57,6 +57,12 @@ def test_a_gap_that_confirmation_closes_is_converged(max_iter, states):
     """Neither max_iter nor rounding is blamed for a gap that turns out to be within tol."""
     solver = Scripted(states * [(1.0, 0.9)], [(1.0, 0.9995)])
     assert run(solver, tol=1e-3, max_iter=max_iter).status is Status.CONVERGED
+
+
+def test_a_bound_above_the_objective_is_as_wrong_as_that_shows():
+    assert uncrossed(0.75, 1.0) == 0.75
+    assert uncrossed(1.25, 1.0) == 0.75
+    assert uncrossed(1e-17, 0.0) == -1e-17
 
 
 def test_a_solver_that_ends_is_stalled():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import nnls
 
 from sklearn_bundle._compiled import simplex_qp
 
@@ -51,6 +52,22 @@ def test_against_clarabel(n, d, seed):
     assert gap <= 1e-12 * np.abs(c).max()
     assert value <= optimum(Q, c) + 1e-9
     assert value - gap <= optimum(Q, c) + 1e-12  # what the certificate claims
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e9])
+def test_weights_of_long_planes_may_be_tiny(size):
+    """Beside the plane 0 the sum does not bind: least squares with x >= 0, x = alpha size^2.
+
+    At 1e9 every weight but that of the plane 0 is below 1e-16.
+    """
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        A, target = rng.normal(size=(8, 12)), 0.03 * rng.normal(size=12)
+        x = nnls(A.T, target)[0]
+        assert 0.0 < x.sum() < 1.0
+        planes = size * np.vstack([np.zeros(12), A])
+        alpha, _, _ = solve(planes @ planes.T, size * (planes @ target) / size**2)
+        np.testing.assert_allclose(alpha[1:] * size**2, x, rtol=0.0, atol=1e-12)
 
 
 def test_certificate_is_the_linear_one():

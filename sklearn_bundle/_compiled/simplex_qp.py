@@ -16,6 +16,7 @@ from sklearn_bundle._jit import jit
 
 _RIDGE = 1e-14
 _ROUNDING = 2e-16
+_CANCELLED = 4e-16  # of a weight, after a step to 0: not of the sum, beside which it may be tiny
 
 
 @jit
@@ -119,8 +120,9 @@ def solve(Q, c, alpha, size, tolerance, max_steps, support, factor, work):
         total = 0.0
         for k in range(count):
             i = support[k]
-            alpha[i] = alpha[i] + length * direction[k]
-            if direction[k] < 0.0 and alpha[i] <= 1e-16:
+            before = alpha[i]
+            alpha[i] = before + length * direction[k]
+            if direction[k] < 0.0 and alpha[i] <= _CANCELLED * before:
                 alpha[i] = 0.0
             total += alpha[i]
         kept = 0

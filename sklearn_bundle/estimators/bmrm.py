@@ -92,8 +92,9 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"}, default="auto"
         "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
-        features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane. These
-        two are for "hinge", "squared_hinge" and "log_loss" with L2.
+        features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
+        they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
+        "hinge", "squared_hinge" and "log_loss" with L2.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".

@@ -7,6 +7,7 @@ from sklearn_bundle._jit import jit
 from sklearn_bundle.losses.binary import _LANES
 
 _SMALL = 0.5  # up to here the series of exp(x) - 1 - x is used: the difference would cancel
+_NEAR = 0.125  # the same for (1 + r) log(1 + r) - r
 _TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x log(x)
 
 
@@ -68,11 +69,27 @@ def slope(scores, direction, y, weights, t):
 
 
 @jit
+def _log_remainder(r):
+    """(1 + r) log(1 + r) - r for |r| < _NEAR, from the series of atanh(s), s = r / (2 + r)."""
+    s = r / (2.0 + r)
+    z = s * s
+    p = 1.0 / 15.0
+    p = p * z + 1.0 / 13.0
+    p = p * z + 1.0 / 11.0
+    p = p * z + 1.0 / 9.0
+    p = p * z + 1.0 / 7.0
+    p = p * z + 1.0 / 5.0
+    p = p * z + 1.0 / 3.0
+    return 2.0 * z * (1.0 + s * p * (1.0 + s)) / (1.0 - s)
+
+
+@jit
 def plane_from_slopes(y, weights, centre, out):
     """Offset ``-sum_i s_i l*(u_i)``, ``l*(u) = m log(m) - m - y log(y) + y`` with m = y + u.
 
     ``out`` holds the slopes u and becomes the derivatives s u. Slopes that sum to zero allow the
-    term ``-centre u``: with the log of the mean of y what cancels stays small.
+    term ``-centre u``: with the log of the mean of y what cancels stays small. Where y > 0,
+    ``l*(u) = u log(y) + m log(m/y) - u``: near the targets u is small, and so are all terms.
     """
     offset = np.zeros(_LANES)
     n = out.shape[0]
@@ -80,8 +97,11 @@ def plane_from_slopes(y, weights, centre, out):
         for k in range(min(_LANES, n - start)):
             i = start + k
             u = out[i]
-            m = max(y[i] + u, 0.0)
-            log_m, log_y = log(max(m, _TINY)) - centre, log(max(y[i], _TINY)) - centre
-            offset[k] -= weights[i] * (m * log_m - y[i] * log_y - u)
+            m, positive = max(y[i] + u, 0.0), max(y[i], _TINY)
+            log_m, log_y = log(max(m, _TINY)), log(positive)
+            r = u / positive
+            near = positive * _log_remainder(r) if abs(r) < _NEAR else m * (log_m - log_y) - u
+            conjugate = u * (log_y - centre) + near if y[i] > 0.0 else m * (log_m - centre) - u
+            offset[k] -= weights[i] * conjugate
             out[i] = weights[i] * u
     return offset.sum()

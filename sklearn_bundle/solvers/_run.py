@@ -54,6 +54,14 @@ class Certificate:
         return self.gap / abs(self.primal)
 
 
+def uncrossed(bound: float, primal: float) -> float:
+    """A bound, or if it is above the objective one that is as far below.
+
+    What lies above is false, by rounding, and by at least the difference: no less is taken off.
+    """
+    return min(bound, 2.0 * primal - bound)
+
+
 @dataclass
 class State(Certificate):
     """Where a solver stands after an iteration: the best point so far and the best bound so far.

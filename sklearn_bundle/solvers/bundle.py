@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.losses._search import search_kink
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers._run import State, uncrossed
 from sklearn_bundle.solvers.planes import Best, Bundle
 
 Array = NDArray[np.float64]
@@ -27,6 +27,7 @@ _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, one after the other
 _STEP_PRECISION = 1e-6  # relative, of a step along a curve that is no parabola
 _TINY = 1e-100
 _CROSSED = 1e-6  # relative; far above rounding
+_ROUNDED = 1e-12  # of the terms that objective and bound are differences of
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # towards the best point; after that, the plane there
 _LIFT = 100.0  # of both limits with every iteration that brings no progress
 _STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: a loss bends by about this much
@@ -156,14 +157,13 @@ class BundleSolver:
         if moving and self._omega.inner == "lp":
             self._prune()
         bound = self._fresh_bound()
-        # The bound is a difference of two terms and carries their rounding.
-        terms = abs(self.plane[1]) + self._lambda * len(self._best.w) + _TINY
-        if bound - self._primal > _CROSSED * abs(self._primal) + 1e-12 * terms:
+        crossed = bound - self._primal
+        if crossed > _CROSSED * abs(self._primal) and crossed > _ROUNDED * self._size_of_terms():
             raise ValueError(
                 f"The lower bound {bound:.8g} lies above the objective {self._primal:.8g}: the "
                 "loss is not convex, or its gradient is not the derivative of its value."
             )
-        self._bound = min(max(bound, self._least), self._primal)  # crossed by rounding alone
+        self._bound = max(uncrossed(bound, self._primal), self._least)
         return self._state()
 
     def _prune(self) -> None:
@@ -227,11 +227,18 @@ class BundleSolver:
             *(self._best.w, self._best.intercept, self._primal, worth), self._pull, self._step
         )
         inner = self.bundle.solve(self._lambda, tolerance, best)
-        if inner.bound > self._bound:
-            self._bound, self.plane = inner.bound, inner.plane
-            self._shortfall = 0.0
+        if self._keep_better(inner.bound, inner.plane):
             self._shortfall = self._plane_bound() - inner.bound
         return self._near_best(inner.w), inner.intercept
+
+    def _keep_better(self, bound: float, plane: tuple[Array, float]) -> bool:
+        """Keep the plane if it proves more than the one before; whether it does."""
+        if bound - self._primal <= _CROSSED * abs(self._primal):  # beyond, :meth:`confirm` refuses
+            bound = uncrossed(bound, self._primal)
+        better = bound > self._bound
+        if better:
+            self._bound, self.plane, self._shortfall = bound, plane, 0.0
+        return better
 
     def _near_best(self, w: Array) -> Array:
         """w_t itself, unless it is so far away that its scores would overflow."""
@@ -355,6 +362,15 @@ class BundleSolver:
     def _fresh_bound(self) -> float:
         """The same, with nothing that was summed up on the way."""
         return self._plane_bound()
+
+    def _size_of_terms(self) -> float:
+        """Those of the plane, and those of the loss: it is as small as scores are like targets."""
+        zeros = np.zeros_like(self._best.w)
+        if self._linear:
+            risk = self._problem.risk(self._point(zeros, None))
+        else:
+            risk = self._problem.evaluate(zeros)[0]
+        return risk + abs(self.plane[1]) + self._lambda * len(zeros) + _TINY
 
     def _count_idle(self, gap_before: float) -> None:
         gained = gap_before - (self._primal - self._bound)

@@ -330,8 +330,7 @@ class DualCoordinateSolver(BundleSolver):
         offset = self._offset(alpha)
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)
-        if bound > self._bound:
-            self._bound, self.plane, self._shortfall = bound, (gradient, offset), 0.0
+        if self._keep_better(bound, (gradient, offset)):
             self._new_plane = self.plane
         w = gradient / -self._lambda
         point = self._problem.point(w)

@@ -11,7 +11,7 @@ from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import L2, Regularizer
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers._run import State, uncrossed
 from sklearn_bundle.solvers.bundle import BundleSolver, Proof
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
@@ -25,6 +25,7 @@ _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: f
 _NEWTON_STEPS, _NEWTON_PASSES = 25, 4.0  # with X, with X' and for the Hessian
 _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row
+_INDULGENCE = 10.0  # times the passes of other methods, for epochs that were asked for by name
 
 
 @dataclass
@@ -72,10 +73,17 @@ def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
     return True
 
 
-def linear_solver(name: str, task: Task, kept: Kept) -> "BundleSolver | AutoSolver":
-    """The solver of this name, which starts from what suits it."""
+def linear_solver(
+    name: str, task: Task, kept: Kept, *, to_the_end: bool = False
+) -> "BundleSolver | AutoSolver":
+    """The solver of this name, which starts from what suits it.
+
+    Dual coordinate epochs hand over where they would take too long, unless ``to_the_end``.
+    """
     if name == "auto":
         return AutoSolver(task, kept)
+    if name == "dual-coordinate" and not to_the_end:
+        return AutoSolver(task, kept, first=name)
     problem, reg_lambda = task.problem, task.reg_lambda
     if name == "line-search" and task.in_samples:
         return SamplePlanesSolver(
@@ -137,13 +145,23 @@ class AutoSolver:
     * Line search for all other losses and regularizers.
 
     A warm start from planes without a dual point skips the epochs.
+
+    Parameters
+    ----------
+    task : Task
+    kept : Kept
+    first : str, default=None
+        The solver to begin with, which has ten times the passes before it is judged, and may be ten
+        times as slow; by default the one that the rule says.
     """
 
     history_fields = BundleSolver.history_fields
 
-    def __init__(self, task: Task, kept: Kept):
+    def __init__(self, task: Task, kept: Kept, first: str | None = None):
         self._task, self.kept = task, kept
-        self._solver = linear_solver(self._first(), task, kept)
+        self._indulgence = 1.0 if first is None else _INDULGENCE
+        first = self._first() if first is None else first
+        self._solver = linear_solver(first, task, kept, to_the_end=True)
         self._floor = -np.inf  # what the solver before has proved
         self._patience = _SURE
 
@@ -207,7 +225,7 @@ class AutoSolver:
         return state
 
     def _raised(self, state: State) -> State:
-        state.lower_bound = min(max(state.lower_bound, self._floor), state.primal)
+        state.lower_bound = uncrossed(max(state.lower_bound, self._floor), state.primal)
         return state
 
     def _first(self) -> str:
@@ -239,6 +257,7 @@ class AutoSolver:
         others = _LINE_SEARCH_PASSES
         if self._second() == "newton":
             others = _NEWTON_STEPS * (_NEWTON_PASSES + factorisation(self._task.problem))
+        others *= self._indulgence
         if solver.n_passes < 0.5 * others:
             return False
         to_fall = log(max(solver.estimate / self._task.tol, 1.0))
