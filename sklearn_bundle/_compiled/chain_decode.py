@@ -130,12 +130,12 @@ def label_marginals(chains, w, first, last, nodes, pairs, pairs_at):
         start = chains.tokens[i]
         T = chains.tokens[i + 1] - start
         scores(chains, i, w, unary)
-        log_z = marginals(chains, unary, matrix, T, room, rows, edges)
+        marginals(chains, unary, matrix, T, room, rows, edges)
         for t in range(T):
             for k in range(K):
                 nodes[start + t, k] = rows[t * S + k]
         if pairs.shape[0] > 0 and T > 1:
-            pair_marginals(chains, unary, matrix, T, room, log_z, joint)
+            pair_marginals(chains, unary, matrix, T, room, joint)
             for t in range(T - 1):
                 for j in range(K):
                     for k in range(K):
