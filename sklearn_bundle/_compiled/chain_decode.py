@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from sklearn_bundle._compiled.chain import score_of, scores, transitions
+from sklearn_bundle._compiled.chain import scores, transitions
 from sklearn_bundle._compiled.chain_dual import largest
+from sklearn_bundle._compiled.chain_loss import loss_of
 from sklearn_bundle._compiled.forward_backward import marginals, new_room, pair_marginals
 from sklearn_bundle._jit import inner, jit
 
@@ -114,7 +115,7 @@ def label_scores(chains, w, labels, first, last, out):
         T = chains.tokens[i + 1] - start
         scores(chains, i, w, unary)
         log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-        out[i] = score_of(labels, start, T, S, unary, pairs) - log_z
+        out[i] = -loss_of(labels, start, T, chains.n_labels, S, unary, pairs, log_z, room, nodes)
 
 
 @jit

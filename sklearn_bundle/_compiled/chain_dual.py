@@ -5,13 +5,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled.chain import add_features, score_of, scores, transitions
+from sklearn_bundle._compiled.chain import add_features, scores, transitions
+from sklearn_bundle._compiled.chain_loss import loss_of
 from sklearn_bundle._compiled.chain_rounding import (
     ENTROPY,
     by_odds,
     defects,
-    feature_error,
     largest_of,
+    less_truth,
     path_error,
     share,
     sum_of_largest,
@@ -153,8 +154,11 @@ def _from_potentials(chains, blocks, i, log_z, unary, pairs, room, nodes, edges,
 
 
 @inlined
-def _from_marginals(chains, blocks, i, log_z, unary, pairs, norms, room, nodes, edges, sizes):
-    """The same of marginals. Returns how far off their features may be as the last number."""
+def _from_marginals(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes):
+    """The same of marginals, which have no E but may be none of a chain.
+
+    The last numbers are by how much they move to become so: pairs in all, masses at most.
+    """
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
     start, pairs_at = chains.tokens[i], blocks.pairs_at[i] * S * S
@@ -173,13 +177,13 @@ def _from_marginals(chains, blocks, i, log_z, unary, pairs, norms, room, nodes, 
             edges[x] += room.table[x]
     entropy = _entropy(blocks, start * S, pairs_at, T, S)
     expected = dot(unary, nodes, size) + dot(pairs, edges, square * (T > 1))
-    masses, weighted, rows = defects(nodes, blocks.pairs, pairs_at, T, K, S, norms, start)
+    masses, rows, off = defects(nodes, blocks.pairs, pairs_at, T, K, S)
     moved = 2.0 * (rows + 2.0 * masses)
     largest, largest_pair = largest_of(unary, size), largest_of(pairs, square)
     in_all = sum_of_largest(unary, T, S, sizes) + T * largest_pair
     margin = masses * (largest + ENTROPY) + moved * (largest_pair + ENTROPY)
     margin += share(T, K) * (in_all + 4.0 * T)
-    return log_z - expected - entropy, margin, weighted + moved
+    return log_z - expected - entropy, margin, moved, off
 
 
 @inlined
@@ -222,7 +226,7 @@ def sweep(
     ``results`` are the arrays values, gaps, margins and errors: margins bound what rounding makes
     of the values, of GAPS and of the difference of values and gaps, errors what it makes of the
     features of the sequence. ``rounding`` are what the scores of each sequence may err by, and
-    norms and depth as :func:`feature_error` has them.
+    norms and depth as :func:`less_truth` has them.
     """
     K, S = chains.n_labels, chains.width
     values, gaps, margins, errors = results
@@ -235,36 +239,33 @@ def sweep(
     for i in range(first, last):
         start = chains.tokens[i]
         T = chains.tokens[i + 1] - start
-        log_z = error = margins[i] = 0.0
+        log_z = error = off = margins[i] = errors[i] = 0.0
         if purpose != WEIGHTS:
             scores(chains, i, w, unary)
             log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-            values[i] = max(log_z - score_of(labels, start, T, S, unary, pairs), 0.0)
+            loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, room, nodes)
             in_all = sum_of_largest(unary, T, S, sizes) + T * largest_pair * (T > 1)
             error = path_error(T, K, in_all, room) + of_scores[i]
-            margins[i] = 3.0 * error
+            values[i] = max(loss, 0.0)
+            margins[i] = min(3.0 * error, by_odds(error) * values[i])
         if purpose != GRADIENT:
             margins[i] += 2.0 * error
             if blocks.potentials:
                 gap, margin, error = _from_potentials(
                     chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes
                 )
-                errors[i] = 0.0
             else:
-                gap, margin, errors[i] = _from_marginals(
-                    chains, blocks, i, log_z, unary, pairs, norms, room, nodes, edges, sizes
-                )
                 error = 0.0
+                gap, margin, errors[i], off = _from_marginals(
+                    chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes
+                )
             margins[i] += margin
             if purpose == WEIGHTS:
                 values[i] = -gap
             else:
                 gaps[i] = max(gap, 0.0)
-        more = feature_error(nodes, labels, norms, start, T, K, S, error, depth)
-        errors[i] = more if purpose == GRADIENT else errors[i] + more
+        errors[i] += less_truth(nodes, labels, norms, start, T, K, S, error, off, depth)
         if purpose != GAPS:
-            for t in range(T):
-                nodes[t * S + labels[start + t]] -= 1.0
-                if t > 0:
-                    edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
+            for t in range(1, T):
+                edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
             add_features(chains, i, -factor * weights[i], nodes, edges, target)

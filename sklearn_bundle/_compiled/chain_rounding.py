@@ -9,7 +9,8 @@ u is 2^-53. Let ``E`` bound how far rounding moves the log-weight of any path of
   step adds and subtracts numbers within the range of two rows and two matrices: ``16 u``. Nothing
   grows with T but the number of steps, since rows are normalised and log Z is a compensated sum.
   Scores that are rounded themselves count as well, see problems/_chain_rounding.py.
-* Log Z errs by E, as all paths do; the score of the true labels by the error of scores.
+* Log Z errs by E, as all paths do; the score of the true labels by the error of scores. A loss
+  that is a sum of ``log(1 + odds)`` errs by ``expm1(2E)`` times the sum of ``odds/(1 + odds)``.
 * Marginals. A factor within ``exp(+-E)`` for each path moves the odds of a label by at most
   ``exp(+-2E)``, and its marginal nu by ``nu (1 - nu) expm1(2E)``: nothing where it is certain. Over
   the labels of a position that is ``expm1(2E)`` times ``q = sum nu (1 - nu)``. As ``1 - max nu`` is
@@ -20,7 +21,9 @@ u is 2^-53. Let ``E`` bound how far rounding moves the log-weight of any path of
 
 So the entropy ``H = log Z - <theta, mu>`` or the gap ``log Z(s) - log Z(theta) - <s - theta, mu>``
 errs by E and by ``expm1(2E) q + share`` times the largest entry of theta, or of s - theta, which
-vanishes at the optimum. Expected features err by these times the norm of features of a position.
+vanishes at the optimum. Expected less true features of a position err by ``expm1(2E) q`` and, as
+the marginals of wrong labels are subtracted and not one from that of the true label, by the share
+of these, times their norm; those of pairs, whose norm is one, by the share.
 
 Marginals that are kept as such are any numbers. Scaled to one at each position and with pairs
 moved by at most ``2 (defects of their rows and columns)`` in the 1-norm they belong to a chain
@@ -93,35 +96,38 @@ def undecided(nodes, factors, first, T, S):
 
 
 @inner
-def feature_error(nodes, labels, norms, start, T, K, S, error, depth):
-    """By how much the expected less the true features of a sequence err, in the 2-norm.
+def less_truth(nodes, labels, norms, start, T, K, S, error, off, depth):
+    """Subtract the true labels from marginals; returns what expected less true features err by.
 
-    ``norms`` bound those of a token's features, of its pairs' and of the biases'. ``depth`` is how
-    many terms an entry of the sum over all sequences has; a term is as large as the marginal of
-    the true label is away from one.
+    In the 2-norm. One less the marginal of the true label is the sum of the others, which has no
+    rounding of one. ``norms`` bound those of a token's features, of its pairs' and of the biases'.
+    ``off`` is how far masses are from one, ``depth`` how many terms an entry of the sum over all
+    sequences has.
     """
-    wrong = all_norms = 0.0
+    moved = 2.0 * by_odds(error) * undecided(nodes, norms, start, T, S)
+    in_all = 0.0
     for t in range(T):
-        norm = norms[start + t]
-        all_norms += norm
-        wrong += norm * abs(1.0 - nodes[t * S + labels[start + t]])
-    moved = by_odds(error) * undecided(nodes, norms, start, T, S)
-    return moved + share(T, K) * all_norms + 2.0 * depth * _UNIT * wrong
+        own, wrong = t * S + labels[start + t], 0.0
+        for x in range(t * S, t * S + K):
+            wrong += nodes[x] * (x != own)
+        nodes[own] = -wrong
+        in_all += norms[start + t] * wrong
+    return moved + 2.0 * (share(T, K) + off + depth * _UNIT) * in_all + share(T, K) * T
 
 
 @inner
-def defects(nodes, pairs, at, T, K, S, norms, start):
-    """How far marginals are from those of a chain: three sums over the positions.
+def defects(nodes, pairs, at, T, K, S):
+    """How far marginals are from those of a chain: sums over the positions.
 
-    How far masses are from one, the same times ``norms``, and what rows and columns of pairs lack.
+    How far masses are from one, and what rows and columns of pairs lack; the largest of the masses.
     """
-    masses = weighted = rows = 0.0
+    masses = rows = worst = 0.0
     for t in range(T):
         mass = -1.0
         for k in range(K):
             mass += nodes[t * S + k]
         masses += abs(mass)
-        weighted += norms[start + t] * abs(mass)
+        worst = max(worst, abs(mass))
     for t in range(T - 1):
         for k in range(K):
             before, after = -nodes[t * S + k], -nodes[(t + 1) * S + k]
@@ -129,4 +135,4 @@ def defects(nodes, pairs, at, T, K, S, norms, start):
                 before += pairs[at + (t * S + k) * S + j]
                 after += pairs[at + (t * S + j) * S + k]
             rows += abs(before) + abs(after)
-    return masses, weighted, rows
+    return masses, rows, worst
