@@ -4,6 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
+
 _UNIT = 2.0**-53
 _BIASES = 3  # of a token: of its label at any, the first and the last position
 _OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
@@ -24,6 +26,16 @@ class ChainRounding:
         Where sequences begin.
     width : int
         Entries of a row of w.
+
+    Attributes
+    ----------
+    norms : ndarray of shape (n_tokens,)
+        Of the features of a token, its pairs and biases included.
+    depth : float
+        How many terms an entry of a sum of features over all sequences has.
+    of_gains : float
+        What a step's gain may err by, relative to the numbers whose difference it is: twice the
+        share of a position in chain_rounding.py.
     """
 
     def __init__(self, X: sp.csr_array, tokens: NDArray[np.int64], width: int):
@@ -44,6 +56,8 @@ class ChainRounding:
         self.norms = self._largest * np.sqrt(squares @ np.ones(d)) + _OTHERS
         longest, n_sequences = np.diff(tokens).max(), len(tokens) - 1
         self.depth = float(max(counts.max(initial=0), longest + n_sequences))
+        passed_on = STRIDE * (width + 24.0) + BLOCK + longest / BLOCK
+        self.of_gains = 2.0 * _UNIT * (passed_on + 80.0)
 
     def of(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """``||w||^2``, and for each sequence what its scores at w err by, summed over tokens."""

@@ -108,6 +108,7 @@ class ChainProblem:
         self.density = X.nnz / (X.shape[0] * X.shape[1])
         self._X = X
         self._rounding = ChainRounding(X, self.chains.tokens, self.chains.width)
+        self.of_gains = self._rounding.of_gains
         self._n_threads = n_threads
         self._runner = BlockRunner(n_threads)
         size = self.n_tokens * self.chains.width + X.nnz

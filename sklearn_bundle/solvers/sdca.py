@@ -18,7 +18,7 @@ _UNKNOWN_GAP = 100.0  # what the paper has for a block that no step has looked a
 _SINGLE_TOL = 1e-8  # below, log-potentials are kept in double precision
 _SINGLE_WEIGHTS_TOL = 1e-6  # below, so is w
 _LARGEST_SINGLE = 1e30
-_SINGLE_PRECISION, _PRECISION = 1e-6, 1e-14  # of the gains of steps, relative to their terms
+_SINGLE_PRECISION = 1e-6  # of the gains of steps with w in single precision, relative to terms
 
 
 class DualSolver:
@@ -31,7 +31,7 @@ class DualSolver:
     computed: it is not copied, and the steps go on from w of their own.
 
     Needs of the problem: ``start``, ``steps``, ``weights_of``, ``gaps``, ``squared_norms``,
-    ``radii``, ``at_zero``, ``weights``, ``reg_lambda``, ``n_sequences``.
+    ``radii``, ``at_zero``, ``of_gains``, ``weights``, ``reg_lambda``, ``n_sequences``.
 
     Parameters
     ----------
@@ -116,14 +116,19 @@ class DualSolver:
                 yield self._state(estimate)
 
     def confirm(self) -> State:
-        """w afresh from the dual point, P and D at it, and the gaps of all blocks."""
+        """w afresh from the dual point, P and D at it, and the gaps of all blocks.
+
+        D is known twice: from w and the entropies, and as P less the gaps. The one that rounding
+        leaves the higher bound counts.
+        """
         if self._confirmed is not None:
             return self._confirmed
         problem = self.problem
         w = self._renew()
-        primal, self._gaps, self._doubt = problem.gaps(w, self.kept)
+        primal, self._gaps, margin = problem.gaps(w, self.kept)
         estimate = float(problem.weights @ self._gaps)
-        self._dual = primal - estimate
+        if not primal - estimate - margin < self._dual - self._doubt:
+            self._dual, self._doubt = primal - estimate, margin
         self._calls += (3 if self.kept.potentials else 1) * problem.n_sequences
         self._grow()
         best = self._best
@@ -143,7 +148,7 @@ class DualSolver:
         w, self._dual, self._doubt = self.problem.weights_of(self.kept)
         single = self._single_weights and np.abs(w).max() < _LARGEST_SINGLE
         self._w = w.astype(np.float32 if single else np.float64)
-        self._precision = _SINGLE_PRECISION if single else _PRECISION
+        self._precision = _SINGLE_PRECISION if single else self.problem.of_gains
         return w
 
     def _state(self, estimate: float) -> State:
