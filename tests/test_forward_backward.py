@@ -25,7 +25,7 @@ def _call(logarithmic, chains, scores, transitions, T, nodes, edges, pairs):
         log_z = _logarithmic(scores, transitions, T, K, S, room, nodes, edges)
     else:
         log_z = marginals(chains, scores, transitions, T, room, nodes, edges)
-    pair_marginals(chains, scores, transitions, T, room, log_z, pairs)
+    pair_marginals(chains, scores, transitions, T, room, pairs)
     return log_z
 
 

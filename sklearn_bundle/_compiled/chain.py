@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled.sums import added
 from sklearn_bundle._compiled.vector import (
     WIDTH,
     fma,
@@ -113,12 +114,13 @@ def scores(chains, i, w, out):
 @inner
 def score_of(labels, start, T, S, scores, pairs):
     """Score of the labelling ``labels[start : start + T]``."""
-    score = 0.0
+    score = carry = 0.0
     for t in range(T):
-        score += scores[t * S + labels[start + t]]
+        score, carry = added(score, carry, scores[t * S + labels[start + t]])
         if t > 0:
-            score += pairs[labels[start + t - 1] * S + labels[start + t]]
-    return score
+            pair = pairs[labels[start + t - 1] * S + labels[start + t]]
+            score, carry = added(score, carry, pair)
+    return score + carry
 
 
 @inner

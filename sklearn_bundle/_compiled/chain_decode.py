@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from sklearn_bundle._compiled.chain import score_of, scores, transitions
+from sklearn_bundle._compiled.chain import scores, transitions
 from sklearn_bundle._compiled.chain_dual import largest
+from sklearn_bundle._compiled.chain_loss import loss_of
 from sklearn_bundle._compiled.forward_backward import marginals, new_room, pair_marginals
 from sklearn_bundle._jit import inner, jit
 
@@ -114,7 +115,7 @@ def label_scores(chains, w, labels, first, last, out):
         T = chains.tokens[i + 1] - start
         scores(chains, i, w, unary)
         log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-        out[i] = score_of(labels, start, T, S, unary, pairs) - log_z
+        out[i] = -loss_of(labels, start, T, chains.n_labels, S, unary, pairs, log_z, room, nodes)
 
 
 @jit
@@ -130,12 +131,12 @@ def label_marginals(chains, w, first, last, nodes, pairs, pairs_at):
         start = chains.tokens[i]
         T = chains.tokens[i + 1] - start
         scores(chains, i, w, unary)
-        log_z = marginals(chains, unary, matrix, T, room, rows, edges)
+        marginals(chains, unary, matrix, T, room, rows, edges)
         for t in range(T):
             for k in range(K):
                 nodes[start + t, k] = rows[t * S + k]
         if pairs.shape[0] > 0 and T > 1:
-            pair_marginals(chains, unary, matrix, T, room, log_z, joint)
+            pair_marginals(chains, unary, matrix, T, room, joint)
             for t in range(T - 1):
                 for j in range(K):
                     for k in range(K):

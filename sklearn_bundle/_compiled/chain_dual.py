@@ -5,15 +5,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled.chain import add_features, score_of, scores, transitions
+from sklearn_bundle._compiled.chain import add_features, scores, transitions
+from sklearn_bundle._compiled.chain_loss import loss_of
+from sklearn_bundle._compiled.chain_rounding import (
+    ENTROPY,
+    by_odds,
+    defects,
+    largest_of,
+    less_truth,
+    path_error,
+    share,
+    sum_of_largest,
+    undecided,
+)
 from sklearn_bundle._compiled.elementary import log
-from sklearn_bundle._compiled.forward_backward import marginals, new_room
+from sklearn_bundle._compiled.forward_backward import BLOCK, marginals, new_room
+from sklearn_bundle._compiled.sums import added
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, plus, splat, spread, store, total
 from sklearn_bundle._jit import inlined, inner, jit
 
 WEIGHTS, GAPS, GRADIENT = 0, 1, 2  # what a sweep is for
 _TINY = 1e-300
-_ROUNDING = 4e-16
+_PIECE = 512  # products that are summed before they join the others
 
 
 class Blocks(NamedTuple):
@@ -41,11 +54,17 @@ def largest(bounds):
 
 @inner
 def dot(a, b, size):
-    """``<a, b>`` of the first ``size`` numbers, a multiple of the vectors' length."""
-    sums = splat(0.0)
-    for x in range(0, size, WIDTH):
-        sums = fma(load(a, x), load(b, x), sums)
-    return total(sums)
+    """``<a, b>`` of the first ``size`` numbers, a multiple of the vectors' length.
+
+    In pieces, whose sums are compensated: rounding does not grow with the size.
+    """
+    result = carry = 0.0
+    for first in range(0, size, _PIECE):
+        sums = splat(0.0)
+        for x in range(first, min(first + _PIECE, size), WIDTH):
+            sums = fma(load(a, x), load(b, x), sums)
+        result, carry = added(result, carry, total(sums))
+    return result + carry
 
 
 @inner
@@ -104,125 +123,149 @@ def add_rows(chains, i, factor, rows, w):
 
 
 @inlined
-def read_block(chains, blocks, i, room, nodes, edges):
-    """Marginals of block i, the sums of those of its pairs, and its entropy."""
-    S = chains.width
+def _from_potentials(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes):
+    """Block i of log-potentials theta: its marginals mu, and its divergence from scores s.
+
+    ``log Z(s) - log Z(theta) - <s - theta, mu>``; with scores and ``log_z`` of zero, less its
+    entropy. Returns it, what rounding may have made of it, and E of the block.
+    """
+    K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
-    size, at = T * S, chains.tokens[i] * S
-    pairs_at = blocks.pairs_at[i] * S * S
-    if not blocks.potentials:
-        for x in range(size):
-            nodes[x] = blocks.nodes[at + x]
-        for x in range(S * S):
-            edges[x] = 0.0
-        for t in range(T - 1):
-            for x in range(S * S):
-                edges[x] += blocks.pairs[pairs_at + t * S * S + x]
-        return _entropy(blocks, at, pairs_at, T, S)
+    at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
+    size, square = T * S, S * S * (T > 1)
     for x in range(size):
         room.nodes[x] = blocks.nodes[at + x]
-    if T > 1:
-        for x in range(S * S):
-            room.pairs[x] = blocks.pairs[pairs_at + x]
-    log_z = marginals(chains, room.nodes, room.pairs, T, room, nodes, edges)
-    expected = dot(room.nodes, nodes, size)
-    if T > 1:
-        expected += dot(room.pairs, edges, S * S)
-    return log_z - expected
+    for x in range(square):
+        room.pairs[x] = blocks.pairs[pairs_at + x]
+    own = marginals(chains, room.nodes, room.pairs, T, room, nodes, edges)
+    largest_pair = largest_of(room.pairs, square)
+    error = path_error(T, K, sum_of_largest(room.nodes, T, S, sizes) + T * largest_pair, room)
+    for x in range(size):
+        room.nodes[x] = unary[x] - room.nodes[x]
+    for x in range(square):
+        room.pairs[x] = pairs[x] - room.pairs[x]
+    expected = dot(room.nodes, nodes, size) + dot(room.pairs, edges, square)
+    largest_pair = largest_of(room.pairs, square)
+    in_all = sum_of_largest(room.nodes, T, S, sizes) + T * largest_pair
+    for t in range(T):
+        sizes[t] += 4.0 * largest_pair
+    margin = 2.0 * error + by_odds(error) * undecided(nodes, sizes, 0, T, S)
+    return log_z - own - expected, margin + share(T, K) * in_all, error
+
+
+@inlined
+def _from_marginals(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes):
+    """The same of marginals, which have no E but may be none of a chain.
+
+    The last numbers are by how much they move to become so: pairs in all, masses at most.
+    """
+    K, S = chains.n_labels, chains.width
+    T = chains.tokens[i + 1] - chains.tokens[i]
+    start, pairs_at = chains.tokens[i], blocks.pairs_at[i] * S * S
+    size, square = T * S, S * S
+    for x in range(size):
+        nodes[x] = blocks.nodes[start * S + x]
+    for x in range(square):
+        edges[x] = 0.0
+    for first in range(0, T - 1, BLOCK):
+        for x in range(square):
+            room.table[x] = 0.0
+        for t in range(first, min(first + BLOCK, T - 1)):
+            for x in range(square):
+                room.table[x] += blocks.pairs[pairs_at + t * square + x]
+        for x in range(square):
+            edges[x] += room.table[x]
+    entropy = _entropy(blocks, start * S, pairs_at, T, S)
+    expected = dot(unary, nodes, size) + dot(pairs, edges, square * (T > 1))
+    masses, rows, off = defects(nodes, blocks.pairs, pairs_at, T, K, S)
+    moved = 2.0 * (rows + 2.0 * masses)
+    largest, largest_pair = largest_of(unary, size), largest_of(pairs, square)
+    in_all = sum_of_largest(unary, T, S, sizes) + T * largest_pair
+    margin = masses * (largest + ENTROPY) + moved * (largest_pair + ENTROPY)
+    margin += share(T, K) * (in_all + 4.0 * T)
+    return log_z - expected - entropy, margin, moved, off
 
 
 @inlined
 def _entropy(blocks, at, pairs_at, T, S):
     """Of the pairs, less that of the inner positions: (18)."""
-    inner = 0.0
-    for x in range(at + S * (T > 1), at + S * (T - 1 + (T == 1))):
-        inner -= blocks.nodes[x] * log(max(blocks.nodes[x], _TINY))
+    sums = carry = 0.0
     if T == 1:
-        return inner
-    pairs = 0.0
-    for x in range(pairs_at, pairs_at + (T - 1) * S * S):
-        pairs -= blocks.pairs[x] * log(max(blocks.pairs[x], _TINY))
-    return pairs - inner
+        return _entropy_of(blocks.nodes, at, S, S)
+    for t in range(T - 1):
+        pairs = _entropy_of(blocks.pairs, pairs_at + t * S * S, S * S, S)
+        sums, carry = added(sums, carry, pairs)
+        if t > 0:
+            sums, carry = added(sums, carry, -_entropy_of(blocks.nodes, at + t * S, S, S))
+    return sums + carry
 
 
 @inner
-def _margin(nodes, edges, size, T, K, S):
-    """How far rounding may have moved a difference of log Z and expected scores up to ``size``.
-
-    Marginals from the logarithms of huge scores do not add up. What is missing tells their error.
-    """
-    missing = 0.0
-    for t in range(T):
-        mass = -1.0
-        for k in range(K):
-            mass += nodes[t * S + k]
-        missing += abs(mass)
-    for k in range(K if T > 1 else 0):
-        before = after = 0.0
-        for j in range(K):
-            before += edges[j * S + k]
-            after += edges[k * S + j]
-        for t in range(T):
-            before -= nodes[t * S + k] * (t > 0)
-            after -= nodes[t * S + k] * (t < T - 1)
-        missing += abs(before) + abs(after)
-    return 2.0 * (missing + _ROUNDING * T) * size
-
-
-@inner
-def _largest_of(values, size):
-    largest = 0.0
-    for x in range(size):
-        largest = max(largest, abs(values[x]))
-    return largest
+def _entropy_of(values, at, size, S):
+    """Of ``values[at : at + size]``, a row after the other."""
+    entropy = 0.0
+    for first in range(at, at + size, S):
+        row = 0.0
+        for x in range(first, first + S):
+            row -= values[x] * log(max(values[x], _TINY))
+        entropy += row
+    return entropy
 
 
 @jit
 def sweep(
-    purpose, chains, labels, weights, blocks, w, factor, first, last, values, gaps, margins, target
+    purpose, chains, labels, weights, blocks, w, factor, first, last, rounding, results, target
 ):
     """A pass over the sequences from first to last.
 
     WEIGHTS: ``values`` are the blocks' entropies, and ``target += factor * weights[i]`` times true
     less expected features. GAPS: ``values`` are -log p(y|x; w), ``gaps`` the blocks' gaps.
     GRADIENT: ``values`` are -log p(y|x; w), and ``target`` as for WEIGHTS with the expectation
-    under w. ``margins`` bound what rounding takes from the entropies and expected scores.
+    under w.
+
+    ``results`` are the arrays values, gaps, margins and errors: margins bound what rounding makes
+    of the values, of GAPS and of the difference of values and gaps, errors what it makes of the
+    features of the sequence. ``rounding`` are what the scores of each sequence may err by, and
+    norms and depth as :func:`less_truth` has them.
     """
-    S = chains.width
+    K, S = chains.n_labels, chains.width
+    values, gaps, margins, errors = results
+    of_scores, norms, depth = rounding
     T = largest(chains.tokens)
     room = new_room(T, S)
-    nodes, edges, unary = np.empty(T * S), np.empty(S * S), np.empty(T * S)
-    pairs = transitions(chains, w)
+    nodes, edges, unary, sizes = np.empty(T * S), np.empty(S * S), np.zeros(T * S), np.empty(T)
+    pairs = np.zeros(S * S) if purpose == WEIGHTS else transitions(chains, w)
+    largest_pair = largest_of(pairs, S * S)
     for i in range(first, last):
         start = chains.tokens[i]
         T = chains.tokens[i + 1] - start
-        log_z = 0.0
+        log_z = error = off = margins[i] = errors[i] = 0.0
         if purpose != WEIGHTS:
             scores(chains, i, w, unary)
             log_z = marginals(chains, unary, pairs, T, room, nodes, edges)
-            values[i] = max(log_z - score_of(labels, start, T, S, unary, pairs), 0.0)
-            if purpose == GRADIENT:
-                size = 50.0 + 2.0 * T * (_largest_of(unary, T * S) + _largest_of(pairs, S * S))
-                margins[i] = _margin(nodes, edges, size, T, chains.n_labels, S)
+            loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, room, nodes)
+            in_all = sum_of_largest(unary, T, S, sizes) + T * largest_pair * (T > 1)
+            error = path_error(T, K, in_all, room) + of_scores[i]
+            values[i] = max(loss, 0.0)
+            margins[i] = min(3.0 * error, by_odds(error) * values[i])
         if purpose != GRADIENT:
-            size = 50.0  # an entropy errs by less than its marginals times this
-            if purpose == GAPS:
-                size += T * (_largest_of(unary, T * S) + _largest_of(pairs, S * S))
-            entropy = read_block(chains, blocks, i, room, nodes, edges)
+            margins[i] += 2.0 * error
             if blocks.potentials:
-                size += T * _largest_of(room.nodes, T * S)
-                size += T * _largest_of(room.pairs, S * S) * (T > 1)
-            margins[i] = _margin(nodes, edges, size, T, chains.n_labels, S)
-            if purpose == WEIGHTS:
-                values[i] = entropy
+                gap, margin, error = _from_potentials(
+                    chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes
+                )
             else:
-                expected = dot(unary, nodes, T * S)
-                if T > 1:
-                    expected += dot(pairs, edges, S * S)
-                gaps[i] = max(log_z - expected - entropy, 0.0)
+                error = 0.0
+                gap, margin, errors[i], off = _from_marginals(
+                    chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes
+                )
+            margins[i] += margin
+            if purpose == WEIGHTS:
+                values[i] = -gap
+            else:
+                gaps[i] = max(gap, 0.0)
+        errors[i] += less_truth(nodes, labels, norms, start, T, K, S, error, off, depth)
         if purpose != GAPS:
-            for t in range(T):
-                nodes[t * S + labels[start + t]] -= 1.0
-                if t > 0:
-                    edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
+            for t in range(1, T):
+                edges[labels[start + t - 1] * S + labels[start + t]] -= 1.0
             add_features(chains, i, -factor * weights[i], nodes, edges, target)

@@ -86,7 +86,7 @@ def _direction(chains, i, w, blocks, gaps, room, b):
     gaps[i] = log_z
     if T > 1:
         gaps[i] -= dot(b.matrix, b.edges, S * S)
-        pair_marginals(chains, b.unary, b.matrix, T, room, log_z, b.pairs)
+        pair_marginals(chains, b.unary, b.matrix, T, room, b.pairs)
         for x in range((T - 1) * S * S):
             b.pairs[x] -= blocks.pairs[pairs_at + x]
         for x in range(S * S):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.elementary import exp
+from sklearn_bundle._compiled.sums import added
 from sklearn_bundle._compiled.vector import (
     WIDTH,
     fma,
@@ -26,13 +27,16 @@ from sklearn_bundle._jit import inlined, inner
 
 _LARGEST = 150.0  # scores up to this size need no shift: nothing can underflow, see marginals()
 _WIDEST = 300.0  # the same for their range in a row, once the largest is subtracted
+STRIDE = 16  # positions after which the mass of the marginals is set to one again
+BLOCK = 128  # positions whose pairs are summed before they join the others
 
 
 class Room(NamedTuple):
     """Memory to work in.
 
     ``forward``, ``weighted`` and ``nodes`` have a row a position, ``table`` has two a label,
-    ``pairs`` one, ``row`` is one, and ``scales`` has a number a position.
+    ``pairs`` one, ``row`` is one, and ``scales`` has a number a position; the first is 0 after the
+    recursion in logarithms.
     """
 
     forward: NDArray[np.float64]
@@ -60,6 +64,9 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
     backward values within exp(300) of one, and nothing underflows that is ever needed. Larger
     scores are shifted by the largest of the position; where the range is larger than 300 after
     that, or a transition is larger than 150, logarithms are used.
+
+    What rounding makes of the results is bounded in chain_rounding.py: it counts the operations
+    here. Log Z is a compensated sum, a sequence's log-probability is a small difference of it.
     """
     K, S = chains.n_labels, chains.width
     if T == 1:
@@ -67,7 +74,7 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
             edges[k] = 0.0
         return _softmax(scores, K, S, nodes)
     weighted, table = room.weighted, room.table
-    shift = 0.0
+    shift = carry = 0.0
     if _count_large(scores, T * S) == 0:
         for x in range(T * S):
             weighted[x] = scores[x]
@@ -82,7 +89,7 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
                 weighted[t * S + k] = scores[t * S + k] - highest
             for k in range(K, S):
                 weighted[t * S + k] = 0.0
-            shift += highest
+            shift, carry = added(shift, carry, highest)
     if _count_large(pairs, S * S) > 0:
         return _logarithmic(scores, pairs, T, K, S, room, nodes, edges)
     for x in range(S * S):
@@ -93,7 +100,7 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
     for j in range(0, S, WIDTH):
         for k in range(0, S, WIDTH):
             transpose(table, j * S + k, table, (S + k) * S + j, S)
-    return shift + _scaled(K, S, T, room, nodes, edges)
+    return _scaled(K, S, T, shift, carry, room, nodes, edges)
 
 
 @inner
@@ -105,14 +112,14 @@ def _count_large(values, size):
 
 
 @inlined
-def _scaled(K, S, T, room, nodes, edges):
+def _scaled(K, S, T, log_z, carry, room, nodes, edges):
     forward, weighted, row, scales = room.forward, room.weighted, room.row, room.scales
     table = room.table
     for x in range(T * S):
         weighted[x] = exp(weighted[x])
     for k in range(S):
         forward[k] = weighted[k] * (k < K)
-    log_z, product = 0.0, 1.0
+    product = 1.0
     for t in range(T):
         here, before = t * S, (t - 1) * S
         mass = splat(0.0)
@@ -130,12 +137,19 @@ def _scaled(K, S, T, room, nodes, edges):
             store(forward, here + c, times(splat(inverse), load(forward, here + c)))
         product *= scale
         if not 1e-100 < product < 1e100:
-            log_z += np.log(product)
+            log_z, carry = added(log_z, carry, np.log(product))
             product = 1.0
     for k in range(S):
         row[k] = 1.0
     for t in range(T - 1, -1, -1):
         here, inverse = t * S, splat(scales[t])
+        if t % STRIDE == STRIDE - 1:
+            mass = splat(0.0)
+            for c in range(0, S, WIDTH):
+                mass = fma(load(forward, here + c), load(row, c), mass)
+            correction = splat(1.0 / total(mass))
+            for c in range(0, S, WIDTH):
+                store(row, c, times(correction, load(row, c)))
         for c in range(0, S, WIDTH):
             back = load(row, c)
             store(nodes, here + c, times(load(forward, here + c), back))
@@ -146,17 +160,21 @@ def _scaled(K, S, T, room, nodes, edges):
     for j in range(K):
         for c in range(0, S, WIDTH):
             sums = splat(0.0)
-            for t in range(1, T):
-                x = t * S
-                sums = fma(spread(forward, x - S + j), load(weighted, x + c), sums)
+            for first in range(1, T, BLOCK):
+                part = splat(0.0)
+                for t in range(first, min(first + BLOCK, T)):
+                    x = t * S
+                    part = fma(spread(forward, x - S + j), load(weighted, x + c), part)
+                sums = plus(part, sums)
             store(edges, j * S + c, times(sums, load(table, j * S + c)))
     for x in range(K * S, S * S):
         edges[x] = 0.0
-    return log_z + np.log(product)
+    log_z, carry = added(log_z, carry, np.log(product))
+    return log_z + carry
 
 
 @inner
-def pair_marginals(chains, scores, pairs, T, room, log_z, out):
+def pair_marginals(chains, scores, pairs, T, room, out):
     """After :func:`marginals`: the marginals of each two positions in sequence."""
     K, S = chains.n_labels, chains.width
     forward, weighted = room.forward, room.weighted
@@ -169,13 +187,10 @@ def pair_marginals(chains, scores, pairs, T, room, log_z, out):
                     joint = times(load(weighted, here + c), load(room.table, j * S + c))
                     store(out, at + j * S + c, times(factor, joint))
         return
+    for x in range((T - 1) * S * S):
+        out[x] = 0.0
     for t in range(1, T):
-        for j in range(S):
-            for k in range(S):
-                x = t * S + k
-                edge = forward[x - S - k + j] + pairs[j * S + k] + scores[x] + weighted[x]
-                value = exp(min(edge - log_z, 0.0)) if j < K and k < K else 0.0
-                out[((t - 1) * S + j) * S + k] = value
+        _pairs_from_logarithms(scores, pairs, t, K, S, room, out, (t - 1) * S * S)
 
 
 @inner
@@ -203,9 +218,13 @@ def _softmax(scores, K, S, out):
 
 @inner
 def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
-    """The same from logarithms, for scores of any size; ``scales[0] = 0`` tells that it was."""
+    """The same from logarithms, for scores of any size.
+
+    The largest of each row is subtracted from it: numbers do not grow with T, nor does what they
+    lose in rounding. ``scales[0] = 0`` tells that it was so.
+    """
     forward, backward, row = room.forward, room.weighted, room.row
-    room.scales[0] = log_z = 0.0
+    log_z = carry = room.scales[0] = 0.0
     for x in range(T * S):
         nodes[x] = forward[x] = backward[x] = 0.0
     for x in range(S * S):
@@ -213,26 +232,76 @@ def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
     for step in range(T):
         here, back = step * S, (T - 1 - step) * S
         for k in range(K):
+            forward[here + k] = scores[here + k]
             if step == 0:
-                forward[k] = scores[k]
                 continue
             for j in range(K):
                 row[j] = forward[here - S + j] + pairs[j * S + k]
-            forward[here + k] = _log_sum(row, K) + scores[here + k]
+            forward[here + k] += _log_sum(row, K)
             for j in range(K):
                 row[j] = backward[back + S + j] + scores[back + S + j] + pairs[k * S + j]
             backward[back + k] = _log_sum(row, K)
+        log_z, carry = added(log_z, carry, _less_largest(forward, here, K))
+        _less_largest(backward, back, K)
     for k in range(K):
         row[k] = forward[(T - 1) * S + k]
-    log_z = _log_sum(row, K)
-    for x in range(T * S):
-        k = x % S
-        if k < K:
-            nodes[x] = np.exp(min(forward[x] + backward[x] - log_z, 0.0))
-            for j in range(K if x >= S else 0):
-                edge = forward[x - k - S + j] + pairs[j * S + k] + scores[x] + backward[x]
-                edges[j * S + k] += np.exp(min(edge - log_z, 0.0))
-    return log_z
+    log_z, carry = added(log_z, carry, _log_sum(row, K))
+    part = S * S  # of the table: the pairs of a block of positions
+    for x in range(2 * S * S):
+        room.table[x] = 0.0
+    for t in range(T):
+        here = t * S
+        mass = 0.0
+        for k in range(K):
+            row[k] = forward[here + k] + backward[here + k]
+        _less_largest(row, 0, K)
+        for k in range(K):
+            nodes[here + k] = np.exp(row[k])
+            mass += nodes[here + k]
+        for k in range(K):
+            nodes[here + k] /= mass
+        if t > 0:
+            _pairs_from_logarithms(scores, pairs, t, K, S, room, room.table, 0)
+            for x in range(S * S):
+                room.table[part + x] += room.table[x]
+        if t % BLOCK == 0 or t == T - 1:
+            for x in range(S * S):
+                edges[x] += room.table[part + x]
+                room.table[part + x] = 0.0
+    return log_z + carry
+
+
+@inner
+def _pairs_from_logarithms(scores, pairs, t, K, S, room, out, at):
+    """Marginals of the pairs at t - 1 and t to ``out[at:]``, where zeros are; their mass is one."""
+    here, highest = t * S, -np.inf
+    for j in range(K):
+        for k in range(K):
+            x = here + k
+            edge = room.forward[here - S + j] + pairs[j * S + k] + scores[x] + room.weighted[x]
+            out[at + j * S + k] = edge
+            highest = max(highest, edge)
+    mass = 0.0
+    for j in range(K):
+        row_mass = 0.0
+        for x in range(at + j * S, at + j * S + K):
+            out[x] = np.exp(out[x] - highest)
+            row_mass += out[x]
+        mass += row_mass
+    for j in range(K):
+        for x in range(at + j * S, at + j * S + K):
+            out[x] /= mass
+
+
+@inner
+def _less_largest(values, at, K):
+    """Subtract the largest of the K numbers at ``at`` from all; returns it."""
+    highest = -np.inf
+    for k in range(at, at + K):
+        highest = max(highest, values[k])
+    for k in range(at, at + K):
+        values[k] -= highest
+    return highest
 
 
 @inner

@@ -13,10 +13,12 @@ from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle._compiled.vector import WIDTH
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner, row_blocks
+from sklearn_bundle.problems._chain_rounding import ChainRounding
 
 _NO_BLOCKS = Blocks(False, np.empty(0), np.empty(0), np.empty(0, np.int64))
 _NOTHING = np.empty(0)
-_ROUNDING = 1e-14  # of numbers whose difference is a bound
+_ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
+_UNIT = 2.0**-53
 
 
 class Weights(NamedTuple):
@@ -102,9 +104,11 @@ class ChainProblem:
         self.n_sequences = len(lengths)
         self.n_tokens = len(labels)
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
-        self.at_zero = float(weights @ lengths) * np.log(n_labels)  # P(0)
+        self.at_zero = float(weights @ lengths) * float(np.log(n_labels))  # P(0)
         self.density = X.nnz / (X.shape[0] * X.shape[1])
         self._X = X
+        self._rounding = ChainRounding(X, self.chains.tokens, self.chains.width)
+        self.of_gains = self._rounding.of_gains
         self._n_threads = n_threads
         self._runner = BlockRunner(n_threads)
         size = self.n_tokens * self.chains.width + X.nnz
@@ -142,48 +146,70 @@ class ChainProblem:
             pairs[which] += 1.0 - rest
         return Blocks(potentials, nodes.ravel(), pairs.ravel(), at.astype(np.int64))
 
-    def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float]:
-        """The point w that belongs to a dual point, and the value of the dual."""
-        w, (entropies, margins) = np.zeros(self.n_parameters), np.empty((2, self.n_sequences))
+    def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float, float]:
+        """The point w that belongs to a dual point, the value of the dual, and a margin.
+
+        The margin bounds what rounding has added to the value. With an error e of the features'
+        sum it is ``||w|| e + e^2 / (2 reg_lambda)``, and that of the entropies.
+        """
+        w, results = np.zeros(self.n_parameters), np.empty((4, self.n_sequences))
         part = 0, self.n_sequences
-        self._sweep(WEIGHTS, blocks, None, 1.0 / self.reg_lambda, part, entropies, margins, w)
-        return w, float(self.weights @ entropies) - self._penalty(w)
+        self._sweep(WEIGHTS, blocks, None, 1.0 / self.reg_lambda, part, results, None, w)
+        squared, _ = self._rounding.of(w)
+        entropy, margin = self._mean(results[0]), self._mean(results[2])
+        penalty, error = 0.5 * self.reg_lambda * squared, self._feature_error(results[3], squared)
+        margin += (squared**0.5 + 0.5 * error / self.reg_lambda) * error
+        return w, entropy - penalty, margin + _ROUNDING * (entropy + penalty)
 
     def gaps(
         self, w: NDArray[np.float64], blocks: Blocks
     ) -> tuple[float, NDArray[np.float64], float]:
-        """P(w), the gap of each block, and what rounding may take from the value of the dual."""
-        losses, gaps, margins = np.empty((3, self.n_sequences))
+        """P(w), the gap of each block, and a margin.
+
+        P less the gaps is the value of the dual if w is that of the blocks. If w is off by e, it is
+        less by ``reg_lambda/2 ||e||^2``: then ``P - weights @ gaps - margin`` is a lower bound of
+        P, with the margin for this and for rounding. Errors count little here near the optimum,
+        where those of :meth:`weights_of` do.
+        """
+        results = np.empty((4, self.n_sequences))
+        squared, of_scores = self._rounding.of(w)
 
         def task(k: int) -> None:
             part = self._bounds[k], self._bounds[k + 1]
-            self._sweep(GAPS, blocks, w, 0.0, part, losses, margins, _NOTHING, gaps)
+            self._sweep(GAPS, blocks, w, 0.0, part, results, of_scores, _NOTHING)
 
         self._runner.run(task, len(self._bounds) - 1)
-        value = self._penalty(w) + float(self.weights @ losses)
-        return value, gaps, float(self.weights @ margins)
+        losses, gaps, margins, errors = results
+        value, gap = 0.5 * self.reg_lambda * squared + self._mean(losses), self._mean(gaps)
+        margin = self._mean(margins) + _ROUNDING * (value + gap)
+        error = self._feature_error(errors, squared)
+        return value, gaps.copy(), margin + 0.5 * error * error / self.reg_lambda
 
     def evaluate(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
         """P(w), its gradient, and the lower bound that belongs to it: (8).
 
-        The sums over sequences are taken by threads, so that their number changes the last bits.
+        P is strongly convex: ``P >= P(w) - ||g||^2 / (2 reg_lambda)`` for its gradient g, which
+        the computed one may be off by as much as the sum of the features is. The sums over
+        sequences are taken by threads, so that their number changes the last bits.
         """
-        losses, margins = np.empty((2, self.n_sequences))
+        results = np.empty((4, self.n_sequences))
+        squared, of_scores = self._rounding.of(w)
         bounds = np.linspace(0, self.n_sequences, self._n_threads + 1).astype(np.int64)
         parts = [np.zeros(self.n_parameters) for _ in range(self._n_threads)]
 
         def task(k: int) -> None:
             part = bounds[k], bounds[k + 1]
-            self._sweep(GRADIENT, _NO_BLOCKS, w, -1.0, part, losses, margins, parts[k])
+            self._sweep(GRADIENT, _NO_BLOCKS, w, -1.0, part, results, of_scores, parts[k])
 
         self._runner.run(task, self._n_threads)
         gradient = self.reg_lambda * w
         for part in parts:
             gradient += part
-        value = self._penalty(w) + float(self.weights @ losses)
-        gap = float(gradient @ gradient) / (2.0 * self.reg_lambda)
-        rounding = float(self.weights @ margins) + _ROUNDING * (value + gap)
-        return value, gradient, value - gap - rounding
+        value = 0.5 * self.reg_lambda * squared + self._mean(results[0])
+        norm = float(gradient @ gradient) ** 0.5 * (1.0 + _UNIT * self.n_parameters)
+        norm += self._feature_error(results[3], squared)
+        margin = self._mean(results[2]) + _ROUNDING * value
+        return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
 
     def steps(
         self, blocks, w, gaps, memory, sampling: Sampling, number: int
@@ -229,15 +255,27 @@ class ChainProblem:
         other = _squared_sums(X, sequence, self.n_sequences, 1) + constant
         return (np.sqrt(true) + np.sqrt(other)) ** 2 if negative else true + other
 
-    def _penalty(self, w: NDArray[np.float64]) -> float:
-        return 0.5 * self.reg_lambda * float(w @ w)
+    def _mean(self, values: NDArray[np.float64]) -> float:
+        """``weights @ values``, summed in pairs."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.sum(self.weights * values))
 
-    def _sweep(
-        self, purpose, blocks, w, factor, part, values, margins, target, gaps=_NOTHING
-    ) -> None:
+    def _feature_error(self, errors: NDArray[np.float64], squared: float) -> float:
+        """What the gradient of P errs by in the 2-norm, or ``reg_lambda`` w as a sum of features.
+
+        A few roundings of each entry of ``reg_lambda`` w come on top of those of the features.
+        """
+        return self._mean(errors) + 4.0 * _UNIT * self.reg_lambda * squared**0.5
+
+    def _sweep(self, purpose, blocks, w, factor, part, results, of_scores, target) -> None:
+        rounding = self._rounding
+        depth = rounding.depth + self._n_threads + 4.0
         chain_dual.sweep(
             *(purpose, self.chains, self.labels, self.weights, blocks),
-            *(target if w is None else w, factor, *part, values, gaps, margins, target),
+            *(target if w is None else w, factor, *part),
+            (self.weights if of_scores is None else of_scores, rounding.norms, depth),
+            (results[0], results[1], results[2], results[3]),
+            target,
         )
 
 

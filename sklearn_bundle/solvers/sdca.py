@@ -1,6 +1,7 @@
 """Stochastic dual coordinate ascent for chain CRFs, with gap sampling."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,19 +18,20 @@ _UNKNOWN_GAP = 100.0  # what the paper has for a block that no step has looked a
 _SINGLE_TOL = 1e-8  # below, log-potentials are kept in double precision
 _SINGLE_WEIGHTS_TOL = 1e-6  # below, so is w
 _LARGEST_SINGLE = 1e30
-_SINGLE_PRECISION, _PRECISION = 1e-6, 1e-14  # of the gains of steps, relative to their terms
+_SINGLE_PRECISION = 1e-6  # of the gains of steps with w in single precision, relative to terms
 
 
 class DualSolver:
     """Algorithm 2 of Le Priol et al., or exponentiated gradient on the same dual.
 
     A state is an epoch: as many steps as there are sequences. Its bound is the dual as the steps
-    have raised it; its objective is that of the last full pass, P(0) before the first. Such a pass
-    is made where the gaps of the blocks, as each was when it was last looked at, tell that ``tol``
-    is reached.
+    have raised it; its point is the best that a full pass has looked at, w = 0 before the first,
+    and its objective P there. Such a pass is made where the gaps of the blocks, as each was when it
+    was last looked at, tell that ``tol`` is reached. The point is the one that the pass has
+    computed: it is not copied, and the steps go on from w of their own.
 
     Needs of the problem: ``start``, ``steps``, ``weights_of``, ``gaps``, ``squared_norms``,
-    ``radii``, ``at_zero``, ``weights``, ``reg_lambda``, ``n_sequences``.
+    ``radii``, ``at_zero``, ``of_gains``, ``weights``, ``reg_lambda``, ``n_sequences``.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ class DualSolver:
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
         self._grow()
         self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
-        self._dual = self._renew()[1]
+        self._renew()
         self._calls = problem.n_sequences * potentials
         self._best = State(problem.at_zero, 0.0, np.zeros(problem.n_parameters), None, 0)
         self._confirmed: State | None = None
@@ -121,42 +123,50 @@ class DualSolver:
             if Certificate(self._dual + estimate, self._dual).relative_gap <= self._tol:
                 yield self.confirm()
             else:
-                yield self._state(self._w, estimate)
+                yield self._state(estimate)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """w afresh from the dual point, P and D at it, and the gaps of all blocks."""
+        """w afresh from the dual point, P and D at it, and the gaps of all blocks.
+
+        D is known twice: from w and the entropies, and as P less the gaps. The one that rounding
+        leaves the higher bound counts.
+        """
         if self._confirmed is not None:
             return self._confirmed
         problem = self.problem
-        w, self._dual = self._renew()
+        w = self._renew()
         primal, self._gaps, margin = problem.gaps(w, self.kept)
+        estimate = float(problem.weights @ self._gaps)
+        if not primal - estimate - margin < self._dual - self._doubt:
+            self._dual, self._doubt = primal - estimate, margin
         self._calls += (3 if self.kept.potentials else 1) * problem.n_sequences
         self._grow()
         best = self._best
         if moving and primal < best.primal:
-            best.primal, best.w = primal, w
-        self._dual -= margin
-        best.lower_bound = min(max(best.lower_bound, self._dual), best.primal)
-        state = self._state(best.w, float(problem.weights @ self._gaps))
-        state.lower_bound = best.lower_bound
-        self._confirmed = state
-        return state
+            best = replace(best, primal=primal, w=w)
+        bound = min(max(best.lower_bound, self._dual - self._doubt), best.primal)
+        self._best = replace(best, lower_bound=bound)  # at once: Ctrl-C may come at any time
+        self._confirmed = replace(self._best, passes=self._passes, further=(estimate,))
+        return self._confirmed
 
-    def _renew(self) -> tuple[NDArray[np.float64], float]:
+    @property
+    def _passes(self) -> int:
+        return self._calls // self.problem.n_sequences
+
+    def _renew(self) -> NDArray[np.float64]:
         """w and D of the dual point; steps go on from a copy, whose rounding this takes back."""
-        w, dual = self.problem.weights_of(self.kept)
+        w, self._dual, self._doubt = self.problem.weights_of(self.kept)
         single = self._single_weights and np.abs(w).max() < _LARGEST_SINGLE
         self._w = w.astype(np.float32 if single else np.float64)
-        self._precision = _SINGLE_PRECISION if single else _PRECISION
-        self._doubt = 0.0
-        return w, dual
+        self._precision = _SINGLE_PRECISION if single else self.problem.of_gains
+        return w
 
-    def _state(self, w: NDArray[np.float64], estimate: float) -> State:
-        """The newest point, and the best values; the dual less what rounding has made of it."""
-        passes = self._calls // self.problem.n_sequences
+    def _state(self, estimate: float) -> State:
+        """The best point and bound; the dual less what rounding has made of it is a bound, too."""
         best = self._best
         self._bound = max(self._bound, best.lower_bound, self._dual - self._doubt)
-        return State(best.primal, min(self._bound, best.primal), w, None, passes, None, (estimate,))
+        bound = min(self._bound, best.primal)
+        return replace(best, lower_bound=bound, passes=self._passes, further=(estimate,))
 
     def _grow(self) -> None:
         """The tree of the sampling, from the gaps as they stand."""

@@ -1,0 +1,138 @@
+"""What rounding may make of log Z, of marginals and of the values of the dual: bounds.
+
+u is 2^-53. Let ``E`` bound how far rounding moves the log-weight of any path of a sequence.
+
+* Log-weights. Where probabilities are scaled, a step of a recursion takes two exponentials (3.6 u
+  each), a sum of K products in two halves (K/2 + 2) and four products; log Z adds two products
+  and logarithms that are as large as the scores. In all ``(K + 20) u`` a position and ``4 u`` times
+  the largest score and transition, those of a shift of the scores included. In logarithms each
+  step adds and subtracts numbers within the range of two rows and two matrices: ``16 u``. Nothing
+  grows with T but the number of steps, since rows are normalised and log Z is a compensated sum.
+  Scores that are rounded themselves count as well, see problems/_chain_rounding.py.
+* Log Z errs by E, as all paths do; the score of the true labels by the error of scores. A loss
+  that is a sum of ``log(1 + odds)`` errs by ``expm1(2E)`` times the sum of ``odds/(1 + odds)``.
+* Marginals. A factor within ``exp(+-E)`` for each path moves the odds of a label by at most
+  ``exp(+-2E)``, and its marginal nu by ``nu (1 - nu) expm1(2E)``: nothing where it is certain. Over
+  the labels of a position that is ``expm1(2E)`` times ``q = sum nu (1 - nu)``. As ``1 - max nu`` is
+  at most q, pairs move by at most ``2 (q_{t-1} + q_t)`` times it, summed over both labels.
+* Their mass. It is set to one every ``STRIDE`` positions and each step between moves it by ``(K +
+  24) u``; edges are summed in blocks. With sums of scores times marginals, which are taken in
+  pieces (67 u), this is ``share`` for each position, whatever its marginals.
+
+So the entropy ``H = log Z - <theta, mu>`` or the gap ``log Z(s) - log Z(theta) - <s - theta, mu>``
+errs by E and by ``expm1(2E) q + share`` times the largest entry of theta, or of s - theta, which
+vanishes at the optimum. Expected less true features of a position err by ``expm1(2E) q`` and, as
+the marginals of wrong labels are subtracted and not one from that of the true label, by the share
+of these, times their norm; those of pairs, whose norm is one, by the share.
+
+Marginals that are kept as such are any numbers. Scaled to one at each position and with pairs
+moved by at most ``2 (defects of their rows and columns)`` in the 1-norm they belong to a chain
+(Altschuler, Weed and Rigollet, 2017, lemma 7); ``x log x`` of numbers whose sum moves by x moves by
+less than 60 x, for any x that rounding makes.
+"""
+
+import numpy as np
+
+from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
+from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, spread, times, total
+from sklearn_bundle._jit import inner
+
+_UNIT = 2.0**-53
+_LARGEST = 700.0  # its exponential is finite: a bound may be useless, but is no NaN
+ENTROPY = 60.0
+
+
+@inner
+def path_error(T, K, sizes, room):
+    """E after ``marginals``, where ``sizes`` sums up the largest score and transition."""
+    each = 16.0 if T > 1 and room.scales[0] == 0.0 else 4.0
+    return _UNIT * (T * (K + 20.0) + each * sizes)
+
+
+@inner
+def share(T, K):
+    """What a position's scores or features count for, whatever its marginals."""
+    return _UNIT * (STRIDE * (K + 24.0) + BLOCK + T / BLOCK + 80.0)
+
+
+@inner
+def by_odds(error):
+    """``expm1(2 error)``."""
+    return np.expm1(min(2.0 * error, _LARGEST))
+
+
+@inner
+def largest_of(values, size):
+    """The largest absolute value."""
+    largest = 0.0
+    for x in range(size):
+        largest = max(largest, abs(values[x]))
+    return largest
+
+
+@inner
+def sum_of_largest(values, T, S, out):
+    """``out[t]`` = the largest absolute value of a row; returns their sum."""
+    sizes = 0.0
+    for t in range(T):
+        largest = 0.0
+        for x in range(t * S, t * S + S):
+            largest = max(largest, abs(values[x]))
+        out[t] = largest
+        sizes += largest
+    return sizes
+
+
+@inner
+def undecided(nodes, factors, first, T, S):
+    """``sum_t factors[first + t] q_t``."""
+    sums, one = splat(0.0), splat(1.0)
+    for t in range(T):
+        factor = spread(factors, first + t)
+        for x in range(t * S, t * S + S, WIDTH):
+            nu = load(nodes, x)
+            sums = fma(factor, times(nu, minus(one, nu)), sums)
+    return total(sums)
+
+
+@inner
+def less_truth(nodes, labels, norms, start, T, K, S, error, off, depth):
+    """Subtract the true labels from marginals; returns what expected less true features err by.
+
+    In the 2-norm. One less the marginal of the true label is the sum of the others, which has no
+    rounding of one. ``norms`` bound those of a token's features, of its pairs' and of the biases'.
+    ``off`` is how far masses are from one, ``depth`` how many terms an entry of the sum over all
+    sequences has.
+    """
+    moved = 2.0 * by_odds(error) * undecided(nodes, norms, start, T, S)
+    in_all = 0.0
+    for t in range(T):
+        own, wrong = t * S + labels[start + t], 0.0
+        for x in range(t * S, t * S + K):
+            wrong += nodes[x] * (x != own)
+        nodes[own] = -wrong
+        in_all += norms[start + t] * wrong
+    return moved + 2.0 * (share(T, K) + off + depth * _UNIT) * in_all + share(T, K) * T
+
+
+@inner
+def defects(nodes, pairs, at, T, K, S):
+    """How far marginals are from those of a chain: sums over the positions.
+
+    How far masses are from one, and what rows and columns of pairs lack; the largest of the masses.
+    """
+    masses = rows = worst = 0.0
+    for t in range(T):
+        mass = -1.0
+        for k in range(K):
+            mass += nodes[t * S + k]
+        masses += abs(mass)
+        worst = max(worst, abs(mass))
+    for t in range(T - 1):
+        for k in range(K):
+            before, after = -nodes[t * S + k], -nodes[(t + 1) * S + k]
+            for j in range(K):
+                before += pairs[at + (t * S + k) * S + j]
+                after += pairs[at + (t * S + j) * S + k]
+            rows += abs(before) + abs(after)
+    return masses, rows, worst

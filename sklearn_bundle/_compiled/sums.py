@@ -1,0 +1,15 @@
+"""Sums whose rounding does not grow with the number of their terms."""
+
+from sklearn_bundle._jit import inner
+
+
+@inner
+def added(total, carry, term):
+    """``total + term``, and ``carry`` with what that sum has rounded off (Knuth, without branches).
+
+    After any number of terms ``total + carry`` errs by one unit in the last place of the result
+    and by the square of the unit times the number of terms times the sum of their absolute values.
+    """
+    result = total + term
+    of_term = result - total
+    return result, carry + ((total - (result - of_term)) + (term - of_term))

@@ -1,0 +1,75 @@
+"""What rounding makes of the scores of tokens and of sums over all sequences."""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
+
+_UNIT = 2.0**-53
+_BIASES = 3  # of a token: of its label at any, the first and the last position
+_OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
+_ROWS = 65_536  # entries of w whose squares are summed at a time: they stay in the cache
+
+
+class ChainRounding:
+    """Sizes of the features, from which bounds on rounding follow.
+
+    A score is the sum of m products and biases: it errs by ``(m + 4) u sum |x_j w_j|``, which is
+    at most ``(m + 4) u ||x / c|| ||c w||`` for any c > 0. With c the root mean squares of the
+    columns the bound does not change with their scales.
+
+    Parameters
+    ----------
+    X : CSR of shape (n_tokens, n_attributes)
+    tokens : ndarray of int64 of shape (n_sequences + 1,)
+        Where sequences begin.
+    width : int
+        Entries of a row of w.
+
+    Attributes
+    ----------
+    norms : ndarray of shape (n_tokens,)
+        Of the features of a token, its pairs and biases included.
+    depth : float
+        How many terms an entry of a sum of features over all sequences has.
+    of_gains : float
+        What a step's gain may err by, relative to the numbers whose difference it is: twice the
+        share of a position in chain_rounding.py.
+    """
+
+    def __init__(self, X: sp.csr_array, tokens: NDArray[np.int64], width: int):
+        n, d = X.shape
+        values = X.data.astype(np.float64)
+        self._largest = max(np.abs(values).max(initial=0.0), np.finfo(float).tiny)
+        values /= self._largest
+        np.square(values, out=values)
+        squares = sp.csr_array((values, X.indices, X.indptr), X.shape)
+        counts = np.bincount(X.indices, minlength=d)
+        scales = (np.ones(n) @ squares) / np.maximum(counts, 1)
+        inverses = np.divide(1.0, scales, out=np.ones(d), where=scales > 0.0)
+        self._scales = np.concatenate([scales, np.zeros(width)])  # squared
+        self._width = width
+        terms = np.diff(X.indptr) + _BIASES + 1.0
+        reach = terms * np.sqrt(squares @ inverses + _BIASES)
+        self._reach = _UNIT * np.add.reduceat(reach, tokens[:-1])
+        self.norms = self._largest * np.sqrt(squares @ np.ones(d)) + _OTHERS
+        longest, n_sequences = np.diff(tokens).max(), len(tokens) - 1
+        self.depth = float(max(counts.max(initial=0), longest + n_sequences))
+        passed_on = STRIDE * (width + 24.0) + BLOCK + longest / BLOCK
+        self.of_gains = 2.0 * _UNIT * (passed_on + 80.0)
+
+    def of(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """``||w||^2``, and for each sequence what its scores at w err by, summed over tokens."""
+        rows, step = w.reshape(-1, self._width), max(1, _ROWS // self._width)
+        n = len(self._scales)
+        parts, by_label = [], np.zeros(self._width)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, len(rows), step):
+                squares = np.square(rows[first : first + step])
+                parts.append(squares.sum())
+                if first < n:
+                    by_label += self._scales[first : first + step] @ squares[: n - first]
+            biases = np.square(rows[n:]).sum(axis=0)
+            sizes = np.hypot(self._largest * np.sqrt(by_label), np.sqrt(biases))
+            return float(np.sum(parts)), self._reach * sizes.max()
