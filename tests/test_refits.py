@@ -95,3 +95,13 @@ def test_refits_go_on(row):
         bound, objective = again.lower_bound_, once.objective_
         assert (np.asarray(bound) <= np.asarray(objective) * (1.0 + 1e-12)).all()
         assert (np.asarray(once.lower_bound_) <= np.asarray(again.objective_) * (1.0 + 1e-12)).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["newton", "line-search"])
+def test_refits_of_what_has_stalled(solver):
+    """They end as the last one did, and change nothing any more, however many there are."""
+    model = BMRMClassifier(solver=solver, reg_lambda=0.1, tol=1e-300, warm_start=True)
+    objectives = [model.fit(X[:20], TWO[:20]).objective_ for _ in range(170)]
+    assert np.ptp(objectives[-150:]) == 0.0
+    assert model.n_iter_ == 1 and model.status_ in ("converged", "stalled")

@@ -30,6 +30,7 @@ _CROSSED = 1e-6  # relative; far above rounding
 _ROUNDED = 1e-12  # of the terms that objective and bound are differences of
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # towards the best point; after that, the plane there
 _LIFT = 100.0  # of both limits with every iteration that brings no progress
+_ENOUGH_LIFTS = 50  # from 1 to the largest risk
 _STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: a loss bends by about this much
 _LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of use
 
@@ -138,6 +139,9 @@ class BundleSolver:
         """One state an iteration; ends when rounding leaves nothing to gain."""
         if self._best is None:
             self._begin(self._point(*self._start))
+        if self._idle >= self._patience:  # the last run has ended so
+            yield self._state()
+            return
         steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
         for _ in steps:
             yield self._state()
@@ -300,13 +304,17 @@ class BundleSolver:
         slope = np.abs(plane.gradient).max(initial=0.0)
         if self._steepest is None:
             self._steepest = _STEEPEST * slope
-        return slope <= self._steepest * _LIFT**self._idle
+        return slope <= self._steepest * self._lift
 
     def _risk_limit(self) -> float:
         """The more iterations bring nothing, the farther out a plane may be cut."""
         if self._best is None or self._algorithm == "cutting-plane":
             return LARGEST_RISK
-        return min(LARGEST_RISK, _RISK_LIMIT * _LIFT**self._idle * self._primal)
+        return min(LARGEST_RISK, _RISK_LIMIT * self._lift * self._primal)
+
+    @property
+    def _lift(self) -> float:
+        return _LIFT ** min(self._idle, _ENOUGH_LIFTS)
 
     # What follows asks a LinearProblem, or another problem by its protocol alone.
 

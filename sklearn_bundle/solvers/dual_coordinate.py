@@ -206,13 +206,14 @@ class DualCoordinateSolver(BundleSolver):
         """One state an epoch; ends when rounding leaves nothing to gain."""
         if self._w is None:
             self._begin_here()
-        while True:
+        elif self._idle >= _IDLE_CHECKS:  # the last run has ended so
+            yield self._state()
+            return
+        while self._idle < _IDLE_CHECKS:
             self._epoch()
             if self._is_time():
                 self._check()
             yield self._state()
-            if self._idle >= _IDLE_CHECKS:
-                return
 
     def confirm(self, *, moving: bool = True) -> State:
         """As of :class:`BundleSolver`; if the point may move, with the epochs since the check.

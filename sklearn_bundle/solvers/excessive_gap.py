@@ -89,7 +89,10 @@ class ExcessiveGapSolver:
         """One state a step; ends when nothing has changed for long."""
         if callable(self._lipschitz):
             self._lipschitz = self._lipschitz()
-        while True:
+        if self._idle >= _IDLE_LIMIT:  # the last run has ended so
+            yield self._state()
+            return
+        while self._idle < _IDLE_LIMIT:
             if self._starting:
                 self._begin()
                 self._at_start = None
@@ -100,8 +103,6 @@ class ExcessiveGapSolver:
             self._at_start = gap if self._at_start is None else self._at_start
             self._starting = self._adaptive and gap < _RESTART * self._at_start
             yield self._state()
-            if self._idle >= _IDLE_LIMIT:
-                return
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from the data at the best point, bound from the data at the best u.

@@ -94,17 +94,18 @@ class LBFGSSolver:
 
     def states(self) -> Iterator[State]:
         """A number of iterations each; ends when rounding leaves nothing to gain."""
-        while True:
+        if self._idle >= _IDLE_LIMIT:  # the last run has ended so
+            yield self._state()
+        while self._idle < _IDLE_LIMIT:
             for _ in range(self._iterations):
                 reached = self._best.primal, self._best.lower_bound
                 moved = self._iterate()
                 progress = (self._best.primal, self._best.lower_bound) != reached
                 self._idle = 0 if progress else self._idle + 1
                 if not moved:
+                    self._idle = _IDLE_LIMIT
                     break
             yield self._state()
-            if not moved or self._idle >= _IDLE_LIMIT:
-                return
 
     def confirm(self, *, moving: bool = True) -> State:
         """P and its gradient at the best point once more; that is the point in any case."""
