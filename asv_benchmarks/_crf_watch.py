@@ -51,8 +51,9 @@ class _Watched:
     def _truth(self, state: Any, epochs: int) -> tuple[dict[str, Any], np.ndarray]:
         w, primal, dual, blocks = state.w, state.primal, state.lower_bound, self._solver.kept
         if hasattr(blocks, "nodes"):
-            w, dual, _ = self._problem.weights_of(blocks)
+            w, dual, margin = self._problem.weights_of(blocks)
             primal, _, _ = self._problem.gaps(w, blocks)
+            dual -= margin
         truth = {"epochs": epochs, "oracle_calls": state.passes, "objective": float(primal)}
         truth |= {"lower_bound": float(dual), "gap": float(primal - dual)}
         return truth | {"estimate": float(state.further[0]), "solver": self._solver.name}, w

@@ -32,6 +32,11 @@ def logsumexp(values, axis=None):
     return sums.item() if axis is None else sums.squeeze(axis)
 
 
+def softmax(values, axis):
+    values = np.exp(values - values.max(axis=axis, keepdims=True))
+    return values / values.sum(axis=axis, keepdims=True)
+
+
 def labellings(T, K):
     """All K^T of them, a row each."""
     return np.array(list(product(range(K), repeat=T)))
@@ -100,16 +105,19 @@ def forward_backward(scores, transitions):
     forward, backward = forward_values(scores, transitions), np.zeros_like(scores)
     for t in range(len(scores) - 1, 0, -1):
         backward[t - 1] = logsumexp(transitions + scores[t] + backward[t], axis=1)
-    log_z = logsumexp(forward[-1])
-    joint = forward[:-1, :, None] + transitions + (scores + backward)[1:, None, :] - log_z
-    return log_z, np.exp(forward + backward - log_z), np.exp(joint).sum(axis=0)
+    joint = forward[:-1, :, None] + transitions + (scores + backward)[1:, None, :]
+    return logsumexp(forward[-1]), softmax(forward + backward, 1), softmax(joint, (1, 2)).sum(0)
 
 
 class Model:
-    """``P(w) = reg_lambda/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))`` of given data."""
+    """``P(w) = reg_lambda/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))`` of given data.
 
-    def __init__(self, X, y, K, reg_lambda, weights=None, intercept=True):
-        self.X, self.y = [np.asarray(x, float) for x in X], [np.asarray(labels) for labels in y]
+    With ``dtype=np.longdouble``, and w of that type, all is in extended precision.
+    """
+
+    def __init__(self, X, y, K, reg_lambda, weights=None, intercept=True, dtype=float):
+        self.X, self.y = [np.asarray(x, dtype) for x in X], [np.asarray(labels) for labels in y]
+        self.dtype = dtype
         self.K, self.d, self.reg_lambda, self.intercept = K, X[0].shape[1], reg_lambda, intercept
         weights = np.ones(len(X)) if weights is None else np.asarray(weights, float)
         self.weights = weights / weights.sum()
@@ -142,7 +150,7 @@ class Model:
         return self.joined(nodes.T @ self.X[i], edges, *biases)
 
     def true_features(self, i):
-        nodes, edges = np.eye(self.K)[self.y[i]], np.zeros((self.K, self.K))
+        nodes, edges = np.eye(self.K, dtype=self.dtype)[self.y[i]], np.zeros((self.K, self.K))
         np.add.at(edges, (self.y[i][:-1], self.y[i][1:]), 1.0)
         return self.features(i, nodes, edges)
 

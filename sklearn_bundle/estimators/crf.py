@@ -223,9 +223,10 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     full pass only. One is made where the sum of the gaps as last seen is within `tol`, and at exit:
     it computes w, D, P and all gaps afresh in double precision from the kept blocks. If the gap is
     then above `tol` the fit goes on with these. Between such passes w is in single precision for a
-    `tol` of 1e-6 and above. The best point that a full pass has seen is returned, w = 0 among them;
-    a fit that is ended early may return it. What rounding may have added to the bound is taken off
-    it; where scores are huge, that is much.
+    `tol` of 1e-6 and above. The best point that a full pass has seen is returned, w = 0 among them,
+    and callbacks are shown it: a fit that is ended early may return w = 0. What rounding may have
+    added to the bound is taken off it: as a rule 1e-11 of the objective or less, more where a
+    sequence is long and at the same time its scores are large or `reg_lambda` is small.
 
     Departures from [1]_: weights s_i; the small share of the uniform distribution in the starting
     point (21) is one over the number of tokens, in "exponentiated" it is mixed in at each token;
