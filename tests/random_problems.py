@@ -86,14 +86,21 @@ def verdict(problem):
     others = [w for w in record if not issubclass(w.category, ConvergenceWarning)]
     found.warned = f"{others[0].category.__name__}: {others[0].message}" if others else ""
     found.statuses = np.atleast_1d(model.status_).tolist()
+    with np.errstate(all="ignore"):  # references try points far out
+        _judge(found, model)
+    return found
+
+
+def _judge(found, model):
+    """Adds the faults; a reference that an attained value disproves is not used."""
+    problem = found.problem
     group = problem.further.get("group")
     parts = subproblems(model, problem.X, problem.y, problem.weights, group)
     for k, part in enumerate(parts):
         best, value = part.optimum(), part.objective(part.point)
-        if not best.least <= value + part.rounding:  # an attained value disproves the reference
+        if not best.least <= value + part.rounding:
             found.weak, best = True, Optimum(value, np.inf)
         found.faults += faults(model, part, best, k if len(parts) > 1 else None)
-    return found
 
 
 def _seconds_again(problem):
