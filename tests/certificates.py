@@ -104,7 +104,7 @@ def _status(said, model):
 def _history(said, problem, best):
     h = said.history
     bounds, objectives = h["lower_bound"], h["objective"]
-    rows = (np.diff(h["iteration"]) > 0).all() and h["iteration"][-1] == said.n_iter
+    rows = (np.diff(h["iteration"]) >= 0).all() and h["iteration"][-1] == said.n_iter
     clocks = (np.diff(h["seconds"]) >= 0.0).all() and (np.diff(h["passes"]) >= 0).all()
     yield rows and clocks, "history", "iterations, seconds or passes out of order"
     end = bounds[-1] == said.bound and objectives[-1] == said.objective

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-from tests.reference_programme import EPS, LONG, SINGLE, Optimum, by_clarabel, halflines
+from tests.reference_programme import EPS, LONG, SINGLE, Optimum, by_clarabel, halflines, solved
 
 # What may be taken off a bound: for the rounding of sums of any length, a share; and for that of
 # kernel values and scores, as bounds for the largest ones of a row are larger than typical errors.
@@ -64,7 +64,9 @@ class L2SVM:
             if before is not None and (active == before).all():
                 break
             newton = np.zeros(n, LONG)
-            newton[active] = solved(M[np.ix_(active, active)] + np.diag(1 / self.C[active]))
+            newton[active] = solved(
+                M[np.ix_(active, active)] + np.diag(1 / self.C[active]), np.ones(active.sum(), LONG)
+            )
             least = max(least, self.bound(np.maximum(newton, 0)))
             toward, step, before = M @ newton, LONG(1), active
             for _ in range(60):
@@ -95,20 +97,6 @@ class L2SVM:
             bound >= at_point * (1 - SHARE_TAKEN_OFF) - TAKEN_OFF * self.rounding,
             f"lower_bound_ {bound}, but {at_point} at the point",
         )
-
-
-def solved(A):
-    """x with ``A x = 1``, by the factors of Cholesky in extended precision."""
-    n = len(A)
-    L, x = A.copy(), np.ones(n, LONG)
-    for k in range(n):
-        L[k:, k] /= np.sqrt(L[k, k])
-        L[k + 1 :, k + 1 :] -= np.outer(L[k + 1 :, k], L[k + 1 :, k])
-    for k in range(n):
-        x[k] = (x[k] - L[k, :k] @ x[:k]) / L[k, k]
-    for k in reversed(range(n)):
-        x[k] = (x[k] - L[k + 1 :, k] @ x[k + 1 :]) / L[k, k]
-    return x
 
 
 def kernel_values(kernel, X, gamma=1.0, coef0=0.0, degree=1):

@@ -113,6 +113,20 @@ def on(matrix, terms):
     return [(variables, matrix @ sp.csr_matrix(part)) for variables, part in terms]
 
 
+def solved(A, side):
+    """x with ``A x = side``, by the factors of Cholesky in extended precision."""
+    n = len(A)
+    L, x = A.copy(), side.copy()
+    for k in range(n):
+        L[k:, k] /= np.sqrt(L[k, k])
+        L[k + 1 :, k + 1 :] -= np.outer(L[k + 1 :, k], L[k + 1 :, k])
+    for k in range(n):
+        x[k] = (x[k] - L[k, :k] @ x[:k]) / L[k, k]
+    for k in reversed(range(n)):
+        x[k] = (x[k] - L[k + 1 :, k] @ x[k + 1 :]) / L[k, k]
+    return x
+
+
 # ---- risks of the scores f, a vector ----------------------------------------------------------
 
 
@@ -155,8 +169,15 @@ class EachSample:
 
     def moved(self, f, change):
         here = self.loss(f)
-        ends = [np.abs(self.loss(f + sign * change) - here) for sign in (1, -1)]
+        with np.errstate(over="ignore"):
+            ends = [np.abs(self.loss(f + sign * change) - here) for sign in (1, -1)]
         return np.sum(self.weights * np.maximum(*ends))
+
+    def slopes(self, f):
+        """First and second differences of the losses, in place of derivatives."""
+        h = LONG(2.0**-17)
+        low, here, high = (self.loss(f + step) for step in (-h, 0, h))
+        return (high - low) / (2 * h), np.maximum(high - 2 * here + low, 0) / h**2
 
 
 class SquaredHinge(EachSample):

@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import minimize
 
 from tests import reference_chain, reference_measures
 from tests import reference_programme as programmes
@@ -87,13 +88,45 @@ class Linear:
             b = programme.variables(K)
             scores.append((b, sp.kron(np.ones((n, 1)), sp.identity(K))))
         self.risk.require(programme, scores)
-        size = float(self.objective(self.point))
-        x = programme.solve(size if size > 0.0 else 1.0).astype(LONG)
+        nothing = self.objective((np.full((K, d), LONG(1) / d / K), np.zeros(K, LONG)))
+        x = programme.solve(float(max(self.objective(self.point), 1e-6 * nothing))).astype(LONG)
         W = x[w].reshape(K, d)
         if isinstance(self.omega, programmes.Entropy):
             W = self.omega.into_domain(W)
-        value = self.objective((W, x[b] - W @ centre if self.free else np.zeros(K, LONG)))
+        point = W, x[b] - W @ centre if self.free else np.zeros(K, LONG)
+        if isinstance(self.omega, programmes.Quadratic) and hasattr(self.risk, "slopes") and K == 1:
+            point = self._polished(*point)
+        value = self.objective(point)
         return Optimum(value, CLARABEL * float(abs(value)))
+
+    def _polished(self, W, b):
+        """Steps of Newton's method from here, as long as the objective falls."""
+        centre = self.X.mean(axis=0) if self.free else np.zeros(self.X.shape[1], LONG)
+        rows = np.c_[self.X - centre, np.ones(len(self.X), LONG)][:, : len(centre) + self.free]
+        bend = np.zeros((rows.shape[1],) * 2, LONG)
+        bend[: W.size, : W.size] = self.reg_lambda * self.omega.B
+        best = self.objective((W, b))
+        for _ in range(50):
+            first, second = self.risk.slopes((self.X @ W.T + b).ravel())
+            gradient = rows.T @ (self.risk.weights * first)
+            gradient[: W.size] += bend[: W.size, : W.size] @ W[0]
+            hessian = bend + rows.T @ ((self.risk.weights * second)[:, None] * rows)
+            widths = np.sqrt(np.maximum(np.diag(hessian), np.finfo(LONG).tiny))
+            hessian = hessian / np.outer(widths, widths) + EPS**1.1 * np.eye(len(widths))
+            step = -programmes.solved(hessian, gradient / widths) / widths
+            toward, drift = step[: W.size], step[-1] if self.free else LONG(0)
+            share = LONG(1)
+            while share > 1e-9:
+                there = W + share * toward, b + share * (drift - toward @ centre * self.free)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    value = self.objective(there)
+                if value < best:
+                    break
+                share /= 4
+            else:
+                break
+            (W, b), best = there, value
+        return W, b
 
     def dual(self, bound):
         """The dual point is not exposed."""
@@ -356,11 +389,23 @@ class Chains(reference_chain.Model):
         return float(EPS * (sizes + (w.size + 2) * self.reg_lambda * (w @ w)))
 
     def optimum(self):
-        """By scipy; strong convexity says how far below the optimum may be, from the gradient."""
-        w = super().optimum()
-        _, gradient = self.objective_and_gradient(w)
+        """By scipy, in units of the features.
+
+        Strong convexity says how far below the optimum may be, from the gradient.
+        """
+        widths = np.abs(np.concatenate(self.X)).max(axis=0)
+        coef = np.tile(1.0 / np.maximum(widths, 1.0), self.K)
+        units = np.r_[coef, np.ones(self.size - len(coef))]
+
+        def scaled(v):
+            value, gradient = self.objective_and_gradient(units * v)
+            return value, units * gradient
+
+        limits = {"maxiter": 400, "gtol": 1e-11}
+        v = minimize(scaled, np.zeros(self.size), jac=True, method="BFGS", options=limits).x
+        _, gradient = self.objective_and_gradient(units * v)
         error = gradient @ gradient / (2.0 * self.reg_lambda)
-        return Optimum(self.objective(w), float(error))
+        return Optimum(self.objective(units * v), float(error))
 
     def dual(self, bound):
         """The dual point is not exposed."""

@@ -1,0 +1,388 @@
+"""Random problems for every estimator, each made from one seed, and what the judge says of a fit.
+
+Scales from 1e-6 to 1e8, constant and huge columns, offsets, repeated rows and columns, rare
+classes, extreme weights, few rows with many columns, float32, CSR, strengths over eight decades.
+``asv_benchmarks/stress.py`` counts over many of them, ``tests/test_stress.py`` tests some.
+"""
+
+import warnings
+from dataclasses import dataclass, field
+from time import process_time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+
+from sklearn_bundle import (
+    SDCACRF,
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMNoveltyDetector,
+    BMRMRanker,
+    BMRMRegressor,
+    BMRMRegressorCV,
+    PragamSVC,
+    SwapSVC,
+    SwapSVCCV,
+)
+from sklearn_bundle.regularizers import Lp, Quadratic
+from tests.certificates import Fault, faults
+from tests.reference_programme import Optimum
+from tests.subproblems import subproblems
+
+SLOW = 1.0  # CPU seconds from which on a fit is slow
+EARLY = 20  # iterations, of fits that are to end before tol
+COMPILES = 10.0  # up to here it may have been compilation: it is fitted again
+STEPS = {"PragamSVC": 1000, "SwapSVC": 100_000}  # a tenth of their own limits
+
+
+@dataclass
+class Problem:
+    """An estimator and what it is to be fitted on."""
+
+    seed: int
+    model: Any
+    X: Any
+    y: Any = None
+    weights: Any = None
+    further: dict = field(default_factory=dict)
+
+    def __str__(self):
+        text = f"{self.model!r}".replace("\n", "").replace(" ", "")
+        kind = "chains" if isinstance(self.X, list) else f"{type(self.X).__name__}{self.X.dtype}"
+        rows = len(self.X) if isinstance(self.X, list) else self.X.shape
+        return f"{text} on {kind} {rows}"
+
+
+@dataclass
+class Verdict:
+    """What a fit came to."""
+
+    problem: Problem
+    seconds: float = 0.0
+    statuses: list = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    weak: bool = False
+    refused: str = ""
+    warned: str = ""
+
+
+def verdict(problem):
+    """Fit, then judge; ValueErrors are refusals, further warnings than of convergence are kept."""
+    found, start = Verdict(problem), process_time()
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        try:
+            model = problem.model.fit(problem.X, problem.y, problem.weights, **problem.further)
+        except ValueError as error:
+            found.refused = str(error)
+            return found
+    found.seconds = process_time() - start
+    if SLOW < found.seconds < COMPILES:
+        found.seconds = _seconds_again(problem)
+    others = [w for w in record if not issubclass(w.category, ConvergenceWarning)]
+    found.warned = f"{others[0].category.__name__}: {others[0].message}" if others else ""
+    found.statuses = np.atleast_1d(model.status_).tolist()
+    with np.errstate(all="ignore"):  # references try points far out
+        _judge(found, model)
+    return found
+
+
+def _judge(found, model):
+    """Adds the faults; a reference that an attained value disproves is not used."""
+    problem = found.problem
+    group = problem.further.get("group")
+    parts = subproblems(model, problem.X, problem.y, problem.weights, group)
+    for k, part in enumerate(parts):
+        best, value = part.optimum(), part.objective(part.point)
+        if not best.least <= value + part.rounding:
+            found.weak, best = True, Optimum(value, np.inf)
+        found.faults += faults(model, part, best, k if len(parts) > 1 else None)
+
+
+def _seconds_again(problem):
+    start = process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clone(problem.model).fit(problem.X, problem.y, problem.weights, **problem.further)
+    return process_time() - start
+
+
+# ---- data -------------------------------------------------------------------------------------
+
+
+def features(rng, n, d, gentle=False):
+    """Rows of all sorts; ``gentle`` ones are of a moderate size."""
+    X = rng.normal(size=(n, d))
+    if rng.random() < 0.3:
+        X *= rng.random((n, d)) < 0.3
+    if rng.random() < 0.15:
+        X = np.round(X)
+    if rng.random() < 0.2:
+        X = X[rng.integers(0, max(2, n // 2), n)]
+    if d > 1 and rng.random() < 0.2:
+        X[:, 0] = X[:, -1]
+    if gentle:
+        return X
+    if rng.random() < 0.4:
+        X *= 10.0 ** rng.uniform(-6, 8)
+    column = rng.integers(d)
+    kind = rng.choice(["none", "constant", "huge", "zero", "offset", "spread"], p=CHANGES)
+    if kind == "constant":
+        X[:, column] = 10.0 ** rng.uniform(-2, 6)
+    elif kind == "huge":
+        X[:, column] *= 10.0 ** rng.uniform(2, 8)
+    elif kind == "zero":
+        X[:, column] = 0.0
+    elif kind == "offset":
+        X += np.abs(X).max() * 10.0 ** rng.uniform(0, 4)
+    elif kind == "spread":
+        X *= 10.0 ** rng.uniform(-3, 3, d)
+    return X
+
+
+CHANGES = [0.4, 0.12, 0.12, 0.06, 0.15, 0.15]
+
+
+def layout(rng, X):
+    """In float32 or float64, dense or CSR; a copy in float64 of what is left after rounding."""
+    X = X.astype(rng.choice([np.float32, np.float64], p=[0.3, 0.7]))
+    return sp.csr_matrix(X) if rng.random() < 0.25 else X
+
+
+def scores(rng, X):
+    """Of size 1, depending on X."""
+    f = X @ (rng.normal(size=X.shape[1]) / (np.abs(X).max(axis=0) + 1e-300))
+    return (f - f.mean()) / (f.std() or 1.0) + rng.choice([0.0, 0.3, 3.0]) * rng.normal(size=len(X))
+
+
+def labels(rng, f, n_classes):
+    """Quantiles of the scores, or one of a few samples against the rest."""
+    if n_classes == 2 and rng.random() < 0.25:
+        return (f >= np.sort(f)[-min(2, len(f) - 1)]).astype(int)
+    y = np.digitize(f, np.quantile(f, np.arange(1, n_classes) / n_classes))
+    y[rng.permutation(len(y))[:n_classes]] = np.arange(n_classes)
+    return y
+
+
+def sample_weights(rng, n):
+    kind = rng.choice(["none", "counts", "zeros", "extreme"], p=[0.5, 0.2, 0.1, 0.2])
+    if kind == "none":
+        return None
+    if kind == "counts":
+        return rng.integers(1, 5, n).astype(float)
+    if kind == "zeros":
+        return rng.integers(0, 3, n) + np.arange(n) % 2.0
+    return 10.0 ** rng.uniform(-6, 6, n)
+
+
+def sizes(rng, most, features=20):
+    """(n, d): often few rows, or few columns."""
+    return int(np.exp(rng.uniform(np.log(6), np.log(most)))), int(rng.integers(1, features + 1))
+
+
+# ---- estimators -------------------------------------------------------------------------------
+
+
+def strength(rng):
+    return float(10.0 ** rng.uniform(-6, 2))
+
+
+def limits(rng):
+    """A tol of 1e-2 to 1e-8; a fifth of the fits end early. No seconds: all can be repeated."""
+    early = {"max_iter": int(rng.integers(1, EARLY))} if rng.random() < 0.2 else {}
+    return {"tol": float(10.0 ** -rng.uniform(2, 8))} | early
+
+
+def regularizer(rng, d):
+    kind = rng.choice(["l2", "l1", "lp", "entropy", "entropy_simplex", "quadratic"], p=OMEGAS)
+    if kind == "lp":
+        return Lp(float(rng.uniform(1.1, 2.0)))
+    return Quadratic(10.0 ** rng.uniform(-1, 1, d)) if kind == "quadratic" else str(kind)
+
+
+OMEGAS = [0.6, 0.15, 0.07, 0.06, 0.05, 0.07]
+BINARY = ["hinge", "squared_hinge", "log_loss", "exponential"]
+JOINT = ["softmax", "multiclass_hinge", "ontology"]
+
+
+def bmrm_classifier(rng, seed, most):
+    loss = str(rng.choice([*BINARY, "roc_auc", "fbeta", *JOINT], p=[0.14] * 4 + [0.088] * 5))
+    few = {"fbeta": 9, "roc_auc": 40}.get(loss, 60 if loss in JOINT else most)
+    n, d = sizes(rng, min(few, most))
+    omega = regularizer(rng, d)
+    n_classes = int(rng.choice([2, 2, 3, 4])) if n > 8 else 2
+    if loss in JOINT and (loss == "ontology" or omega != "l2"):
+        n_classes, omega = max(n_classes, 3), omega if loss != "ontology" else "l2"
+    solvers = ["auto", "line-search"]
+    if loss in BINARY[:3] and omega == "l2":
+        solvers += ["newton", "dual-coordinate"]
+    X, further = features(rng, n, d), {}
+    y = labels(rng, scores(rng, X), n_classes)
+    if loss == "ontology":
+        further["edges"] = [("r", 0), ("r", "a"), *(("a", k) for k in range(1, n_classes))]
+    weights = None if loss == "fbeta" else sample_weights(rng, n)
+    if loss != "fbeta" and rng.random() < 0.15:
+        further["class_weight"] = "balanced"
+    model = BMRMClassifier(
+        loss, reg_lambda=strength(rng), regularizer=omega, solver=str(rng.choice(solvers)),
+        fit_intercept=bool(rng.random() < 0.7), **further, **limits(rng),
+    )  # fmt: skip
+    return Problem(seed, model, layout(rng, X), y, weights)
+
+
+def bmrm_classifier_cv(rng, seed, most):
+    n, d = sizes(rng, most)
+    X = features(rng, n + 6, d)
+    y = labels(rng, scores(rng, X), 2)
+    y[:4] = [0, 1, 0, 1]
+    kind = limits(rng) | {"reg_lambdas": [strength(rng)], "cv": 2}
+    model = BMRMClassifierCV(str(rng.choice(BINARY[:3])), **kind)
+    return Problem(seed, model, layout(rng, X), y)
+
+
+REGRESSION = ["squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber"]
+
+
+def target(rng, X, loss):
+    """Numbers far from zero, of all sizes; counts for "poisson", which explode otherwise."""
+    f = scores(rng, X)
+    if loss == "poisson":
+        return np.floor(np.exp(np.clip(f, -2, 3))) + (np.arange(len(f)) == 0)
+    return (f + rng.choice([0.0, 1e3])) * 10.0 ** rng.uniform(-3, 3)
+
+
+def bmrm_regressor(rng, seed, most):
+    n, d = sizes(rng, most)
+    loss = str(rng.choice([*REGRESSION, "poisson"]))
+    X, omega = features(rng, n, d, gentle=loss == "poisson"), regularizer(rng, d)
+    y = target(rng, X, loss)
+    if loss == "squared_error" and rng.random() < 0.2:
+        y, omega = np.c_[y, target(rng, X, loss)], "l2"
+    size = float(np.abs(y).max() + 1e-3)
+    model = BMRMRegressor(
+        loss, reg_lambda=strength(rng), regularizer=omega, quantile=float(rng.uniform(0.05, 0.95)),
+        epsilon=0.1 * size, delta=0.2 * size, fit_intercept=bool(rng.random() < 0.7), **limits(rng),
+    )  # fmt: skip
+    return Problem(seed, model, layout(rng, X), y, sample_weights(rng, n))
+
+
+def bmrm_regressor_cv(rng, seed, most):
+    n, d = sizes(rng, most)
+    X, loss = features(rng, n, d), str(rng.choice(REGRESSION))
+    kind = limits(rng) | {"reg_lambdas": [strength(rng)], "cv": 2}
+    return Problem(seed, BMRMRegressorCV(loss, **kind), layout(rng, X), target(rng, X, loss))
+
+
+def bmrm_ranker(rng, seed, most):
+    loss = str(rng.choice(["ordinal", "preference", "ndcg"]))
+    n, d = sizes(rng, min(40, most))
+    X = features(rng, n, d)
+    y = labels(rng, scores(rng, X), 3 if n > 8 else 2)
+    weights, further, kind = sample_weights(rng, n), {}, {}
+    if loss == "ndcg":
+        further["group"] = np.arange(n) // 4
+        weights, kind["k"] = None, int(rng.integers(1, 5))
+    elif loss == "preference":
+        pairs = rng.integers(0, n, (80, 2))
+        y = pairs[y[pairs[:, 0]] > y[pairs[:, 1]]]
+        y = np.c_[y, rng.integers(1, 4, len(y))]
+    else:
+        kind["cost"] = str(rng.choice(["absolute", "constant", "squared"]))
+    omega = regularizer(rng, d)
+    model = BMRMRanker(loss, reg_lambda=strength(rng), regularizer=omega, **kind, **limits(rng))
+    return Problem(seed, model, layout(rng, X), y, weights, further)
+
+
+def bmrm_novelty_detector(rng, seed, most):
+    n, d = sizes(rng, most)
+    X = features(rng, n, d) + rng.choice([0.0, 1.0])
+    model = BMRMNoveltyDetector(
+        rho=float(10.0 ** rng.uniform(-2, 2)), reg_lambda=strength(rng),
+        regularizer=regularizer(rng, d), **limits(rng),
+    )  # fmt: skip
+    return Problem(seed, model, layout(rng, X), None, sample_weights(rng, n))
+
+
+def pragam_svc(rng, seed, most):
+    n, d = sizes(rng, most)
+    X = features(rng, n, d)
+    y = labels(rng, scores(rng, X), int(rng.choice([2, 3])) if n > 8 else 2)
+    model = PragamSVC(
+        reg_lambda=strength(rng), lipschitz=str(rng.choice(["adaptive", "power"], p=[0.8, 0.2])),
+        fit_intercept=bool(rng.random() < 0.7), random_state=0,
+        **({"max_iter": STEPS["PragamSVC"]} | limits(rng)),
+    )  # fmt: skip
+    return Problem(seed, model, layout(rng, X), y, sample_weights(rng, n))
+
+
+def swap_svc(rng, seed, most):
+    n, d = sizes(rng, min(80, most), 10)
+    X = features(rng, n, d)
+    y = labels(rng, scores(rng, X), int(rng.choice([2, 2, 3])) if n > 8 else 2)
+    kernel = str(rng.choice(["rbf", "linear", "poly", "precomputed"], p=[0.5, 0.25, 0.15, 0.1]))
+    if kernel == "precomputed":
+        X = rbf_kernel(X / (np.abs(X).max() or 1.0))
+    solver = str(rng.choice(["swap-2o", "swap", "mfw", "cvm"], p=[0.7, 0.1, 0.1, 0.1]))
+    X = layout(rng, X)
+    model = SwapSVC(
+        float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, solver=solver, random_state=0,
+        gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
+        degree=int(rng.integers(1, 4)), active_set=None if rng.random() < 0.7 else 8,
+        **({"max_iter": STEPS["SwapSVC"]} | limits(rng)),
+    )  # fmt: skip
+    X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
+    return Problem(seed, model, X, y, sample_weights(rng, n))
+
+
+def swap_svc_cv(rng, seed, most):
+    n, d = sizes(rng, min(40, most), 5)
+    X = features(rng, n + 6, d)
+    y = labels(rng, scores(rng, X), 2)
+    y[:4] = [0, 1, 0, 1]
+    kind = {"max_iter": STEPS["SwapSVC"], "cv": 2} | limits(rng)
+    model = SwapSVCCV([float(10.0 ** rng.uniform(-3, 3))], **kind)
+    return Problem(seed, model, layout(rng, X), y)
+
+
+def sdca_crf(rng, seed, most):
+    K, d, n = int(rng.integers(2, 5)), int(rng.integers(1, 6)), int(rng.integers(3, most // 10 + 1))
+    lengths = rng.integers(1, 8, n)
+    X = features(rng, lengths.sum(), d)
+    dtype = rng.choice([np.float32, np.float64])
+    y = rng.permutation(np.arange(lengths.sum()) % K)
+    if rng.random() < 0.7:
+        y = labels(rng, scores(rng, X), K)
+    ends = np.cumsum(lengths)[:-1]
+    X, y = np.split(X.astype(dtype), ends), [part.tolist() for part in np.split(y, ends)]
+    solver = str(rng.choice(["auto", "exponentiated", "sdca", "lbfgs"]))
+    model = SDCACRF(
+        reg_lambda=strength(rng), solver=solver, fit_intercept=bool(rng.random() < 0.7),
+        random_state=0, **limits(rng),
+    )  # fmt: skip
+    return Problem(seed, model, X, y, sample_weights(rng, n))
+
+
+ESTIMATORS = {
+    "BMRMClassifier": (bmrm_classifier, 0.3),
+    "BMRMClassifierCV": (bmrm_classifier_cv, 0.03),
+    "BMRMRegressor": (bmrm_regressor, 0.15),
+    "BMRMRegressorCV": (bmrm_regressor_cv, 0.03),
+    "BMRMRanker": (bmrm_ranker, 0.08),
+    "BMRMNoveltyDetector": (bmrm_novelty_detector, 0.07),
+    "PragamSVC": (pragam_svc, 0.1),
+    "SwapSVC": (swap_svc, 0.15),
+    "SwapSVCCV": (swap_svc_cv, 0.02),
+    "SDCACRF": (sdca_crf, 0.07),
+}
+
+
+def draw(seed, only=None, most=120):
+    """The problem of a seed, of any estimator or of one, with at most so many rows."""
+    rng = np.random.default_rng(seed)
+    shares = [share for _, share in ESTIMATORS.values()]
+    name = str(rng.choice(list(ESTIMATORS), p=shares))
+    return ESTIMATORS[only or name][0](rng, seed, most)
