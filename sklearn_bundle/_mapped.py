@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from sklearn.datasets import load_svmlight_file
 
 from sklearn_bundle._files import opener
+from sklearn_bundle._sparse import well_formed
 
 _CHUNK = 1 << 22  # bytes of a text or of an array that are handled at a time
 _CSR = ("data", "indices", "indptr")
@@ -318,7 +319,7 @@ def _slices(X: Any, y: np.ndarray) -> Iterator[tuple]:
     if y.dtype.hasobject:
         raise ValueError("y holds Python objects: use numbers, or strings of a numpy type.")
     if sp.issparse(X):
-        X = X.tocsr()
+        X = well_formed(X, "X").tocsr()
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()

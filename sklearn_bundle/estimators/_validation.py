@@ -11,6 +11,8 @@ from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from sklearn_bundle._sparse import well_formed
+
 X_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
@@ -72,6 +74,11 @@ class RegressionData(TrainingData):
         return (self.y,)
 
 
+def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
+    """scikit-learn's ``validate_data``; before it looks at a sparse X, the format is checked."""
+    return validate_data(estimator, well_formed(X, "X"), *y, **checks)
+
+
 def check_classification_data(
     estimator: BaseEstimator,
     X: Any,
@@ -85,7 +92,7 @@ def check_classification_data(
             f"{type(estimator).__name__} takes one label a sample, y of shape (n_samples,); got "
             "multilabel y. Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
         )
-    X, y = validate_data(estimator, X, y, **X_CHECKS)
+    X, y = checked_data(estimator, X, y, **X_CHECKS)
     all_labels = y
     check_classification_targets(y)
     weights = check_sample_weight(sample_weight, len(y))
@@ -116,7 +123,7 @@ def check_regression_data(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
 ) -> RegressionData:
     """The same for a regressor."""
-    X, y = validate_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
+    X, y = checked_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
@@ -126,7 +133,7 @@ def check_regression_data(
 
 def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
     """The same where there is no y."""
-    X = validate_data(estimator, X, **X_CHECKS)
+    X = checked_data(estimator, X, **X_CHECKS)
     return TrainingData(*drop_weightless(X, check_sample_weight(sample_weight, X.shape[0])))
 
 
@@ -141,7 +148,7 @@ def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray,
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """X for predict: same checks as in fit, and the same features."""
-    return validate_data(estimator, X, reset=False, **X_CHECKS)
+    return checked_data(estimator, X, reset=False, **X_CHECKS)
 
 
 def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:

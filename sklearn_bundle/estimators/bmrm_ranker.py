@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
@@ -18,7 +18,9 @@ from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import (
     X_CHECKS,
     TrainingData,
+    check_prediction_data,
     check_sample_weight,
+    checked_data,
     drop_weightless,
 )
 from sklearn_bundle.losses import RANKING_LOSSES, Ordinal, PositionMeasure, Preference, RankingLoss
@@ -251,7 +253,7 @@ class BMRMRanker(BundleEstimator):
             Comparable within a query, or among all rows if there were no queries.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **X_CHECKS)
+        X = check_prediction_data(self, X)
         return safe_sparse_dot(X, self.coef_, dense_output=True)
 
     @available_if(_is_ordinal)
@@ -318,7 +320,7 @@ class BMRMRanker(BundleEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X = validate_data(self, X, **X_CHECKS, ensure_min_samples=2)
+        X = checked_data(self, X, **X_CHECKS, ensure_min_samples=2)
         return self._order(X, y, sample_weight, group)
 
     def _order(self, X, y, sample_weight, group) -> RankingData:
