@@ -98,7 +98,6 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
     def _fit(
         self, X, y, sample_weight, warm, **further
     ) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        self._validate_params()
         data = self._check(X, y, sample_weight, **further)
         targets = self._targets(data)
         warm = self._warm_start(warm, data, len(targets))

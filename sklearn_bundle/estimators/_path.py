@@ -13,8 +13,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
+from sklearn_bundle._numbers import plain
 from sklearn_bundle._parallel import blas_threads, split_threads
-from sklearn_bundle.estimators._base import certificate, unchanged_on_error, warn_if_missed
+from sklearn_bundle.estimators._base import certificate, checked, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._validation import check_sample_weight
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
@@ -128,7 +129,7 @@ def bmrm_path(
     for model, found in fit_path(estimator, X, y, sample_weight, values):
         models.append(model)
         results += found
-    warn_if_missed("bmrm_path", results, estimator.tol, estimator._advice)
+    warn_if_missed("bmrm_path", results, plain(estimator.tol), estimator._advice, depth=1)
     coefs = np.stack([model.coef_ for model in models], axis=-1)
     intercepts = np.stack([model.intercept_ for model in models], axis=-1)
     if not regression and len(coefs) == 1:
@@ -163,8 +164,7 @@ def fit_path(
     reg_lambdas: Sequence[float],
 ) -> Iterator[tuple[BundleEstimator, list[SolverResult]]]:
     """A fitted clone for each value in turn, with the results of its subproblems."""
-    estimator = clone(estimator)
-    estimator._validate_params()
+    estimator = checked(estimator)
     data = estimator._check(X, y, sample_weight)
     targets = estimator._targets(data)
     kept: list = [None] * len(targets)
@@ -193,26 +193,24 @@ def fit_path(
 class PathSearch(BaseEstimator):
     """Cross-validation over reg_lambda; a subclass has the estimator in ``_kind``."""
 
-    def _search(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Choose reg_lambda and fit to all data; nothing is changed after an error."""
-        with unchanged_on_error(self):
-            self._validate_params()
-            values = check_reg_lambdas(self.reg_lambdas)
-            kind = self._kind
-            names = set(kind._get_param_names()) & set(self._get_param_names())
-            estimator = kind(**{name: getattr(self, name) for name in names})
-            estimator._check(X, y, sample_weight)  # what is wrong is told before any work starts
-            scores = self._scores_of_folds(estimator, X, y, sample_weight, values)
-            means = scores.mean(axis=0)
-            best = float(values[np.argmax(means)])
-            estimator.set_params(reg_lambda=best)
-            if getattr(self, "_skl_callbacks", None):
-                estimator.set_callbacks(*self._skl_callbacks)
-            estimator.fit(X, y, sample_weight)
-        fitted = {k: v for k, v in vars(estimator).items() if k.endswith("_")}
-        fitted |= {"reg_lambda_": best, "reg_lambdas_": values}
+    warm_start = False  # no parameter of a search
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, warm: None
+    ) -> tuple[dict[str, Any], list[SolverResult], bool]:
+        """Choose reg_lambda, and fit to all data with it."""
+        values = check_reg_lambdas(self.reg_lambdas)
+        kind = self._kind
+        names = set(kind._get_param_names()) & set(self._get_param_names())
+        estimator = kind(**{name: getattr(self, name) for name in names})
+        self._check(X, y, sample_weight)  # what is wrong is told before any work starts
+        scores = self._scores_of_folds(estimator, X, y, sample_weight, values)
+        means = scores.mean(axis=0)
+        self.reg_lambda = float(values[np.argmax(means)])
+        fitted, results, interrupted = super()._fit(X, y, sample_weight, warm)
+        fitted |= {"reg_lambda_": self.reg_lambda, "reg_lambdas_": values}
         fitted |= {"scores_": scores, "mean_test_scores_": means}
-        vars(self).update(fitted)
+        return fitted, results, interrupted
 
     def _scores_of_folds(self, estimator, X, y, sample_weight, values) -> NDArray[np.float64]:
         X, y = indexable(X, y)

@@ -335,7 +335,6 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
 
     @with_callbacks
     def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        self._validate_params()
         data = check_training_sequences(self, X, y, sample_weight)
         fingerprint = None
         if self.warm_start:
