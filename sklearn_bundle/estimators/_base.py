@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from numbers import Real
 from threading import Event, Lock
 from time import monotonic
 from typing import Any
@@ -11,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_bundle._numbers import plain, shown
+from sklearn_bundle._parameters import in_range
+from sklearn_bundle._values import plain
 from sklearn_bundle.solvers._run import MISSES, SolverResult, State, Status
 
 try:
@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 _SECONDS_BETWEEN_LINES = 0.25
-_LARGEST_INT = np.iinfo(np.int64).max  # that compiled code takes
 
 
 def checked(estimator: BaseEstimator) -> BaseEstimator:
@@ -51,21 +50,10 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
     for name, value in given.items():
         setattr(copied, name, plain(value))
     copied._validate_params()
-    for name, value in given.items():
-        allowed = estimator._parameter_constraints.get(name, ())
-        is_real = any(getattr(kind, "type", None) is Real for kind in allowed)
-        number = getattr(copied, name)
-        try:
-            if is_real and isinstance(number, Real):
-                setattr(copied, name, float(number))
-            fits = not isinstance(number, int) or is_real or abs(number) <= _LARGEST_INT
-        except OverflowError:
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must be within the range of "
-                f"{'float64' if is_real else 'int64'}. Got {shown(value)} instead."
-            )
+    caller, constraints = type(estimator).__name__, estimator._parameter_constraints
+    for name in given:
+        value = in_range(caller, name, constraints.get(name, ()), getattr(copied, name))
+        setattr(copied, name, value)
     return copied
 
 

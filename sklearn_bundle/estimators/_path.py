@@ -9,15 +9,14 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle._numbers import plain
 from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._values import as_numbers, plain, shown
 from sklearn_bundle.estimators._base import certificate, checked, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._validation import check_sample_weight
+from sklearn_bundle.estimators._validation import check_sample_weight, checked_score, splits
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import (
@@ -30,6 +29,7 @@ from sklearn_bundle.losses import (
 from sklearn_bundle.solvers._run import SolverResult, Status, run
 
 _LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
+_MOST_VALUES = 100_000  # of a path: more of them are a slip
 
 
 def bmrm_path(
@@ -140,19 +140,17 @@ def bmrm_path(
 
 def check_reg_lambdas(reg_lambdas: Any) -> NDArray[np.float64]:
     """Values of reg_lambda, the largest first."""
-    if np.ndim(reg_lambdas) == 0:
-        if not (isinstance(reg_lambdas, Integral) and reg_lambdas >= 1):
-            raise ValueError(
-                "reg_lambdas must be a number of values, at least 1, or an array of values, got "
-                f"{reg_lambdas!r}."
-            )
-        return np.geomspace(_LARGEST, _SMALLEST, int(reg_lambdas))
-    try:
-        values = np.array(reg_lambdas, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
+    number = plain(reg_lambdas)
+    if type(number) is int and 1 <= number <= _MOST_VALUES:
+        return np.geomspace(_LARGEST, _SMALLEST, number)
+    values = as_numbers("reg_lambdas", reg_lambdas)
+    if values.ndim == 0:
+        raise ValueError(
+            f"reg_lambdas must be a number of values, from 1 to {_MOST_VALUES}, or an array of "
+            f"values, got {shown(reg_lambdas)}."
+        )
     if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
-        raise ValueError(f"reg_lambdas must hold positive numbers, got {reg_lambdas!r}.")
+        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
     return np.sort(values)[::-1]
 
 
@@ -221,7 +219,7 @@ class PathSearch(BaseEstimator):
                 rows = np.flatnonzero(weights)  # others get all rows, which they may count on
                 X, y, weights = (_safe_indexing(array, rows) for array in (X, y, weights))
         scorer = check_scoring(estimator, self.scoring)
-        folds = check_cv(self.cv, y, classifier=is_classifier(estimator))
+        folds = splits(self.cv, X, y, is_classifier(estimator))
         single = clone(estimator).set_params(n_jobs=1)
 
         def part(array: Any, rows: NDArray) -> Any:
@@ -232,7 +230,7 @@ class PathSearch(BaseEstimator):
             if weights is not None and not callable(self.scoring):
                 held_out = *held_out, part(weights, test)
             path = fit_path(single, part(X, train), part(y, train), part(weights, train), values)
-            return [float(scorer(model, *held_out)) for model, _ in path]
+            return [checked_score(scorer(model, *held_out)) for model, _ in path]
 
         parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
-        return np.array(parallel(delayed(scores)(*fold) for fold in folds.split(X, y)))
+        return np.array(parallel(delayed(scores)(*fold) for fold in folds))

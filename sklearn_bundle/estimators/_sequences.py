@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._features import (
     check_finite,
     fit_vectorizer,
@@ -169,7 +170,7 @@ def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDAr
         except (KeyError, TypeError):
             where = place(t, None if sequences.plain else sequences.lengths)
             raise ValueError(
-                f"y holds the label {label!r} ({where}), which {name} was not fitted on; its "
+                f"y holds the label {shown(label)} ({where}), which {name} was not fitted on; its "
                 f"classes_ are {short(list(index))}."
             ) from None
     return labels
@@ -269,7 +270,7 @@ def _sorted_labels(labels: list, lengths: NDArray[np.int64] | None) -> list:
 
 def _missing_label(labels: list | np.ndarray, lengths: NDArray[np.int64] | None) -> ValueError:
     t, label = next((t, label) for t, label in enumerate(labels) if _is_missing(label))
-    return ValueError(f"Input y contains NaN or None: {label!r} ({place(t, lengths)}).")
+    return ValueError(f"Input y contains NaN or None: {shown(label)} ({place(t, lengths)}).")
 
 
 def _is_hashable(label: Any) -> bool:

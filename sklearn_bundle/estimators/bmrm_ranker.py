@@ -11,6 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from sklearn_bundle._values import as_numbers
 from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinear
@@ -24,6 +25,7 @@ from sklearn_bundle.estimators._validation import (
     drop_weightless,
 )
 from sklearn_bundle.losses import RANKING_LOSSES, Ordinal, PositionMeasure, Preference, RankingLoss
+from sklearn_bundle.losses.ranking import as_group
 from sklearn_bundle.regularizers import Regularizer
 
 
@@ -326,8 +328,9 @@ class BMRMRanker(BundleEstimator):
     def _order(self, X, y, sample_weight, group) -> RankingData:
         """Checked y, weights and queries, without rows of weight zero."""
         loss, n = self._loss(), X.shape[0]
+        as_numbers("y", y)  # what is wrong is told by name
         y = np.asarray(y)
-        group = None if group is None else column_or_1d(group)
+        group = None if group is None else as_group(group, n)
         given = check_sample_weight(sample_weight, n)
         pairs = isinstance(loss, Preference)
         if not pairs:
