@@ -110,6 +110,9 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
         )
 
         def solve(k: int, seconds: float | None) -> SolverResult:
+            reached = warm.reached(k, self)
+            if reached is not None:
+                return reached
             with self._problem(data, targets[k], inner) as problem:
                 solver = self._solver(problem, warm.kept[k], seed)
                 result = run(
@@ -119,7 +122,7 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
                     max_time=seconds,
                     observe=partial(monitor, k),
                 )
-            warm.kept[k] = self._keep(solver, result)
+            warm.keep(k, self, self._keep(solver, result), result)
             return result
 
         with blas_threads(1):  # more would change the last bits with n_jobs
@@ -145,7 +148,7 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
             fingerprint = problem_fingerprint(data, self._formulation(), self.fit_intercept)
             if last is not None and fingerprint is not None and last.fingerprint == fingerprint:
                 return last
-        return WarmStart(fingerprint, [None] * n_subproblems)
+        return WarmStart(fingerprint, n_subproblems)
 
     def _scores(self, X: Any) -> np.ndarray:
         """``X coef_' + intercept_``."""

@@ -1,22 +1,64 @@
 """What a fit leaves for the next one, and how it is known to belong to the same problem."""
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import joblib
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from sklearn_bundle.estimators._sequences import TrainingSequences
 from sklearn_bundle.estimators._validation import TrainingData
+from sklearn_bundle.solvers._run import SolverResult, Status
+
+_LIMITS = {"tol", "max_iter", "max_time", "n_jobs", "random_state", "verbose"}
 
 
-@dataclass
 class WarmStart:
-    """What each subproblem's solver has kept, and the problem that it belongs to."""
+    """What each subproblem's solver has kept, how it ended, and the problem that it belongs to."""
 
-    fingerprint: tuple | None
-    kept: list[Any]
+    def __init__(self, fingerprint: tuple | None, n_subproblems: int):
+        self.fingerprint = fingerprint
+        self.kept: list[Any] = [None] * n_subproblems
+        self._ends: list[tuple[dict, SolverResult] | None] = [None] * n_subproblems
+
+    def keep(
+        self,
+        k: int,
+        estimator: BaseEstimator,
+        kept: Any,
+        result: SolverResult,
+        scale: float = 1.0,
+    ) -> None:
+        """What the next fit may start from.
+
+        ``scale`` is what the objective depends on beside fingerprint and parameters.
+        """
+        self.kept[k] = kept
+        if self.fingerprint is not None:
+            self._ends[k] = (_settings(estimator), scale), result
+
+    def reached(self, k: int, estimator: BaseEstimator, scale: float = 1.0) -> SolverResult | None:
+        """How the last fit ended, if that is what this one is asked for: the very same point.
+
+        Another point within ``tol`` would be as good, and a nuisance: some labels would change.
+        """
+        if self._ends[k] is None:
+            return None
+        last, result = self._ends[k]
+        if last != (_settings(estimator), scale) or not result.relative_gap <= estimator.tol:
+            return None
+        history = result.history[-1:].copy()
+        history["iteration"], history["seconds"], history["passes"] = 1, 0.0, 0
+        return replace(result, status=Status.CONVERGED, n_iter=1, history=history)
+
+
+def _settings(estimator: BaseEstimator) -> dict[str, Any]:
+    """Parameters that a fit depends on; those that are no plain values are in the fingerprint."""
+    parameters = estimator.get_params(deep=False)
+    plain = int | float | str | None
+    return {k: v for k, v in parameters.items() if isinstance(v, plain) and k not in _LIMITS}
 
 
 def data_fingerprint(data: TrainingData) -> str:

@@ -125,7 +125,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     warm_start : bool, default=False
         Whether to keep the planes (of "dual-coordinate" the dual point), and start from them when
         the next fit has the same X, y, weights, loss, regularizer and intercept. reg_lambda, tol
-        and the solver may differ.
+        and the solver may differ. Where
+        that fit has reached `tol` and nothing else has changed, it is returned as it is.
     n_jobs : int, default=None
         Threads, over the classes if there is a problem for each and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.

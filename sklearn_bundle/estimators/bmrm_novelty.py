@@ -51,7 +51,8 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         Limit in seconds, checked after every iteration. None is no limit.
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, weights,
-        rho and regularizer. reg_lambda, tol and the solver may differ.
+        rho and regularizer. reg_lambda, tol and the solver may differ. Where
+        that fit has reached `tol` and nothing else has changed, it is returned as it is.
     n_jobs : int, default=None
         Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
         joblib context.

@@ -72,7 +72,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         Whether to fit b. It is minimised exactly and never penalised.
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, y,
-        weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ.
+        weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ. Where
+        that fit has reached `tol` and nothing else has changed, it is returned as it is.
     n_jobs : int, default=None
         Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
         joblib context.

@@ -121,7 +121,8 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
         same X, y, weights, `fit_intercept` and solver; reg_lambda, tol and the sampling may differ.
-        An error or Ctrl-C drops it.
+        An error or Ctrl-C drops it. Where
+        that fit has reached `tol` and nothing else has changed, it is returned as it is.
     n_jobs : int, default=None
         Threads of the full passes over the data, of L-BFGS and in prediction; the steps are taken
         one after the other. None is 1 outside of a joblib context.
@@ -339,7 +340,8 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
         fingerprint = None
         if self.warm_start:
             fingerprint = sequences_fingerprint(data), self.fit_intercept, self.solver
-        kept = warm.kept[0] if warm is not None and warm.fingerprint == fingerprint else None
+        if warm is None or fingerprint is None or warm.fingerprint != fingerprint:
+            warm = WarmStart(fingerprint, 1)
         reg_lambda = self._reg_lambda(data.total)
         _, n_threads = split_threads(self.n_jobs, 1)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -357,29 +359,33 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
             }
 
         monitor = Monitor(self, X, y, sample_weight, 1, self.max_iter, self.verbose, model)
-        with (
-            blas_threads(n_threads),
-            ChainProblem(
-                *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
-                *(reg_lambda, self.fit_intercept, n_threads),
-            ) as problem,
-        ):
-            solver = self._solver(problem, kept, seed)
-            result = run(
-                solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                observe=partial(monitor, 0),
-            )
+        result = warm.reached(0, self, reg_lambda)
+        if result is None:
+            with (
+                blas_threads(n_threads),
+                ChainProblem(
+                    *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
+                    *(reg_lambda, self.fit_intercept, n_threads),
+                ) as problem,
+            ):
+                solver = self._solver(problem, warm.kept[0], seed)
+                result = run(
+                    solver,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    max_time=self.max_time,
+                    observe=partial(monitor, 0),
+                )
+            warm.keep(0, self, solver.kept, result, reg_lambda)
+            data.fitted["solver_"] = solver.name
         interrupted = result.status is Status.INTERRUPTED
         try:
             monitor.close_all([result])
         except KeyboardInterrupt:
             interrupted = True
-        fitted = model([(result.w, 0.0)]) | certificate([result]) | {"solver_": solver.name}
+        fitted = model([(result.w, 0.0)]) | certificate([result])
         if self.warm_start and not interrupted:
-            fitted["_warm"] = WarmStart(fingerprint, [solver.kept])
+            fitted["_warm"] = warm
         return fitted, [result], interrupted
 
     def _reg_lambda(self, total: float) -> float:

@@ -62,7 +62,8 @@ class PragamSVC(CertifiedLinearClassifier):
         weight, sample weights included.
     warm_start : bool, default=False
         Whether to keep the dual point, and start from it when the next fit has the same X, y,
-        weights and intercept; reg_lambda and tol may differ. Algorithm 1 has no use for it.
+        weights and intercept; reg_lambda and tol may differ. Algorithm 1 has no use for it. Where
+        that fit has reached `tol` and nothing else has changed, it is returned as it is.
     n_jobs : int, default=None
         Threads, over the classes if there are three or more and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.

@@ -101,7 +101,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         Whether `predict` breaks ties of votes by the scores, which takes longer.
     warm_start : bool, default=False
         Whether to keep the dual points, and start from them when the next fit has the same X, y,
-        weights and kernel; C and tol may differ.
+        weights and kernel; C and tol may differ. Where
+        that fit has reached `tol` and nothing else has changed, it is returned as it is.
     n_jobs : int, default=None
         Threads over pairs of classes and in `predict`; for two classes those of BLAS. None is 1
         outside of a joblib context.
@@ -307,6 +308,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         kernel = self._kernel_of(data)
         values = self._kernel_data(data, kernel)
         C, further = self._choose(data, values)
+        scale = C * data.total
         C = self._costs(data, C)
         subproblems = pairs_of(data)
         warm = self._warm_start(warm, data, kernel, len(subproblems))
@@ -325,6 +327,9 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         solvers = [None] * len(subproblems)
 
         def solve(k: int, seconds: float | None) -> SolverResult:
+            reached = warm.reached(k, self, scale)
+            if reached is not None:
+                return reached
             points, target = subproblems[k]
             solvers[k] = self._solver(values, points, target, C[points], warm.kept[k], seed, outer)
             result = run(
@@ -334,7 +339,10 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
                 max_time=seconds,
                 observe=partial(monitor, k),
             )
-            warm.kept[k] = result.w / result.w.sum()
+            if solvers[k].indefinite:
+                warm.kept[k] = result.w / result.w.sum()
+            else:
+                warm.keep(k, self, result.w / result.w.sum(), result, scale)
             return result
 
         with blas_threads(inner):
@@ -345,7 +353,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
             monitor.close_all(results)
         except KeyboardInterrupt:
             interrupted = True
-        if any(solver.indefinite for solver in solvers):
+        if any(solver is not None and solver.indefinite for solver in solvers):
             warnings.warn(
                 f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
                 "stopped where it met this, and its bound and gap certify nothing.",
@@ -441,7 +449,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
             fingerprint = data_fingerprint(data), kernel
             if last is not None and last.fingerprint == fingerprint:
                 return last
-        return WarmStart(fingerprint, [None] * n_subproblems)
+        return WarmStart(fingerprint, n_subproblems)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
