@@ -98,7 +98,7 @@ def save_mapped(
     except (TypeError, ValueError):
         kind = None
     if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype={shown(dtype)} must be float32 or float64.")
+        raise ValueError(f"dtype={kind or shown(dtype)} must be float32 or float64.")
     dtype = kind
     if isinstance(blocks, str | os.PathLike):
         blocks = [blocks]

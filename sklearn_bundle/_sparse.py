@@ -69,7 +69,7 @@ def _fault_of_indices(part: str, indices: np.ndarray, size: int) -> str:
     if not len(unsigned) or unsigned.max() < size:
         return ""
     k = int(np.argmax(unsigned >= size))
-    return f"{part} must be from 0 to {size - 1}, but {part}[{k}] is {indices[k]}"
+    return f"{part} must be >= 0 and must be < {size}, but {part}[{k}] is {indices[k]}"
 
 
 def _block(X: Any) -> tuple[int, int]:

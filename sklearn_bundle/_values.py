@@ -72,7 +72,8 @@ def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
 def _no_numbers(name: str, values: Any) -> ValueError:
     """With the first entry that is no number; all of them if it is a matter of the shape."""
     odd = next((x for x in _entries(values) if not isinstance(as_float(x), float)), values)
-    return ValueError(f"{name} must hold numbers, got {shown(odd)}.")
+    why = " Complex data not supported." if isinstance(odd, complex) else ""
+    return ValueError(f"{name} must hold numbers, got {shown(odd)}.{why}")
 
 
 def _entries(values: Any) -> Iterator[Any]:
@@ -108,16 +109,22 @@ def _listed(first: Iterable[str], n_all: int) -> str:
     return ", ".join([*first, *["..."][: n_all > _MOST_SHOWN]])
 
 
-def refuse_mixed(name: str, values: Any) -> None:
-    """ValueError for strings among other things: numpy makes strings of these, or cannot sort."""
+def mixed(values: Any) -> set[type]:
+    """The types, if there are strings among others: numpy makes strings of all, or cannot sort."""
     if getattr(getattr(values, "dtype", None), "kind", "O") != "O":
-        return
+        return set()
     if hasattr(values, "dtype"):
         values = np.asarray(values).ravel().tolist()
     elif not isinstance(values, list | tuple):
-        return
+        return set()
     kinds = set(map(type, values))
     strings = {issubclass(kind, str) - issubclass(kind, bytes) for kind in kinds}
-    if len(strings) > 1:
+    return kinds if len(strings) > 1 else set()
+
+
+def refuse_mixed(name: str, values: Any) -> None:
+    """ValueError for strings among other things."""
+    kinds = mixed(values)
+    if kinds:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(f"{name} must hold values of one kind, got the types {names}.")

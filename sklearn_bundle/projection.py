@@ -242,6 +242,8 @@ def constant(value: float) -> Array:
 
 
 def _checked_array(name: str, values: ArrayLike) -> Array:
+    if values is None:
+        raise ValueError(f"{name} must be an array of shape (n,), got None.")
     array = as_numbers(name, values)
     if array.ndim != 1:
         raise ValueError(

@@ -207,6 +207,14 @@ def test_the_largest_of_the_best_values(data):
     assert model.fit(*data).reg_lambda_ == 1.0
 
 
+def test_scores_that_differ_by_rounding_are_equal(data):
+    def score(model, X, y):
+        return 0.3 if model.reg_lambda == 1.0 else 0.1 + 0.2
+
+    model = BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=3, scoring=score).fit(*data)
+    assert model.mean_test_scores_[0] < model.mean_test_scores_[1] and model.reg_lambda_ == 1.0
+
+
 @pytest.mark.parametrize(
     "parameters, message",
     [

@@ -343,7 +343,7 @@ FUNCTIONS = [
     (datasets.open_mapped, {}, {"folder": {*WRONG} - {"string"}}),
     (datasets.save_mapped, {"folder": "absent", "blocks": []},
      {"folder": {*WRONG} - {"string"}, "n_features": NUMBERS, "zero_based": {*WRONG},
-      "dtype": {*WRONG} - {"float64", "float32"},
+      "dtype": {*WRONG} - {"float64", "float32", "int64"},
       "blocks": TYPES | {"dict"}}),
     (datasets.fetch_openml, {"name": "iris"},
      {"name": {*WRONG} - {"string"}, "version": {*WRONG}, "as_frame": {*WRONG},

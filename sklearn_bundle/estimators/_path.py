@@ -16,7 +16,12 @@ from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle._values import as_numbers, plain, shown
 from sklearn_bundle.estimators._base import certificate, checked, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._validation import check_sample_weight, checked_score, splits
+from sklearn_bundle.estimators._validation import (
+    check_sample_weight,
+    checked_score,
+    first_best,
+    splits,
+)
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import (
@@ -204,7 +209,7 @@ class PathSearch(BaseEstimator):
         self._check(X, y, sample_weight)  # what is wrong is told before any work starts
         scores = self._scores_of_folds(estimator, X, y, sample_weight, values)
         means = scores.mean(axis=0)
-        self.reg_lambda = float(values[np.argmax(means)])
+        self.reg_lambda = float(values[first_best(means)])
         fitted, results, interrupted = super()._fit(X, y, sample_weight, warm)
         fitted |= {"reg_lambda_": self.reg_lambda, "reg_lambdas_": values}
         fitted |= {"scores_": scores, "mean_test_scores_": means}

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from sklearn_bundle._values import shown
+from sklearn_bundle._values import mixed, shown
 from sklearn_bundle.estimators._features import (
     check_finite,
     fit_vectorizer,
@@ -88,6 +88,8 @@ def check_training_sequences(
     if sequences is None:
         if nature(X) in ("list", "matrix"):  # else it is X that is wrong
             _refuse_several_labels(name, y)
+        if mixed(y):
+            _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # says what is wrong
         X, y = checked_data(estimator, X, y, **X_CHECKS)
         if y.dtype.kind == "O":
             _sorted_labels(y.tolist(), None)  # says what is wrong, which scikit-learn does not

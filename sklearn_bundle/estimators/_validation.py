@@ -16,6 +16,8 @@ from sklearn.utils.validation import validate_data
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixed, shown
 
+_TIE = 1e-12  # relative: weighted means of equal scores, summed in another order
+
 X_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
@@ -209,6 +211,12 @@ def checked_score(score: Any) -> float:
     if not isinstance(number, float):
         raise ValueError(f"scoring must return a number, got {shown(score)}.")
     return number
+
+
+def first_best(means: NDArray[np.float64]) -> int:
+    """The first of the largest scores; those that differ by rounding are the same score."""
+    top = means.max()
+    return int(np.argmax(means >= top - _TIE * abs(top)))
 
 
 def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,7 +13,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.estimators._kernel import machine, pairs_of
-from sklearn_bundle.estimators._validation import ClassificationData, checked_score, splits
+from sklearn_bundle.estimators._validation import (
+    ClassificationData,
+    checked_score,
+    first_best,
+    splits,
+)
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
@@ -190,7 +195,7 @@ feature_names_in_, shape_fit_
             )
         scores = np.array(scores)
         means = scores.mean(axis=0)
-        best = float(Cs[np.argmax(means)])
+        best = float(Cs[first_best(means)])
         return best, {"C_": best, "Cs_": Cs, "scores_": scores, "mean_test_scores_": means}
 
     def _grid(self) -> NDArray[np.float64]:

@@ -325,7 +325,11 @@ def check_cost(cost, n_classes):
     """Raise ValueError unless cost is None or a matrix of costs, one row and column a class."""
     if cost is None:
         return
-    cost = as_numbers("cost", cost)
+    try:
+        cost = as_numbers("cost", cost)
+    except ValueError:
+        what = "a matrix of numbers or None"
+        raise ValueError(f"cost must be {what}, but is {shown(cost)}.") from None
     if cost.shape != (n_classes, n_classes):
         raise ValueError(
             f"cost must have a row and a column for each of the {n_classes} classes, shape "
