@@ -1,15 +1,26 @@
 """The reader of files with a token a line."""
 
+import codecs
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from numbers import Integral
 from typing import Any
 
 from sklearn_bundle._files import opener
+from sklearn_bundle._parameters import checked_parameters
+from sklearn_bundle._values import plain, shown
 
 _DOCSTART = "-DOCSTART-"
 # Only these, as str.split() would also cut words at no-break spaces.
+_ALLOWED = {
+    "target": [Integral],
+    "separator": [str, None],
+    "comment": [str, None],
+    "keep": [callable, None],
+    "encoding": [str],
+}
 _BLANKS = " \t\r\n"
 
 
@@ -76,11 +87,14 @@ def load_conll(
     >>> tags
     [['B-NP', 'B-VP'], ['B-ADJP']]
     """
+    _check(path_or_file, columns, target, separator, comment, keep, encoding)
     sentences: list[list[tuple[str, ...]]] = [[]]
     tags: list[list[str]] = [[]]
     n_columns = 0
     with _open(path_or_file, encoding) as lines:
         for number, line in enumerate(lines, start=1):
+            if not isinstance(line, str | bytes):
+                raise TypeError(f"path_or_file must hold lines of text, got {shown(line)}.")
             text = (line.decode(encoding) if isinstance(line, bytes) else line).rstrip("\r\n")
             if comment is not None and text.startswith(comment):
                 continue
@@ -105,6 +119,36 @@ def load_conll(
     if not sentences[-1]:
         del sentences[-1], tags[-1]
     return sentences, tags
+
+
+def _check(path_or_file, columns, target, separator, comment, keep, encoding) -> None:
+    """Raise ValueError or TypeError that names the argument."""
+    checked_parameters(
+        "load_conll",
+        _ALLOWED,
+        target=target,
+        separator=separator,
+        comment=comment,
+        keep=keep,
+        encoding=encoding,
+    )
+    if isinstance(path_or_file, Mapping | bytes) or not isinstance(
+        path_or_file, str | os.PathLike | Iterable
+    ):
+        raise TypeError(
+            "path_or_file must be a path, a file or an iterable of lines, got "
+            f"{shown(path_or_file)}."
+        )
+    if columns is not None:
+        numbers = plain(list(columns)) if isinstance(columns, Iterable) else [None]
+        if isinstance(columns, str) or any(type(number) is not int for number in numbers):
+            raise ValueError(f"columns must be a list of integers, got {shown(columns)}.")
+    if separator == "":
+        raise ValueError("separator must not be empty, got ''.")
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise ValueError(f"encoding must be one that Python knows, got {encoding!r}.") from None
 
 
 def _open(path_or_file, encoding: str):

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import splu
 
+from sklearn_bundle._sparse import well_formed
+from sklearn_bundle._values import as_numbers, shown
+
 Array = NDArray[np.float64]
 
 _ASYMMETRY = 1e-10  # relative to the largest entry of B
@@ -17,11 +20,13 @@ _ASYMMETRY = 1e-10  # relative to the largest entry of B
 def factored(B: Any, n_features: int | None) -> tuple[Any, Callable[[Array], Array]]:
     """B in float64, and the function that maps M, a right-hand side a column, to ``B^-1 M``."""
     sparse = sp.issparse(B)
-    matrix = B.tocsc().astype(np.float64) if sparse else np.array(B, dtype=np.float64)
+    matrix = well_formed(B, "B").tocsc() if sparse else as_numbers("B", B)
+    matrix = matrix.astype(np.float64)  # a copy
     entries = matrix.data if sparse else matrix
     if matrix.ndim not in (1, 2) or len(set(matrix.shape)) != 1:
         raise ValueError(
-            f"B has shape {matrix.shape}; allowed are (n_features,) and (n_features, n_features)."
+            f"B has shape {matrix.shape}; allowed are (n_features,) and (n_features, n_features). "
+            f"Got {shown(B)}."
         )
     if n_features is not None and matrix.shape[0] != n_features:
         raise ValueError(

@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle._values import shown
+
 # Okabe and Ito's colours, which the colour-blind can tell apart, without the pale yellow; markers
 # do the same in grey.
 COLOURS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"
@@ -43,7 +45,7 @@ def named_once(ax: Any, label: str) -> str:
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
     """Raise if the value of a parameter is none of those allowed."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {shown(value)}.")
 
 
 def check_shapes(

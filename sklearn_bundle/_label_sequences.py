@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._validation import check_sample_weight
 
 # A scheme is the set of its tags; what a tag does is the same in all of them.
@@ -50,14 +51,16 @@ def check_label_sequences(
 def _as_lists(name: str, y) -> tuple[list[list], bool]:
     """A list of lists of labels, and whether y held single labels."""
     if isinstance(y, str | bytes) or not hasattr(y, "__len__"):
-        raise TypeError(f"{name} must be a list of sequences of labels, got {y!r}.")
+        raise TypeError(f"{name} must be a list of sequences of labels, got {shown(y)}.")
     items = y.tolist() if hasattr(y, "tolist") else list(y)
     single = [isinstance(item, str | bytes) or not hasattr(item, "__len__") for item in items]
     if all(single):
         return [[item] for item in items], bool(items)
     if any(single):
         i = single.index(True)
-        raise ValueError(f"{name} mixes sequences of labels and labels: item {i} is {items[i]!r}.")
+        raise ValueError(
+            f"{name} mixes sequences of labels and labels: item {i} is {shown(items[i])}."
+        )
     return [item.tolist() if hasattr(item, "tolist") else list(item) for item in items], False
 
 
@@ -65,8 +68,8 @@ class SpanFinder:
     """Labels of a sequence -> its spans (type, start, stop), as :func:`metrics.spans` says."""
 
     def __init__(self, scheme: str):
-        if scheme not in _SCHEMES:
-            raise ValueError(f"scheme must be one of {list(_SCHEMES)}, got {scheme!r}.")
+        if not isinstance(scheme, str) or scheme not in _SCHEMES:
+            raise ValueError(f"scheme must be one of {list(_SCHEMES)}, got {shown(scheme)}.")
         self._scheme = scheme
         self._known: dict[str, tuple[str, str]] = {}  # few labels, many tokens
 
@@ -92,13 +95,13 @@ class SpanFinder:
     def _tag_and_type(self, label, position: int) -> tuple[str, str]:
         if not isinstance(label, str):
             raise TypeError(
-                f"Spans are marked by strings such as 'B-NP', got the label {label!r} at position "
-                f"{position} of a sequence."
+                f"Spans are marked by strings such as 'B-NP', got the label {shown(label)} at "
+                f"position {position} of a sequence."
             )
         tag, _, kind = label.partition("-")  # a type may hold hyphens
         if len(tag) != 1 or tag not in _SCHEMES[self._scheme]:
             raise ValueError(
-                f"The label {label!r} at position {position} of a sequence is not of scheme "
+                f"The label {shown(label)} at position {position} of a sequence is not of scheme "
                 f"{self._scheme!r}: the tag before its first hyphen must be one of "
                 f"{list(_SCHEMES[self._scheme])}. The schemes are {list(_SCHEMES)}."
             )

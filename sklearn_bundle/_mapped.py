@@ -2,8 +2,9 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from sklearn.datasets import load_svmlight_file
+from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._files import opener
+from sklearn_bundle._parameters import checked_parameters
+from sklearn_bundle._sparse import well_formed
+from sklearn_bundle._values import shown
 
 _CHUNK = 1 << 22  # bytes of a text or of an array that are handled at a time
+_ALLOWED = {
+    "folder": [str, os.PathLike],
+    "n_features": [Interval(Integral, 1, None, closed="left"), None],
+    "zero_based": ["boolean"],
+}
 _CSR = ("data", "indices", "indptr")
 _INT32 = np.iinfo(np.int32).max  # entries of CSR whose row starts are int32
 
@@ -80,11 +90,20 @@ def save_mapped(
     ...     del X
     (6, 4) float32 [0 1 0 1 0 1]
     """
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype} must be float32 or float64.")
+    _, n_features, zero_based = checked_parameters(
+        "save_mapped", _ALLOWED, folder=folder, n_features=n_features, zero_based=zero_based
+    )
+    try:
+        kind = None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError):
+        kind = None
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype={kind or shown(dtype)} must be float32 or float64.")
+    dtype = kind
     if isinstance(blocks, str | os.PathLike):
         blocks = [blocks]
+    if isinstance(blocks, Mapping | bytes) or not isinstance(blocks, Iterable):
+        raise TypeError(f"blocks must be a file or an iterable of blocks, got {shown(blocks)}.")
     os.makedirs(folder)
     try:
         with _Writer(Path(folder), dtype, n_features) as writer:
@@ -151,6 +170,7 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
     >>> model.coef_.shape
     (3, 4)
     """
+    checked_parameters("open_mapped", _ALLOWED, folder=folder)
     path = Path(folder)
     if not path.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
@@ -318,7 +338,7 @@ def _slices(X: Any, y: np.ndarray) -> Iterator[tuple]:
     if y.dtype.hasobject:
         raise ValueError("y holds Python objects: use numbers, or strings of a numpy type.")
     if sp.issparse(X):
-        X = X.tocsr()
+        X = well_formed(X, "X").tocsr()
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()

@@ -4,15 +4,19 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from numbers import Integral, Real
 from pathlib import Path
 from types import ModuleType
 from urllib.error import URLError
 
 from sklearn import datasets
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle._conll import load_conll
 from sklearn_bundle._files import opener
 from sklearn_bundle._mapped import open_mapped, save_mapped
+from sklearn_bundle._parameters import checked_parameters
+from sklearn_bundle._values import shown
 
 __all__ = [
     "fetch_openml",
@@ -25,6 +29,21 @@ __all__ = [
 
 _FOLDER = "SKLEARN_BUNDLE_DATA"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+_SVMLIGHT = {
+    "n_features": [Interval(Integral, 1, None, closed="left"), None],
+    "query_id": ["boolean"],
+    "zero_based": ["boolean", StrOptions({"auto"})],
+}
+_DATASET = {"name": [str], "folder": [str, os.PathLike, None]}
+_OPENML = {
+    "name": [str],
+    "version": [Interval(Integral, 1, None, closed="left"), StrOptions({"active"})],
+    "target_column": [str, list, None],
+    "data_home": [str, os.PathLike, None],
+    "as_frame": ["boolean"],
+    "n_retries": [Interval(Integral, 1, None, closed="left")],
+    "delay": [Interval(Real, 0, None, closed="neither")],
+}
 _SUFFIXES = [text + packed for text in ("", ".txt") for packed in ("", ".gz", ".bz2", ".xz")]
 
 
@@ -99,10 +118,17 @@ def load_svmlight(
         not isinstance(path, str | os.PathLike) for path in paths
     ):
         raise TypeError(
-            f"paths must be a str, a path-like object or a sequence of them, got {paths!r}."
+            f"paths must be a str, a path-like object or a sequence of them, got {shown(paths)}."
         )
     if not paths:
-        raise ValueError(f"paths must have at least one file, got {paths!r}.")
+        raise ValueError(f"paths must have at least one file, got {shown(paths)}.")
+    n_features, query_id, zero_based = checked_parameters(
+        "load_svmlight",
+        _SVMLIGHT,
+        n_features=n_features,
+        query_id=query_id,
+        zero_based=zero_based,
+    )
     with ExitStack() as stack:
         files = [stack.enter_context(opener(path)(path, "rb")) for path in paths]
         return tuple(
@@ -164,6 +190,7 @@ def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | 
     >>> X.shape, y.shape
     ((150, 4), (150,))
     """
+    checked_parameters("load_dataset", _DATASET, name=name, folder=folder)
     given = folder is not None
     folder = folder if given else os.environ.get(_FOLDER, "")
     if not given and not folder:
@@ -258,6 +285,17 @@ def fetch_openml(
     >>> from sklearn_bundle.datasets import fetch_openml
     >>> X, y = fetch_openml("phoneme", version=1)  # doctest: +SKIP
     """
+    version, n_retries, delay, *_ = checked_parameters(
+        "fetch_openml",
+        _OPENML,
+        version=version,
+        n_retries=n_retries,
+        delay=delay,
+        name=name,
+        target_column=target_column,
+        data_home=data_home,
+        as_frame=as_frame,
+    )
     home = datasets.get_data_home(data_home)
     try:
         return datasets.fetch_openml(

@@ -1,14 +1,18 @@
 """Scores of label sequences: tokens, whole sequences, and spans as conlleval counts them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import make_scorer, precision_recall_fscore_support
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from sklearn_bundle._label_sequences import SpanFinder, check_label_sequences
+from sklearn_bundle._parameters import checked_parameters
+from sklearn_bundle._values import shown
 
 __all__ = [
     "sequence_accuracy_score",
@@ -26,6 +30,10 @@ __all__ = [
 ]
 
 _AVERAGES = ("micro", "macro", "weighted", None)
+_ALLOWED = {
+    "beta": [Interval(Real, 0, None, closed="both")],
+    "zero_division": [Options(Real, {0.0, 1.0}), "nan", StrOptions({"warn"})],
+}
 
 
 def token_accuracy_score(
@@ -180,8 +188,9 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
     [('NP', 0, 2), ('NP', 3, 4), ('VP', 4, 5), ('VP', 5, 6)]
     """
     finder = SpanFinder(scheme)
-    if isinstance(labels, str):
-        raise TypeError(f"labels must be a sequence of strings, got one string: {labels!r}.")
+    if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
+        what = "one string: " if isinstance(labels, str) else ""
+        raise TypeError(f"labels must be a sequence of strings, got {what}{shown(labels)}.")
     return finder(labels)
 
 
@@ -258,14 +267,19 @@ def span_precision_recall_fscore_support(
     >>> span_precision_recall_fscore_support(y_true, y_pred, average=None)[3]  # NP, VP
     array([2, 1])
     """
-    if average not in _AVERAGES:
-        raise ValueError(f"average must be one of {_AVERAGES}, got {average!r}.")
+    if not any(average is known or average == known for known in _AVERAGES):
+        raise ValueError(f"average must be one of {_AVERAGES}, got {shown(average)}.")
+    beta, zero_division = checked_parameters(
+        "span_precision_recall_fscore_support", _ALLOWED, beta=beta, zero_division=zero_division
+    )
+    types = None if labels is None else _strings(labels)
     finder = SpanFinder(scheme)
     y_true, y_pred, weights = check_label_sequences(
         y_true, y_pred, sample_weight, single_labels=False
     )
     counts = _count(y_true, y_pred, weights, finder)
-    types = sorted({kind for kind, _ in counts}) if labels is None else list(labels)
+    if types is None:
+        types = sorted({kind for kind, _ in counts})
     if not types and average is None:
         return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
 
@@ -497,6 +511,14 @@ sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)
 span_precision_scorer = make_scorer(span_precision_score)
 span_recall_scorer = make_scorer(span_recall_score)
 span_f1_scorer = make_scorer(span_f1_score)
+
+
+def _strings(labels: Any) -> list[str]:
+    """Types of span, as a list."""
+    sequence = not isinstance(labels, str | bytes | Mapping) and hasattr(labels, "__iter__")
+    if not sequence or not all(isinstance(label, str) for label in labels):
+        raise ValueError(f"labels must be a sequence of strings or None, got {shown(labels)}.")
+    return list(labels)
 
 
 def _count(y_true: list[list], y_pred: list[list], weights, finder: SpanFinder) -> Counter:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle._compiled import box, pivots, projection
 from sklearn_bundle._jit import frozen
+from sklearn_bundle._values import as_float, as_numbers, is_between, shown
 
 __all__ = ["project"]
 
@@ -100,11 +101,11 @@ def project(
     fault = box.first_fault(m, d, sigma, lower, upper)
     if fault >= 0:
         raise ValueError(_describe(fault, m, d=d, sigma=sigma, lower=lower, upper=upper))
+    z = as_float(z)
     if z is None:
         return np.clip(m, *(b if len(b) == n else b[0] for b in (lower, upper)))
     _check_attainable(z, sigma, lower, upper, n)
     fault, ratio, inverse, weight = _ratios(d, sigma, n)
-    z = float(z)
     if fault >= 0:  # squares that over- or underflow, perhaps only for their unit
         sigma, factor = _tamed(sigma)
         z *= factor
@@ -241,18 +242,20 @@ def constant(value: float) -> Array:
 
 
 def _checked_array(name: str, values: ArrayLike) -> Array:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}.") from error
+    if values is None:
+        raise ValueError(f"{name} must be an array of shape (n,), got None.")
+    array = as_numbers(name, values)
     if array.ndim != 1:
-        raise ValueError(f"{name} must be an array of shape (n,), got shape {array.shape}.")
+        raise ValueError(
+            f"{name} must be an array of shape (n,), got shape {array.shape}: {shown(values)}."
+        )
     return frozen(np.ascontiguousarray(array))
 
 
 def _items(name: str, values: ArrayLike | float, n: int) -> Array:
-    if isinstance(values, float | int | np.number):
-        return constant(float(values))
+    number = as_float(values)
+    if isinstance(number, float):
+        return constant(number)
     array = _checked_array(name, values)
     if len(array) != n:
         raise ValueError(
@@ -285,8 +288,8 @@ def _describe(i: int, m: Array, **items: Array) -> str:
 
 
 def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array, n: int) -> None:
-    if not isinstance(z, float | int | np.number) or not np.isfinite(z):
-        raise ValueError(f"z must be a finite number, or None for no hyperplane; got {z!r}.")
+    if not is_between(z, -np.inf, np.inf):
+        raise ValueError(f"z must be a finite number, or None for no hyperplane; got {shown(z)}.")
     least, largest, least_size, largest_size = box.attainable(sigma, lower, upper, n)
     slack = _FEASIBILITY * abs(z)
     below = z < least - slack - _FEASIBILITY * least_size

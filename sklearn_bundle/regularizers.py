@@ -10,6 +10,7 @@ from scipy.special import xlog1py
 
 from sklearn_bundle._definite import factored
 from sklearn_bundle._repr import Shown
+from sklearn_bundle._values import as_float, shown
 
 __all__ = [
     "L1",
@@ -267,11 +268,11 @@ class Lp(Regularizer):
     """
 
     def __init__(self, p: float = 1.5):
-        self.p = p
+        self.p = as_float(p)
 
     def bind(self, n_features, dimension):
-        if not 1.0 < self.p <= 2.0:
-            raise ValueError(f"p={self.p!r} must be greater than 1 and at most 2.")
+        if not (isinstance(self.p, float) and 1.0 < self.p <= 2.0):
+            raise ValueError(f"p={shown(self.p)} must be greater than 1 and at most 2.")
         return self
 
     def value(self, w):

@@ -138,3 +138,19 @@ def test_limits_pickle_and_names(X):
     assert ours.feature_names_in_.tolist() == list("abcd") and len(ours.history_) == 1
     copy = pickle.loads(pickle.dumps(ours))
     assert np.array_equal(copy.decision_function(frame), ours.decision_function(frame))
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_samples_on_the_boundary_are_not_new_whatever_rounding_says(convert):
+    """As in scikit-learn's check of weights, where one in three samples is on the boundary."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.random((15, 30)), rng.integers(0, 5, 15)
+        order = rng.permutation(15)
+        ours = BMRMNoveltyDetector(tol=1e-10).fit(convert(X[order]), sample_weight=weights[order])
+        other = BMRMNoveltyDetector(tol=1e-10).fit(convert(X.repeat(weights, axis=0)))
+        assert np.array_equal(ours.predict(X), other.predict(X))
+        boundary = np.abs(X @ ours.coef_[0] - 1.0) < 1e-11
+        assert boundary.any() and (ours.predict(X)[boundary] == 1).all()
+        assert (ours.decision_function(X)[boundary] == 0.0).all()
+        assert (ours.score_samples(X)[boundary] == ours.offset_).all()

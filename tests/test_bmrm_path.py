@@ -19,6 +19,7 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     bmrm_path,
 )
+from sklearn_bundle.losses import AbsoluteError, Hinge
 
 LAMBDAS = [1e-2, 1.0, 1e-1]
 DESCENDING = [1.0, 1e-1, 1e-2]
@@ -206,6 +207,14 @@ def test_the_largest_of_the_best_values(data):
     assert model.fit(*data).reg_lambda_ == 1.0
 
 
+def test_scores_that_differ_by_rounding_are_equal(data):
+    def score(model, X, y):
+        return 0.3 if model.reg_lambda == 1.0 else 0.1 + 0.2
+
+    model = BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=3, scoring=score).fit(*data)
+    assert model.mean_test_scores_[0] < model.mean_test_scores_[1] and model.reg_lambda_ == 1.0
+
+
 @pytest.mark.parametrize(
     "parameters, message",
     [
@@ -237,3 +246,55 @@ def test_pickle_clone_and_names(data):
     copy = pickle.loads(pickle.dumps(ours))
     assert np.array_equal(copy.predict_proba(frame), ours.predict_proba(frame))
     assert not hasattr(clone(ours), "coef_") and clone(ours).get_params()["reg_lambdas"] == LAMBDAS
+
+
+# ---- the final fit of a search ------------------------------------------------------------------
+
+
+def interrupted_at(n_samples, kind):
+    """A loss with Ctrl-C in the third line search over so many rows: folds have fewer."""
+
+    class Interrupting(kind):
+        calls = 0
+
+        def line_search(self, scores, *arguments):
+            Interrupting.calls += len(scores) == n_samples
+            if Interrupting.calls == 3:
+                raise KeyboardInterrupt
+            return super().line_search(scores, *arguments)
+
+    return Interrupting()
+
+
+@pytest.mark.parametrize(
+    "kind, single, loss",
+    [(BMRMClassifierCV, BMRMClassifier, Hinge), (BMRMRegressorCV, BMRMRegressor, AbsoluteError)],
+)
+def test_ctrl_c_in_the_final_fit_keeps_the_model(data, kind, single, loss):
+    X, y = data
+    model = kind(interrupted_at(len(y), loss), reg_lambdas=[0.01, 0.1], cv=2, tol=1e-12)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
+    assert model.scores_.shape == (2, 2) and model.reg_lambda_ in (0.01, 0.1)
+    best = single(loss(), reg_lambda=model.reg_lambda_, tol=1e-9, max_iter=5000).fit(X, y)
+    assert model.lower_bound_ <= best.objective_ and best.lower_bound_ <= model.objective_
+    assert len(model.predict(X)) == len(y)
+
+
+def test_ctrl_c_in_a_fold_leaves_no_model(data):
+    X, y = data
+    model = BMRMClassifierCV(interrupted_at(len(y) // 2, Hinge), reg_lambdas=[0.1], cv=2, tol=1e-12)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("kind", [BMRMClassifierCV, BMRMRegressorCV, "bmrm_path"])
+def test_the_warning_has_the_name_and_the_line_of_the_caller(data, kind):
+    few = {"reg_lambdas": [0.1], "max_iter": 1, "tol": 1e-12}
+    name = kind if kind == "bmrm_path" else kind.__name__
+    with pytest.warns(ConvergenceWarning, match=f"^{name} stopped") as caught:
+        bmrm_path(*data, **few) if kind == "bmrm_path" else kind(cv=2, **few).fit(*data)
+    (warning,) = caught
+    assert warning.filename == __file__

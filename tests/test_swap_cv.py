@@ -111,3 +111,11 @@ def test_a_class_that_is_missing_in_a_fold(data):
     folds = [(np.flatnonzero(y == 0), np.flatnonzero(y == 1))]
     with pytest.raises(ValueError, match=r"The class .*1.* has no sample in the training part"):
         SwapSVCCV(CS, cv=folds).fit(X, y)
+
+
+def test_scores_that_differ_by_rounding_are_equal(data):
+    scores = iter(
+        [0.3, 0.1 + 0.2, 0.1 + 0.2] * 3
+    )  # each fold has the values of C in ascending order
+    model = SwapSVCCV(CS, cv=3, scoring=lambda model, X, y: next(scores)).fit(*data)
+    assert model.mean_test_scores_[0] < model.mean_test_scores_[1] and model.C_ == 0.1

@@ -8,7 +8,15 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from sklearn_bundle import BMRMClassifier
+from sklearn_bundle import (
+    SDCACRF,
+    BMRMClassifier,
+    BMRMNoveltyDetector,
+    BMRMRanker,
+    BMRMRegressor,
+    PragamSVC,
+    SwapSVC,
+)
 from sklearn_bundle.losses import BinaryLoss, Hinge
 from tests.test_bmrm import Interrupting
 
@@ -121,3 +129,57 @@ def test_pickle_leaves_the_planes_out(data):
     assert not hasattr(copy, "_warm") and hasattr(warm, "_warm")
     assert np.array_equal(copy.predict(data[0]), warm.predict(data[0]))
     assert len(pickle.dumps(warm)) < len(pickle.dumps(cold)) + 100
+
+
+WARM = [
+    PragamSVC(class_weight="balanced", fit_intercept=False),
+    PragamSVC(lipschitz="power", reg_lambda=0.1),
+    BMRMClassifier(),
+    BMRMClassifier("softmax"),
+    BMRMClassifier(solver="cutting-plane"),
+    BMRMClassifier("log_loss", solver="dual-coordinate", reg_lambda=0.1),
+    BMRMNoveltyDetector(),
+    BMRMRanker(),
+    BMRMRegressor("absolute_error"),
+    SDCACRF(),
+    SwapSVC(),
+]
+
+
+@pytest.mark.parametrize("model", WARM, ids=lambda model: str(model)[:50])
+def test_a_refit_of_what_has_reached_tol_changes_nothing(model):
+    """As scikit-learn's check_supervised_y_2d asks, on its data."""
+    X, y = np.random.RandomState(0).uniform(size=(30, 3)), np.arange(30) % 3
+    model = clone(model).set_params(warm_start=True).fit(X, y)
+    assert set(np.atleast_1d(model.status_)) == {"converged"}
+    names = ("coef_", "dual_coef_", "intercept_", "objective_", "lower_bound_", "transitions_")
+    before = {k: np.copy(v) for k, v in vars(model).items() if k in names}
+    model.set_params(tol=2.0 * model.tol, max_iter=1).fit(X, y)
+    assert before and all(np.array_equal(vars(model)[k], v) for k, v in before.items())
+    assert set(np.atleast_1d(model.status_)) == {"converged"}
+    histories = model.history_ if isinstance(model.history_, list) else [model.history_]
+    assert [len(h) for h in histories] == np.ravel(model.n_iter_).tolist() == [1] * len(histories)
+    model.set_params(tol=1e-4, max_iter=100_000).fit(X, y)
+    assert np.all(model.dual_gap_ <= 1e-4 * model.objective_)
+
+
+@pytest.mark.parametrize(
+    "model, change",
+    [
+        (BMRMClassifier(), {"reg_lambda": 1e-2}),
+        (BMRMClassifier(), {"solver": "line-search"}),
+        (SwapSVC(), {"C": 3.0}),
+        (SDCACRF(reg_lambda=0.1), {"reg_lambda": 0.2}),
+        (SwapSVC(), "weights"),
+        (SDCACRF(), "weights"),
+    ],
+    ids=str,
+)
+def test_a_refit_of_something_else_is_a_fit(data, model, change):
+    """Weights that are all doubled change C, and the default of reg_lambda, but no share."""
+    X, y = data
+    weight = np.full(len(y), 2.0) if change == "weights" else None
+    model = clone(model).set_params(warm_start=True, tol=1e-6).fit(X, y)
+    model.set_params(**{} if change == "weights" else change).fit(X, y, weight)
+    cold = clone(model).set_params(warm_start=False).fit(X, y, weight)
+    assert model.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= model.objective_

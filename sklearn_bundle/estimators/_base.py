@@ -1,8 +1,7 @@
 """What every estimator shares: the certificate, the one warning, callbacks, safety after errors."""
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import Event, Lock
 from time import monotonic
 from typing import Any
@@ -11,6 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_bundle._parameters import in_range
+from sklearn_bundle._values import plain
 from sklearn_bundle.solvers._run import MISSES, SolverResult, State, Status
 
 try:
@@ -29,8 +30,8 @@ __all__ = [
     "CallbackSupportMixin",
     "Monitor",
     "certificate",
+    "checked",
     "fit_certified",
-    "unchanged_on_error",
     "warn_if_missed",
     "with_callbacks",
 ]
@@ -38,37 +39,49 @@ __all__ = [
 _SECONDS_BETWEEN_LINES = 0.25
 
 
-@contextmanager
-def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """After an error an unfitted estimator is still unfitted and a fitted one as it was."""
-    before = estimator.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
+def checked(estimator: BaseEstimator) -> BaseEstimator:
+    """A copy to work on: parameters checked, each number one of Python's own.
+
+    This is where parameters are read, once. What the caller holds keeps what it was given.
+    """
+    copied = object.__new__(type(estimator))
+    vars(copied).update(vars(estimator))
+    given = estimator.get_params(deep=False)
+    for name, value in given.items():
+        setattr(copied, name, plain(value))
+    copied._validate_params()
+    caller, constraints = type(estimator).__name__, estimator._parameter_constraints
+    for name in given:
+        value = in_range(caller, name, constraints.get(name, ()), getattr(copied, name))
+        setattr(copied, name, value)
+    return copied
 
 
 def fit_certified(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, **further: Any
 ) -> BaseEstimator:
-    """``estimator._fit(X, y, sample_weight, warm, **further)``, and the promises that all keep.
+    """``_fit(X, y, sample_weight, warm, **further)`` of a copy, and the promises that all keep.
 
-    They are: one warning, nothing half-fitted after an error, the model kept and KeyboardInterrupt
-    raised after Ctrl-C. ``_fit`` returns the fitted attributes, the results and whether Ctrl-C
-    ended it.
+    They are: parameters read once, one warning, nothing half-fitted after an error, the model kept
+    and KeyboardInterrupt raised after Ctrl-C. ``_fit`` returns the fitted attributes, the results
+    and whether Ctrl-C ended it.
     """
     warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
-    with unchanged_on_error(estimator):
-        fitted, results, interrupted = estimator._fit(X, y, sample_weight, warm, **further)
-        if not interrupted:
-            name = type(estimator).__name__
-            warn_if_missed(name, results, estimator.tol, estimator._advice)
-    vars(estimator).update(fitted)
+    copied = checked(estimator)
+    fitted, results, interrupted = copied._fit(X, y, sample_weight, warm, **further)
+    if not interrupted:
+        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
+    _adopt(estimator, vars(copied), fitted)
     if interrupted:
         raise KeyboardInterrupt
     return estimator
+
+
+def _adopt(estimator: BaseEstimator, state: dict[str, Any], fitted: dict[str, Any]) -> None:
+    """What a fit of the copy has left: ``validate_data`` writes names and number of features."""
+    for name in vars(estimator).keys() - state.keys():
+        del vars(estimator)[name]
+    vars(estimator).update({k: v for k, v in state.items() if k.endswith("_")} | fitted)
 
 
 def certificate(results: list[SolverResult]) -> dict[str, Any]:
@@ -90,9 +103,17 @@ def certificate(results: list[SolverResult]) -> dict[str, Any]:
 
 
 def warn_if_missed(
-    name: str, results: list[SolverResult], tol: float, advice: dict[Status, str]
+    name: str,
+    results: list[SolverResult],
+    tol: float,
+    advice: dict[Status, str],
+    *,
+    depth: int = 2,
 ) -> None:
-    """One ConvergenceWarning with the reached and the asked gap in the same unit."""
+    """One ConvergenceWarning with the reached and the asked gap in the same unit.
+
+    It points ``depth`` calls above the function that calls this one.
+    """
     missed = [r for r in results if r.status in MISSES]
     if not missed:
         return
@@ -103,7 +124,7 @@ def warn_if_missed(
         f"a relative duality gap of {worst.relative_gap:.2e}; tol asks for {tol:.2e}. "
         f"{advice[worst.status]}",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=2 + depth,
     )
 
 

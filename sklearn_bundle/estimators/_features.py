@@ -154,7 +154,6 @@ def csr(X: Any) -> sp.csr_array:
     n = X.indptr[-1]
     # an object of our own: the caller's stays as it is, and its cached flags may be wrong
     X = sp.csr_array((X.data[:n], X.indices[:n], X.indptr), shape=X.shape)
-    X.check_format(full_check=True)  # compiled code does not look where it reads
     if not (X.has_canonical_format and X.data.all()):
         X = X.copy()
         X.sum_duplicates()

@@ -85,14 +85,16 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         "break_ties": ["boolean"],
     }
 
-    def _check_kernel(self, X: Any) -> None:
-        """What the constraints on single parameters do not say."""
+    def _validate_params(self) -> None:
         if isinstance(self.kernel, str) and self.kernel == "sigmoid":
             raise ValueError(
                 f"kernel='sigmoid' is not positive definite, so that {type(self).__name__} has no "
                 "optimum to find. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
             )
-        self._validate_params()
+        super()._validate_params()
+
+    def _check_kernel(self, X: Any) -> None:
+        """What the constraints on single parameters do not say."""
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError(
                 "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._parallel import split_threads
+from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._sequences import (
     Sequences,
     check_labels,
@@ -133,7 +134,7 @@ class ChainLabeller(BaseEstimator):
             For an `n_best` that is not an integer of at least 1.
         """
         if not isinstance(n_best, Integral) or isinstance(n_best, bool) or n_best < 1:
-            raise ValueError(f"n_best must be an integer of at least 1, got {n_best!r}.")
+            raise ValueError(f"n_best must be an integer of at least 1, got {shown(n_best)}.")
         sequences, model = self._bound(X)
 
         def labels(path: NDArray[np.int64]) -> Any:
@@ -194,7 +195,7 @@ class ChainLabeller(BaseEstimator):
         """
         check_is_fitted(self)
         if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"n must be an integer of at least 1, got {n!r}.")
+            raise ValueError(f"n must be an integer of at least 1, got {shown(n)}.")
         names = getattr(self, "attribute_names_", getattr(self, "feature_names_in_", None))
         features = {}
         for label, row in zip(self.classes_.tolist(), self.coef_, strict=True):

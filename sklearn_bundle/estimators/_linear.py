@@ -102,13 +102,12 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
     def _fit(
         self, X, y, sample_weight, warm, **further
     ) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        self._validate_params()
         data = self._check(X, y, sample_weight, **further)
         targets = self._targets(data)
         warm = self._warm_start(warm, data, len(targets))
         outer, inner = split_threads(self.n_jobs, len(targets))
         seed = self._seed()
-        solvers = warm.solvers_of(self._settings())
+        warm.match(self._settings())
         model = partial(self._model, data)
         monitor = Monitor(
             *(self, X, y, sample_weight, len(targets), self.max_iter, self.verbose, model),
@@ -116,8 +115,11 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
         )
 
         def solve(k: int, seconds: float | None) -> SolverResult:
+            reached = warm.reached(k, self.tol)
+            if reached is not None:
+                return reached
             with self._problem(data, targets[k], inner) as problem:
-                solver = solvers[k]
+                solver = warm.solvers[k]
                 if solver is None:
                     solver = self._solver(problem, warm.kept[k], seed)
                 else:
@@ -129,9 +131,8 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
                     max_time=seconds,
                     observe=partial(monitor, k),
                 )
-            warm.kept[k] = self._keep(solver, result)
             solver.detach()
-            solvers[k] = solver
+            warm.leave(k, self._keep(solver, result), result, solver)
             return result
 
         with blas_threads(1):  # more would change the last bits with n_jobs

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from sklearn_bundle._sparse import well_formed
 from sklearn_bundle.estimators._features import (
     FORMS,
     bare_string,
@@ -182,7 +183,9 @@ def _read(sequence: Any, name: str) -> tuple[str, Any]:
 
 def _matrix(sequence: Any, name: str) -> Any:
     """A sequence of rows of numbers as a 2-D array, sparse matrix or data frame."""
-    if not (sp.issparse(sequence) or _is_frame(sequence)):
+    if sp.issparse(sequence):
+        sequence = well_formed(sequence, name)
+    elif not _is_frame(sequence):
         try:
             sequence = np.asarray(sequence)
             if sequence.dtype.kind == "O":

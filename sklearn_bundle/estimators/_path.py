@@ -9,14 +9,19 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads, split_threads
-from sklearn_bundle.estimators._base import certificate, unchanged_on_error, warn_if_missed
+from sklearn_bundle._values import as_numbers, plain, shown
+from sklearn_bundle.estimators._base import certificate, checked, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._validation import check_sample_weight
+from sklearn_bundle.estimators._validation import (
+    check_sample_weight,
+    checked_score,
+    first_best,
+    splits,
+)
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import (
@@ -29,6 +34,7 @@ from sklearn_bundle.losses import (
 from sklearn_bundle.solvers._run import SolverResult, Status, run
 
 _LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
+_MOST_VALUES = 100_000  # of a path: more of them are a slip
 
 
 def bmrm_path(
@@ -128,7 +134,7 @@ def bmrm_path(
     for model, found in fit_path(estimator, X, y, sample_weight, values):
         models.append(model)
         results += found
-    warn_if_missed("bmrm_path", results, estimator.tol, estimator._advice)
+    warn_if_missed("bmrm_path", results, plain(estimator.tol), estimator._advice, depth=1)
     coefs = np.stack([model.coef_ for model in models], axis=-1)
     intercepts = np.stack([model.intercept_ for model in models], axis=-1)
     if not regression and len(coefs) == 1:
@@ -139,19 +145,17 @@ def bmrm_path(
 
 def check_reg_lambdas(reg_lambdas: Any) -> NDArray[np.float64]:
     """Values of reg_lambda, the largest first."""
-    if np.ndim(reg_lambdas) == 0:
-        if not (isinstance(reg_lambdas, Integral) and reg_lambdas >= 1):
-            raise ValueError(
-                "reg_lambdas must be a number of values, at least 1, or an array of values, got "
-                f"{reg_lambdas!r}."
-            )
-        return np.geomspace(_LARGEST, _SMALLEST, int(reg_lambdas))
-    try:
-        values = np.array(reg_lambdas, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
+    number = plain(reg_lambdas)
+    if type(number) is int and 1 <= number <= _MOST_VALUES:
+        return np.geomspace(_LARGEST, _SMALLEST, number)
+    values = as_numbers("reg_lambdas", reg_lambdas)
+    if values.ndim == 0:
+        raise ValueError(
+            f"reg_lambdas must be a number of values, from 1 to {_MOST_VALUES}, or an array of "
+            f"values, got {shown(reg_lambdas)}."
+        )
     if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
-        raise ValueError(f"reg_lambdas must hold positive numbers, got {reg_lambdas!r}.")
+        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
     return np.sort(values)[::-1]
 
 
@@ -163,8 +167,7 @@ def fit_path(
     reg_lambdas: Sequence[float],
 ) -> Iterator[tuple[BundleEstimator, list[SolverResult]]]:
     """A fitted clone for each value in turn, with the results of its subproblems."""
-    estimator = clone(estimator)
-    estimator._validate_params()
+    estimator = checked(estimator)
     data = estimator._check(X, y, sample_weight)
     targets = estimator._targets(data)
     kept: list = [None] * len(targets)
@@ -193,26 +196,24 @@ def fit_path(
 class PathSearch(BaseEstimator):
     """Cross-validation over reg_lambda; a subclass has the estimator in ``_kind``."""
 
-    def _search(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Choose reg_lambda and fit to all data; nothing is changed after an error."""
-        with unchanged_on_error(self):
-            self._validate_params()
-            values = check_reg_lambdas(self.reg_lambdas)
-            kind = self._kind
-            names = set(kind._get_param_names()) & set(self._get_param_names())
-            estimator = kind(**{name: getattr(self, name) for name in names})
-            estimator._check(X, y, sample_weight)  # what is wrong is told before any work starts
-            scores = self._scores_of_folds(estimator, X, y, sample_weight, values)
-            means = scores.mean(axis=0)
-            best = float(values[np.argmax(means)])
-            estimator.set_params(reg_lambda=best)
-            if getattr(self, "_skl_callbacks", None):
-                estimator.set_callbacks(*self._skl_callbacks)
-            estimator.fit(X, y, sample_weight)
-        fitted = {k: v for k, v in vars(estimator).items() if k.endswith("_")}
-        fitted |= {"reg_lambda_": best, "reg_lambdas_": values}
+    warm_start = False  # no parameter of a search
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, warm: None
+    ) -> tuple[dict[str, Any], list[SolverResult], bool]:
+        """Choose reg_lambda, and fit to all data with it."""
+        values = check_reg_lambdas(self.reg_lambdas)
+        kind = self._kind
+        names = set(kind._get_param_names()) & set(self._get_param_names())
+        estimator = kind(**{name: getattr(self, name) for name in names})
+        self._check(X, y, sample_weight)  # what is wrong is told before any work starts
+        scores = self._scores_of_folds(estimator, X, y, sample_weight, values)
+        means = scores.mean(axis=0)
+        self.reg_lambda = float(values[first_best(means)])
+        fitted, results, interrupted = super()._fit(X, y, sample_weight, warm)
+        fitted |= {"reg_lambda_": self.reg_lambda, "reg_lambdas_": values}
         fitted |= {"scores_": scores, "mean_test_scores_": means}
-        vars(self).update(fitted)
+        return fitted, results, interrupted
 
     def _scores_of_folds(self, estimator, X, y, sample_weight, values) -> NDArray[np.float64]:
         X, y = indexable(X, y)
@@ -223,7 +224,7 @@ class PathSearch(BaseEstimator):
                 rows = np.flatnonzero(weights)  # others get all rows, which they may count on
                 X, y, weights = (_safe_indexing(array, rows) for array in (X, y, weights))
         scorer = check_scoring(estimator, self.scoring)
-        folds = check_cv(self.cv, y, classifier=is_classifier(estimator))
+        folds = splits(self.cv, X, y, is_classifier(estimator))
         single = clone(estimator).set_params(n_jobs=1)
 
         def part(array: Any, rows: NDArray) -> Any:
@@ -234,7 +235,7 @@ class PathSearch(BaseEstimator):
             if weights is not None and not callable(self.scoring):
                 held_out = *held_out, part(weights, test)
             path = fit_path(single, part(X, train), part(y, train), part(weights, train), values)
-            return [float(scorer(model, *held_out)) for model, _ in path]
+            return [checked_score(scorer(model, *held_out)) for model, _ in path]
 
         parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
-        return np.array(parallel(delayed(scores)(*fold) for fold in folds.split(X, y)))
+        return np.array(parallel(delayed(scores)(*fold) for fold in folds))

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
+from sklearn_bundle._values import mixed, shown
 from sklearn_bundle.estimators._features import (
     check_finite,
     fit_vectorizer,
@@ -29,7 +30,7 @@ from sklearn_bundle.estimators._packing import (
     positions_of,
     sequences_in,
 )
-from sklearn_bundle.estimators._validation import check_sample_weight, normalised
+from sklearn_bundle.estimators._validation import check_sample_weight, checked_data, normalised
 
 _NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"
@@ -87,7 +88,9 @@ def check_training_sequences(
     if sequences is None:
         if nature(X) in ("list", "matrix"):  # else it is X that is wrong
             _refuse_several_labels(name, y)
-        X, y = validate_data(estimator, X, y, **X_CHECKS)
+        if mixed(y):
+            _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # says what is wrong
+        X, y = checked_data(estimator, X, y, **X_CHECKS)
         if y.dtype.kind == "O":
             _sorted_labels(y.tolist(), None)  # says what is wrong, which scikit-learn does not
         check_classification_targets(y)
@@ -138,7 +141,7 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
         given = f"a {type(X).__name__} that is no list of sequences. One sequence is written [X]."
         raise ValueError(another_kind(estimator, form, given))
     if sequences is None:
-        packed = pack_plain(validate_data(estimator, X, reset=False, **X_CHECKS))
+        packed = pack_plain(checked_data(estimator, X, reset=False, **X_CHECKS))
     else:
         packed = pack_sequences(estimator, sequences, form)
     X = packed.positions
@@ -169,7 +172,7 @@ def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDAr
         except (KeyError, TypeError):
             where = place(t, None if sequences.plain else sequences.lengths)
             raise ValueError(
-                f"y holds the label {label!r} ({where}), which {name} was not fitted on; its "
+                f"y holds the label {shown(label)} ({where}), which {name} was not fitted on; its "
                 f"classes_ are {short(list(index))}."
             ) from None
     return labels
@@ -269,7 +272,7 @@ def _sorted_labels(labels: list, lengths: NDArray[np.int64] | None) -> list:
 
 def _missing_label(labels: list | np.ndarray, lengths: NDArray[np.int64] | None) -> ValueError:
     t, label = next((t, label) for t, label in enumerate(labels) if _is_missing(label))
-    return ValueError(f"Input y contains NaN or None: {label!r} ({place(t, lengths)}).")
+    return ValueError(f"Input y contains NaN or None: {shown(label)} ({place(t, lengths)}).")
 
 
 def _is_hashable(label: Any) -> bool:

@@ -1,15 +1,22 @@
 """X, y and weights as users give them -> arrays in few layouts."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
+
+from sklearn_bundle._sparse import well_formed
+from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixed, shown
+
+_TIE = 1e-12  # relative: weighted means of equal scores, summed in another order
 
 X_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -72,6 +79,13 @@ class RegressionData(TrainingData):
         return (self.y,)
 
 
+def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
+    """scikit-learn's ``validate_data``; before it looks at a sparse X, the format is checked."""
+    for labels in y:
+        refuse_mixed("y", labels)
+    return validate_data(estimator, well_formed(X, "X"), *y, **checks)
+
+
 def check_classification_data(
     estimator: BaseEstimator,
     X: Any,
@@ -85,7 +99,7 @@ def check_classification_data(
             f"{type(estimator).__name__} takes one label a sample, y of shape (n_samples,); got "
             "multilabel y. Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
         )
-    X, y = validate_data(estimator, X, y, **X_CHECKS)
+    X, y = checked_data(estimator, X, y, **X_CHECKS)
     all_labels = y
     check_classification_targets(y)
     weights = check_sample_weight(sample_weight, len(y))
@@ -107,7 +121,7 @@ def check_classification_data(
     if len(classes) < 2:
         raise ValueError(
             f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
-            f"weight), but got only one class: {classes[0]!r}."
+            f"weight), but got only one class: {shown(classes[0])}."
         )
     return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
 
@@ -116,7 +130,9 @@ def check_regression_data(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
 ) -> RegressionData:
     """The same for a regressor."""
-    X, y = validate_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
+    if getattr(getattr(y, "dtype", None), "kind", "O") not in "fiu" and y is not None:
+        as_numbers("y", y)  # what is wrong is told by name, which scikit-learn does not
+    X, y = checked_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
@@ -126,7 +142,7 @@ def check_regression_data(
 
 def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
     """The same where there is no y."""
-    X = validate_data(estimator, X, **X_CHECKS)
+    X = checked_data(estimator, X, **X_CHECKS)
     return TrainingData(*drop_weightless(X, check_sample_weight(sample_weight, X.shape[0])))
 
 
@@ -141,24 +157,23 @@ def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray,
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """X for predict: same checks as in fit, and the same features."""
-    return validate_data(estimator, X, reset=False, **X_CHECKS)
+    return checked_data(estimator, X, reset=False, **X_CHECKS)
 
 
 def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
     """Weights of the samples or sequences: finite, none negative, not all of them zero."""
-    if sample_weight is None or np.isscalar(sample_weight):
-        value = 1.0 if sample_weight is None else float(sample_weight)
-        weights = np.broadcast_to(value, n_samples)  # takes no memory
+    weights = as_numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
+    if weights.ndim == 0:
+        weights = np.broadcast_to(weights, n_samples)  # takes no memory
     else:
-        weights = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-        )
+        weights = check_array(weights, ensure_2d=False, input_name="sample_weight")
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight a sample."
         )
-    if not np.isfinite(weights).all():
-        raise ValueError("sample_weight must be finite.")
+    wrong = ~np.isfinite(weights)
+    if wrong.any():
+        raise ValueError(f"sample_weight must be finite, got {weights[np.argmax(wrong)]}.")
     if (weights < 0.0).any():
         raise ValueError(
             f"Negative values in data passed to `sample_weight` (the smallest is {weights.min()}); "
@@ -169,6 +184,41 @@ def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
     return weights
 
 
+def splits(cv: Any, X: Any, y: Any, classifier: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows of each fold, by what scikit-learn makes of ``cv``."""
+    folds = check_cv(cv, y, classifier=classifier)
+    if (
+        cv is None
+        or isinstance(cv, Integral)
+        or (hasattr(cv, "split") and not isinstance(cv, str | bytes))
+    ):
+        return list(folds.split(X, y))
+    try:
+        pairs = [(np.asarray(train), np.asarray(test)) for train, test in folds.split(X, y)]
+    except (TypeError, ValueError):
+        pairs = []
+    if not pairs or any(part.dtype.kind not in "iub" for pair in pairs for part in pair):
+        raise ValueError(
+            "cv must be a number of folds, a generator of them, or an iterable of pairs (training "
+            f"rows, test rows), got {shown(cv)}."
+        )
+    return pairs
+
+
+def checked_score(score: Any) -> float:
+    """What a scorer has returned, as a number."""
+    number = as_float(score.item() if isinstance(score, np.ndarray) and score.size == 1 else score)
+    if not isinstance(number, float):
+        raise ValueError(f"scoring must return a number, got {shown(score)}.")
+    return number
+
+
+def first_best(means: NDArray[np.float64]) -> int:
+    """The first of the largest scores; those that differ by rounding are the same score."""
+    top = means.max()
+    return int(np.argmax(means >= top - _TIE * abs(top)))
+
+
 def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of sum one; by the largest first, since the sum of large weights may overflow."""
     scaled = weights / weights.max()
@@ -177,7 +227,10 @@ def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
     """Classes and the index of each label; an inverse by sorting takes ten times as long."""
-    classes = np.unique(y)
+    try:
+        classes = np.unique(y)
+    except TypeError as error:
+        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.int8)
     return classes, np.searchsorted(classes, y)
@@ -190,11 +243,12 @@ def _class_weights(class_weight, classes, labels, weights) -> NDArray[np.float64
     if class_weight == "balanced":
         weights = weights / weights.max()
         return weights.sum() / (len(classes) * np.bincount(labels, weights))
+    numbers = map(as_float, class_weight.values())
+    if not all(number == 0.0 or is_between(number, 0.0, np.inf) for number in numbers):
+        raise ValueError(f"class_weight must hold finite weights >= 0, got {shown(class_weight)}.")
     factors = compute_class_weight(class_weight, classes=classes, y=classes[labels])
-    if not (np.isfinite(factors) & (factors >= 0.0)).all():
-        raise ValueError(f"class_weight must hold finite weights >= 0, got {class_weight!r}.")
     if not factors.any():
         raise ValueError(
-            f"class_weight must hold at least one non-zero weight, got {class_weight}."
+            f"class_weight must hold at least one non-zero weight, got {shown(class_weight)}."
         )
     return factors

@@ -1,7 +1,7 @@
 """What a fit leaves for the next one, and how it is known to belong to the same problem."""
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import joblib
@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from sklearn_bundle.estimators._sequences import TrainingSequences
 from sklearn_bundle.estimators._validation import TrainingData
-from sklearn_bundle.solvers._run import Resumable
+from sklearn_bundle.solvers._run import Resumable, SolverResult, Status
 
 
 @dataclass
@@ -24,12 +24,31 @@ class WarmStart:
     kept: list[Any]
     settings: tuple | None = None
     solvers: list[Resumable | None] = field(default_factory=list)
+    results: list[SolverResult | None] = field(default_factory=list)
 
-    def solvers_of(self, settings: tuple) -> list[Resumable | None]:
-        """Those that can go on with these settings; None where there is none."""
+    def match(self, settings: tuple) -> None:
+        """Forget solvers and results of other settings."""
         if self.settings != settings or not self.solvers:
-            self.settings, self.solvers = settings, [None] * len(self.kept)
-        return self.solvers
+            self.settings = settings
+            self.solvers, self.results = [None] * len(self.kept), [None] * len(self.kept)
+
+    def leave(
+        self, k: int, kept: Any, result: SolverResult, solver: Resumable | None = None
+    ) -> None:
+        """For the next fit: what a new solver starts from, how this fit ended, and its solver."""
+        self.kept[k], self.results[k], self.solvers[k] = kept, result, solver
+
+    def reached(self, k: int, tol: float) -> SolverResult | None:
+        """How the last fit ended, if that is within ``tol``: the very same point.
+
+        Another point within ``tol`` would be as good, and a nuisance: some labels would change.
+        """
+        result = self.results[k]
+        if result is None or not result.relative_gap <= tol:
+            return None
+        history = result.history[-1:].copy()
+        history["iteration"], history["seconds"], history["passes"] = 1, 0.0, 0
+        return replace(result, status=Status.CONVERGED, n_iter=1, history=history)
 
 
 def data_fingerprint(data: TrainingData) -> str:

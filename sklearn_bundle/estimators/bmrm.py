@@ -127,7 +127,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         Whether to keep the planes (of "dual-coordinate" the dual point), and start from them when
         the next fit has the same X, y, weights, loss, regularizer and intercept. reg_lambda, tol
         and the solver may differ. If only `max_iter`, `max_time`, `n_jobs` or `verbose` does, the
-        fit goes on with the next iteration.
+        fit goes on with the next iteration; where it has reached `tol`, it stays as it is.
     n_jobs : int, default=None
         Threads, over the classes if there is a problem for each and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._path import PathSearch
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
@@ -197,8 +198,7 @@ n_features_in_, feature_names_in_
         ValueError
             As the class says. Nothing is fitted then.
         """
-        self._search(X, y, sample_weight)
-        return self
+        return fit_certified(self, X, y, sample_weight)
 
 
 class BMRMRegressorCV(PathSearch, BMRMRegressor):
@@ -361,5 +361,4 @@ n_features_in_, feature_names_in_
         ValueError
             As the class says. Nothing is fitted then.
         """
-        self._search(X, y, sample_weight)
-        return self
+        return fit_certified(self, X, y, sample_weight)

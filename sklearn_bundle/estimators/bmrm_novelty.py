@@ -15,6 +15,10 @@ from sklearn_bundle.estimators._validation import check_unlabelled_data
 from sklearn_bundle.losses import Novelty
 from sklearn_bundle.regularizers import Regularizer
 
+# At an optimum samples lie on the boundary, up to one a weight, to rounding on either side of it:
+# relative to rho, what that leaves of sums over 1e5 features.
+_ON_BOUNDARY = 1e-10
+
 
 class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     """Linear novelty detection by the bundle method, with a certified optimum.
@@ -25,8 +29,9 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
 
     where the s_i are the sample weights, normalised to sum to one (1/n each without weights): a
     half-space that is far from the origin and holds most of the data. A sample is new where
-    ``<w, x>`` is below rho. It is the linear one-class SVM; map the features first, for instance
-    by :class:`sklearn.kernel_approximation.RBFSampler`, where a half-space is no good description.
+    ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not. It is
+    the linear one-class SVM; map the features first, for instance by
+    :class:`sklearn.kernel_approximation.RBFSampler`, where a half-space is no good description.
 
     Parameters
     ----------
@@ -52,7 +57,8 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, weights,
         rho and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`,
-        `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration.
+        `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration; where it
+        has reached `tol`, it stays as it is.
     n_jobs : int, default=None
         Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
         joblib context.
@@ -202,9 +208,11 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            At least 0 where X is not new.
+            At least 0 where X is not new, 0 where it is on the boundary but for rounding.
         """
-        return self._scores(X).ravel()
+        scores = self._scores(X).ravel()
+        scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
+        return scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels: -1 where X is new, +1 elsewhere.

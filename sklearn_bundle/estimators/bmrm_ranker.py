@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from sklearn_bundle._values import as_numbers
 from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinear
@@ -18,10 +19,13 @@ from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import (
     X_CHECKS,
     TrainingData,
+    check_prediction_data,
     check_sample_weight,
+    checked_data,
     drop_weightless,
 )
 from sklearn_bundle.losses import RANKING_LOSSES, Ordinal, PositionMeasure, Preference, RankingLoss
+from sklearn_bundle.losses.ranking import as_group
 from sklearn_bundle.regularizers import Regularizer
 
 
@@ -92,7 +96,8 @@ class BMRMRanker(BundleEstimator):
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same data, loss
         and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`, `max_time`,
-        `n_jobs` or `verbose` does, the fit goes on with the next iteration.
+        `n_jobs` or `verbose` does, the fit goes on with the next iteration; where it has reached
+        `tol`, it stays as it is.
     n_jobs : int, default=None
         Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
         joblib context.
@@ -252,7 +257,7 @@ class BMRMRanker(BundleEstimator):
             Comparable within a query, or among all rows if there were no queries.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **X_CHECKS)
+        X = check_prediction_data(self, X)
         return safe_sparse_dot(X, self.coef_, dense_output=True)
 
     @available_if(_is_ordinal)
@@ -319,14 +324,15 @@ class BMRMRanker(BundleEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X = validate_data(self, X, **X_CHECKS, ensure_min_samples=2)
+        X = checked_data(self, X, **X_CHECKS, ensure_min_samples=2)
         return self._order(X, y, sample_weight, group)
 
     def _order(self, X, y, sample_weight, group) -> RankingData:
         """Checked y, weights and queries, without rows of weight zero."""
         loss, n = self._loss(), X.shape[0]
+        as_numbers("y", y)  # what is wrong is told by name
         y = np.asarray(y)
-        group = None if group is None else column_or_1d(group)
+        group = None if group is None else as_group(group, n)
         given = check_sample_weight(sample_weight, n)
         pairs = isinstance(loss, Preference)
         if not pairs:

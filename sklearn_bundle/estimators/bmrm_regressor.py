@@ -73,7 +73,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, y,
         weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ. If only
-        `max_iter`, `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration.
+        `max_iter`, `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration;
+        where it has reached `tol`, it stays as it is.
     n_jobs : int, default=None
         Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
         joblib context.

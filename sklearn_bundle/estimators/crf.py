@@ -337,15 +337,14 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
 
     @with_callbacks
     def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        self._validate_params()
         data = check_training_sequences(self, X, y, sample_weight)
         fingerprint = None
         if self.warm_start:
             fingerprint = sequences_fingerprint(data), self.fit_intercept, self.solver
-        if warm is None or warm.fingerprint != fingerprint:
+        if warm is None or fingerprint is None or warm.fingerprint != fingerprint:
             warm = WarmStart(fingerprint, [None])
         reg_lambda = self._reg_lambda(data.total)
-        solvers = warm.solvers_of(self._settings(reg_lambda))
+        warm.match(self._settings(reg_lambda))
         _, n_threads = split_threads(self.n_jobs, 1)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
@@ -362,34 +361,37 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
             }
 
         monitor = Monitor(self, X, y, sample_weight, 1, self.max_iter, self.verbose, model)
-        with (
-            blas_threads(n_threads),
-            ChainProblem(
-                *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
-                *(reg_lambda, self.fit_intercept, n_threads),
-            ) as problem,
-        ):
-            solver = solvers[0]
-            if solver is None:
-                solver = self._solver(problem, warm.kept[0], seed)
-            else:
-                solver.attach(problem)
-            result = run(
-                solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=self.max_time,
-                observe=partial(monitor, 0),
-            )
+        result = warm.reached(0, self.tol)
+        if result is None:
+            with (
+                blas_threads(n_threads),
+                ChainProblem(
+                    *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
+                    *(reg_lambda, self.fit_intercept, n_threads),
+                ) as problem,
+            ):
+                solver = warm.solvers[0]
+                if solver is None:
+                    solver = self._solver(problem, warm.kept[0], seed)
+                else:
+                    solver.attach(problem)
+                result = run(
+                    solver,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    max_time=self.max_time,
+                    observe=partial(monitor, 0),
+                )
+            solver.detach()
+            warm.leave(0, solver.kept, result, solver)
         interrupted = result.status is Status.INTERRUPTED
         try:
             monitor.close_all([result])
         except KeyboardInterrupt:
             interrupted = True
-        fitted = model([(result.w, 0.0)]) | certificate([result]) | {"solver_": solver.name}
+        fitted = model([(result.w, 0.0)]) | certificate([result])
+        fitted["solver_"] = warm.solvers[0].name
         if self.warm_start and not interrupted:
-            solver.detach()
-            warm.kept[0], solvers[0] = solver.kept, solver
             fitted["_warm"] = warm
         return fitted, [result], interrupted
 

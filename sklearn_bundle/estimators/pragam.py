@@ -63,7 +63,8 @@ class PragamSVC(CertifiedLinearClassifier):
     warm_start : bool, default=False
         Whether to keep the dual point, and start from it when the next fit has the same X, y,
         weights and intercept; reg_lambda may differ. Algorithm 1 has no use for it. With the same
-        reg_lambda and lipschitz the fit goes on with the next iteration.
+        reg_lambda and lipschitz the fit goes on with the next iteration; where it has reached
+        `tol`, it stays as it is.
     n_jobs : int, default=None
         Threads, over the classes if there are three or more and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.

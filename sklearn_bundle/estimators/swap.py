@@ -101,7 +101,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         Whether `predict` breaks ties of votes by the scores, which takes longer.
     warm_start : bool, default=False
         Whether to keep the dual points, and start from them when the next fit has the same X, y,
-        weights and kernel; C and tol may differ.
+        weights and kernel; C and tol may differ. Where nothing else has changed, the fit goes on;
+        if it has reached `tol`, it stays as it is.
     n_jobs : int, default=None
         Threads over pairs of classes and in `predict`; for two classes those of BLAS. None is 1
         outside of a joblib context.
@@ -309,9 +310,11 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         kernel = self._kernel_of(data)
         values = self._kernel_data(data, kernel)
         C, further = self._choose(data, values)
+        scale = C * data.total
         C = self._costs(data, C)
         subproblems = pairs_of(data)
         warm = self._warm_start(warm, data, kernel, len(subproblems))
+        warm.match((scale, self.tol, self.solver))
         outer, inner = split_threads(self.n_jobs, len(subproblems))
         if len(subproblems) > 1:
             values.share(data.labels, self.cache_size * 2**20, outer)
@@ -327,6 +330,9 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         solvers = [None] * len(subproblems)
 
         def solve(k: int, seconds: float | None) -> SolverResult:
+            reached = warm.reached(k, self.tol)
+            if reached is not None:
+                return reached
             points, target = subproblems[k]
             solvers[k] = self._solver(values, points, target, C[points], warm.kept[k], seed, outer)
             result = run(
@@ -336,7 +342,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
                 max_time=seconds,
                 observe=partial(monitor, k),
             )
-            warm.kept[k] = solvers[k].kept
+            warm.leave(k, solvers[k].kept, result)
             return result
 
         with blas_threads(inner):
@@ -347,7 +353,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
             monitor.close_all(results)
         except KeyboardInterrupt:
             interrupted = True
-        if any(solver.indefinite for solver in solvers):
+        if any(solver is not None and solver.indefinite for solver in solvers):
             warnings.warn(
                 f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
                 "stopped where it met this, and there is no lower bound.",

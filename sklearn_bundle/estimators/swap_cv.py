@@ -8,17 +8,24 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.estimators._kernel import machine, pairs_of
-from sklearn_bundle.estimators._validation import ClassificationData
+from sklearn_bundle.estimators._validation import (
+    ClassificationData,
+    checked_score,
+    first_best,
+    splits,
+)
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
 from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.swap import Kept
+
+_MOST_VALUES = 100_000  # of C: more of them are a slip
 
 
 class SwapSVCCV(SwapSVC):
@@ -190,33 +197,33 @@ feature_names_in_, shape_fit_
             )
         scores = np.array(scores)
         means = scores.mean(axis=0)
-        best = float(Cs[np.argmax(means)])
+        best = float(Cs[first_best(means)])
         return best, {"C_": best, "Cs_": Cs, "scores_": scores, "mean_test_scores_": means}
 
     def _grid(self) -> NDArray[np.float64]:
         """Values of C, ascending."""
-        if isinstance(self.Cs, Integral) and not isinstance(self.Cs, bool):
+        if type(self.Cs) is int and self.Cs <= _MOST_VALUES:
             return np.logspace(-3, 3, self.Cs)
         try:
-            Cs = np.asarray(self.Cs)
-        except ValueError:  # ragged
+            Cs = as_numbers("Cs", self.Cs)
+        except ValueError:
             Cs = np.empty(0)
-        usable = Cs.ndim == 1 and len(Cs) > 0 and np.issubdtype(Cs.dtype, np.number)
-        if not (usable and np.isfinite(Cs).all() and (Cs > 0).all()):
+        if not (Cs.ndim == 1 and len(Cs) and np.isfinite(Cs).all() and (Cs > 0).all()):
             raise ValueError(
-                f"Cs must be a number of values or a list of positive ones, got {self.Cs!r}."
+                f"Cs must be a number of values, from 1 to {_MOST_VALUES}, or a list of positive "
+                f"ones, got {shown(self.Cs)}."
             )
-        return np.unique(Cs.astype(np.float64))
+        return np.unique(Cs)
 
     def _folds(self, data: ClassificationData) -> list[tuple[np.ndarray, np.ndarray]]:
         """Training and test part of every fold, among the rows that are left."""
         if self.cv is None or isinstance(self.cv, Integral):
             y = data.classes[data.labels]
-            return list(check_cv(self.cv, y, classifier=True).split(np.zeros(len(y)), y))
+            return splits(self.cv, np.zeros(len(y)), y, classifier=True)
         y = data.all_labels  # what splits is the caller's, and so are the rows that it splits
         place = np.full(len(y), -1)
         place[data.rows] = np.arange(len(data.rows))
-        folds = check_cv(self.cv, y, classifier=True).split(np.zeros(len(y)), y)
+        folds = splits(self.cv, np.zeros(len(y)), y, classifier=True)
         places = [[place[np.arange(len(y))[part]] for part in fold] for fold in folds]
         return [tuple(part[part >= 0] for part in fold) for fold in places]
 
@@ -256,13 +263,15 @@ feature_names_in_, shape_fit_
         scores = []
         for of_C in alphas:
             vars(model).update(machine(part, values.kernel, of_C))
-            scores.append(scorer(model, Z, data.classes[data.labels[test]], **weights))
+            score = scorer(model, Z, data.classes[data.labels[test]], **weights)
+            scores.append(checked_score(score))
         return scores
 
     def _check_classes(self, part: ClassificationData) -> None:
         missing = np.setdiff1d(np.arange(len(part.classes)), part.labels)
         if len(missing):
+            label = shown(part.classes[missing[0]])
             raise ValueError(
-                f"The class {part.classes[missing[0]]!r} has no sample in the training part of a "
-                "fold of cv: use stratified or fewer folds."
+                f"The class {label} has no sample in the training part of a fold of cv: use "
+                "stratified or fewer folds."
             )

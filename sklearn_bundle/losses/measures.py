@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from sklearn_bundle._jit import jit
+from sklearn_bundle._values import as_float, is_between, shown
 from sklearn_bundle.losses._search import search_kink
 from sklearn_bundle.losses.base import Cut, Loss
 
@@ -283,12 +284,12 @@ class FBeta(MeasureLoss):
     )
 
     def __init__(self, beta: float = 1.0):
-        self.beta = beta
+        self.beta = as_float(beta)
 
     def check(self, y):
         """Raise ValueError for a beta that is not positive, or without positives."""
-        if not 0.0 < self.beta < np.inf:
-            raise ValueError(f"beta must be positive and finite, but is {self.beta!r}.")
+        if not is_between(self.beta, 0.0, np.inf):
+            raise ValueError(f"beta must be positive and finite, but is {shown(self.beta)}.")
         if not (y > 0.0).any():
             raise ValueError("F_beta needs a sample of the positive class, but y has none.")
 

@@ -14,6 +14,7 @@ from scipy.special import logsumexp, softmax
 
 from sklearn_bundle._compiled.elementary import exp
 from sklearn_bundle._jit import jit
+from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.losses._search import search_kink
 from sklearn_bundle.losses.base import Array, Cut, SampleLoss, search_zero
 
@@ -275,8 +276,8 @@ class MulticlassHinge(CompiledLoss):
         self.scaling = scaling
 
     def check(self, n_classes):
-        if self.scaling not in ("margin", "slack"):
-            raise ValueError(f"scaling must be 'margin' or 'slack', but is {self.scaling!r}.")
+        if not (isinstance(self.scaling, str) and self.scaling in ("margin", "slack")):
+            raise ValueError(f"scaling must be 'margin' or 'slack', but is {shown(self.scaling)}.")
         check_cost(self.cost, n_classes)
 
     def _costs(self, n_classes):
@@ -325,13 +326,14 @@ def check_cost(cost, n_classes):
     if cost is None:
         return
     try:
-        cost = np.asarray(cost, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"cost must be a matrix of numbers or None, but is {cost!r}.") from None
+        cost = as_numbers("cost", cost)
+    except ValueError:
+        what = "a matrix of numbers or None"
+        raise ValueError(f"cost must be {what}, but is {shown(cost)}.") from None
     if cost.shape != (n_classes, n_classes):
         raise ValueError(
             f"cost must have a row and a column for each of the {n_classes} classes, shape "
-            f"({n_classes}, {n_classes}), but has shape {cost.shape}."
+            f"({n_classes}, {n_classes}), but has shape {cost.shape}: {shown(cost)}."
         )
     wrong = ~(np.isfinite(cost) & (cost >= 0.0))
     if wrong.any():

@@ -1,9 +1,8 @@
 """The loss of novelty detection, a function of the score alone."""
 
-from numbers import Real
-
 import numpy as np
 
+from sklearn_bundle._values import as_float, is_between, shown
 from sklearn_bundle.losses._piecewise import line_zero, plane_from_slopes, step_risk, step_slopes
 from sklearn_bundle.losses.base import Cut, SampleLoss
 
@@ -49,7 +48,7 @@ class Novelty(SampleLoss):
     _slopes = -1.0, 0.0  # left and right of the kink
 
     def __init__(self, rho=1.0):
-        self.rho = rho
+        self.rho = as_float(rho)
 
     def check(self, y):
         """Raise ValueError unless rho is a positive finite number.
@@ -64,8 +63,8 @@ class Novelty(SampleLoss):
         ValueError
             For any other rho.
         """
-        if not (isinstance(self.rho, Real) and 0.0 < self.rho < np.inf):
-            raise ValueError(f"rho must be above 0 and finite, but is {self.rho!r}.")
+        if not is_between(self.rho, 0.0, np.inf):
+            raise ValueError(f"rho must be above 0 and finite, but is {shown(self.rho)}.")
 
     def value(self, scores, y):
         return np.maximum(0.0, self.rho - scores)
@@ -90,4 +89,4 @@ class Novelty(SampleLoss):
         return max(0.0, line_zero(*args))
 
     def _target(self, scores):
-        return np.full(len(scores), float(self.rho))
+        return np.full(len(scores), self.rho)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sklearn_bundle._jit import jit
+from sklearn_bundle._values import shown
 from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost, highest
 
@@ -189,11 +190,12 @@ def _hierarchy(edges, classes):
     inner = {parent for above in parents.values() for parent in above}
     for label in classes:
         if label not in parents:
-            raise ValueError(f"edges must have a node for each class, but none for {label!r}.")
+            raise ValueError(f"edges must have a node for each class, but none for {shown(label)}.")
         if label in inner:
             child = next(node for node, above in parents.items() if label in above)
             raise ValueError(
-                f"Every class must be a leaf in edges, but class {label!r} has the child {child!r}."
+                f"Every class must be a leaf in edges, but class {shown(label)} has the child "
+                f"{shown(child)}."
             )
     above = [_with_ancestors(parents, label) for label in classes]
     used = set().union(*above)
@@ -209,6 +211,8 @@ def _hierarchy(edges, classes):
 
 def _parents(edges):
     """The parents of every node; ValueError for what is no pair, and for a cycle."""
+    if isinstance(edges, str) or not hasattr(edges, "__iter__"):
+        raise ValueError(f"edges must be a list of pairs (parent, child), got {shown(edges)}.")
     parents: dict[Hashable, dict[Hashable, None]] = {}
     for position, edge in enumerate(edges):
         try:
@@ -218,7 +222,7 @@ def _parents(edges):
         except (TypeError, ValueError):
             raise ValueError(
                 "edges must be pairs (parent, child) of nodes that can be hashed, but "
-                f"edges[{position}] is {edge!r}."
+                f"edges[{position}] is {shown(edge)}."
             ) from None
     try:
         TopologicalSorter(parents).prepare()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from sklearn_bundle._values import as_numbers, plain, shown
 from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.ranking import Indices, RankingLoss, as_queries, as_target, starts_of
 
@@ -110,7 +111,7 @@ class PositionMeasure(RankingLoss):
     ):
         self.discount = discount
         self.gain = gain
-        self.k = k
+        self.k = plain(k)
 
     def prepare(self, y, group, n_samples):
         y = as_target(y, n_samples)
@@ -119,8 +120,8 @@ class PositionMeasure(RankingLoss):
         number = as_queries(group, n_samples)
         if y.min() < 0.0:
             raise ValueError(f"y must hold relevances that are not negative, but has {y.min():g}.")
-        if self.k is not None and not (isinstance(self.k, int | np.integer) and self.k >= 1):
-            raise ValueError(f"k must be None or an int of at least 1, but is {self.k!r}.")
+        if self.k is not None and not (type(self.k) is int and self.k >= 1):
+            raise ValueError(f"k must be None or an int of at least 1, but is {shown(self.k)}.")
         gains = self._apply("gain", _GAINS, y)
         discounts = self._apply("discount", _DISCOUNTS, np.arange(1.0, n_samples + 1.0))
         if (np.diff(discounts) > 0.0).any():
@@ -161,10 +162,12 @@ class PositionMeasure(RankingLoss):
 
     def _apply(self, name, known, argument):
         chosen = getattr(self, name)
-        if isinstance(chosen, str) and chosen not in known:
-            raise ValueError(f"{name} must be one of {list(known)} or callable, not {chosen!r}.")
+        if not (callable(chosen) or (isinstance(chosen, str) and chosen in known)):
+            raise ValueError(
+                f"{name} must be one of {list(known)} or callable, not {shown(chosen)}."
+            )
         function = known[chosen] if isinstance(chosen, str) else chosen
-        values = np.asarray(function(argument), dtype=np.float64)
+        values = as_numbers(f"What {name} returns", function(argument))
         if not (values.shape == argument.shape and np.isfinite(values).all() and values.min() >= 0):
             raise ValueError(f"{name} must give finite numbers, not negative, one an entry.")
         return values
@@ -272,4 +275,4 @@ class PrecisionAtK(PositionMeasure):
     gain = "binary"
 
     def __init__(self, k: int = 10):
-        self.k = k
+        self.k = plain(k)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle._jit import jit
+from sklearn_bundle._values import as_numbers, refuse_mixed, shown
 from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.binary import Hinge
 from sklearn_bundle.losses.measures import PiecewiseLinearLoss
@@ -91,16 +92,9 @@ class RankingLoss(PiecewiseLinearLoss):
         """
 
 
-def _as_numbers(y):
-    try:
-        return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"y must hold numbers, but is {np.asarray(y).dtype}.") from None
-
-
 def as_target(y, n_samples):
     """Finite numbers, one a sample."""
-    y = _as_numbers(y)
+    y = as_numbers("y", y)
     if y.shape != (n_samples,):
         raise ValueError(f"y must have shape ({n_samples},), one number a sample, not {y.shape}.")
     if not np.isfinite(y).all():
@@ -112,12 +106,34 @@ def as_queries(group, n_samples):
     """Number of each sample's query, 0, 1, ..."""
     if group is None:
         return np.zeros(n_samples, dtype=np.int64)
-    group = np.asarray(group)
-    if group.shape != (n_samples,):
+    return np.unique(as_group(group, n_samples), return_inverse=True)[1].astype(np.int64)
+
+
+def as_group(group, n_samples):
+    """Query ids of one kind that can be sorted, one a sample."""
+    refuse_mixed("group", group)
+    try:
+        ids = np.asarray(group)
+    except ValueError:  # ragged
+        ids = np.empty(0)
+    if ids.shape == (n_samples, 1):
+        ids = ids[:, 0]
+    if ids.shape != (n_samples,):
         raise ValueError(
-            f"group must have shape ({n_samples},), one query id a sample, not {group.shape}."
+            f"group must have shape ({n_samples},), one query id a sample, not {ids.shape}; got "
+            f"{shown(group)}."
         )
-    return np.unique(group, return_inverse=True)[1].astype(np.int64)
+    missing = ids != ids  # NaN and NaT
+    if ids.dtype == object:
+        missing = np.array([bool(known is None or known != known) for known in ids], dtype=bool)
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(f"group must have a query id for each sample, but has {ids[i]} for {i}.")
+    try:
+        np.sort(ids)
+    except TypeError as error:
+        raise ValueError(f"group must hold query ids that can be sorted: {error}.") from None
+    return ids
 
 
 # ---- grades --------------------------------------------------------------------------------
@@ -313,12 +329,14 @@ class Ordinal(RankingLoss):
         if isinstance(self.cost, str):
             if self.cost not in _POWERS:
                 raise ValueError(
-                    f"cost must be one of {list(_POWERS)} or a matrix, not {self.cost!r}."
+                    f"cost must be one of {list(_POWERS)} or a matrix, not {shown(self.cost)}."
                 )
             return np.zeros(0, dtype=np.int64)
-        cost = np.array(self.cost, dtype=np.float64)
+        cost = as_numbers("cost", self.cost)
         if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
-            raise ValueError(f"cost must be a square matrix, but has shape {cost.shape}.")
+            raise ValueError(
+                f"cost must be a square matrix, but has shape {cost.shape}: {shown(cost)}."
+            )
         above = cost[np.triu_indices(len(cost), 1)]
         if not (np.isfinite(above).all() and (above >= 0.0).all()):
             raise ValueError("cost must be finite and not negative above the diagonal.")
@@ -401,7 +419,7 @@ class Preference(RankingLoss):
     """
 
     def prepare(self, y, group, n_samples):
-        y = _as_numbers(y)
+        y = as_numbers("y", y)
         if y.ndim != 2 or y.shape[1] not in (2, 3) or len(y) == 0:
             raise ValueError(
                 "y must be an array of pairs (better, worse) or (better, worse, cost), of shape "

@@ -5,11 +5,11 @@ Each best intercept and each line search is exact. Planes are written from slope
 """
 
 from abc import abstractmethod
-from numbers import Real
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
+from sklearn_bundle._values import as_float, as_numbers, is_between, shown
 from sklearn_bundle.losses import _poisson
 from sklearn_bundle.losses._piecewise import (
     balance_slopes,
@@ -106,7 +106,7 @@ def _weighted_mean(y: Array, weights: Array) -> float:
 
 def _require(allowed: bool, name: str, value: object, what: str) -> None:
     if not allowed:
-        raise ValueError(f"{name} must be {what}, but is {value!r}.")
+        raise ValueError(f"{name} must be {what}, but is {shown(value)}.")
 
 
 # ---- piecewise linear losses ---------------------------------------------------------------
@@ -210,10 +210,10 @@ class Quantile(_PiecewiseLinear):
     """
 
     def __init__(self, quantile=0.5):
-        self.quantile = quantile
+        self.quantile = as_float(quantile)
 
     def check(self, y):
-        allowed = isinstance(self.quantile, Real) and 0.0 < self.quantile < 1.0
+        allowed = is_between(self.quantile, 0.0, 1.0)
         _require(allowed, "quantile", self.quantile, "above 0 and below 1")
 
     def value(self, scores, y):
@@ -257,10 +257,10 @@ class EpsilonInsensitive(_PiecewiseLinear):
     """
 
     def __init__(self, epsilon=0.1):
-        self.epsilon = epsilon
+        self.epsilon = as_float(epsilon)
 
     def check(self, y):
-        allowed = isinstance(self.epsilon, Real) and 0.0 <= self.epsilon < np.inf
+        allowed = self.epsilon == 0.0 or is_between(self.epsilon, 0.0, np.inf)
         _require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
 
     def value(self, scores, y):
@@ -376,10 +376,10 @@ class Huber(_Clipped):
     """
 
     def __init__(self, delta=1.0):
-        self.delta = delta
+        self.delta = as_float(delta)
 
     def check(self, y):
-        allowed = isinstance(self.delta, Real) and 0.0 < self.delta < np.inf
+        allowed = is_between(self.delta, 0.0, np.inf)
         _require(allowed, "delta", self.delta, "above 0 and finite")
 
     def value(self, scores, y):
@@ -542,9 +542,11 @@ class MultivariateSquaredError(RegressionLoss):
             raise ValueError(f"y must have shape (n, k), but has {np.ndim(y)} dimension(s).")
         if self.M is None:
             return
-        M, k = np.asarray(self.M, dtype=np.float64), y.shape[1]
+        M, k = as_numbers("M", self.M), y.shape[1]
         if M.shape != (k, k):
-            raise ValueError(f"M must have shape ({k}, {k}), as y has {k} outputs, not {M.shape}.")
+            raise ValueError(
+                f"M must have shape ({k}, {k}), as y has {k} outputs, not {M.shape}: {shown(M)}."
+            )
         _require(bool(np.isfinite(M).all()), "M", self.M, "finite")
         rounding = _ASYMMETRY * np.abs(M).max()
         _require(np.abs(M - M.T).max() <= rounding, "M", self.M, "symmetric")

@@ -2,6 +2,7 @@
 
 import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle._jit import frozen
+from sklearn_bundle._values import shown
 from sklearn_bundle.problems.kernel_function import Kernel, canonical, chunks
 
 _TILE_ROWS = 256
@@ -247,6 +249,21 @@ class Sparse(Whole):
             self.kernel.of_products(tile, 0, width, self.norms[part], points.norms)
 
 
+def _dense_numbers(values: Any) -> np.ndarray:
+    """What a callable has returned, if it is an array of real numbers."""
+    if not sp.issparse(values):
+        try:
+            values = np.asarray(values)
+        except ValueError:  # ragged
+            raise ValueError(f"The kernel callable returned {shown(values)}.") from None
+        if values.dtype.kind in "fiub":
+            return values
+    raise ValueError(
+        f"The kernel callable must return a dense array of real numbers, got a "
+        f"{type(values).__name__} of type {values.dtype}."
+    )
+
+
 class Called(Whole):
     """Points of which a callable computes the kernel values."""
 
@@ -277,7 +294,7 @@ class Called(Whole):
     def fill(self, rows, points: "Called", columns, width: int, out) -> None:
         left = self.X if rows is None else self.X[rows]
         right = points.X[picked(columns, 0, width)]
-        values, expected = np.asarray(self.kernel.name(left, right)), (len(out), width)
+        values, expected = _dense_numbers(self.kernel.name(left, right)), (len(out), width)
         if values.shape != expected:
             raise ValueError(
                 f"The kernel callable returned an array of shape {values.shape} for X of shape "
