@@ -70,7 +70,7 @@ class BundleEstimator(CertifiedLinear):
         return linear_solver(self.solver, task, Kept() if kept is None else kept)
 
     def _settings(self) -> tuple:
-        return self.reg_lambda, self.tol, self.solver, self.theta, self.bundle_size
+        return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""

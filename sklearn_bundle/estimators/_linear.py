@@ -119,7 +119,7 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
             if reached is not None:
                 return reached
             with self._problem(data, targets[k], inner) as problem:
-                solver = warm.solvers[k]
+                solver = warm.solver(k, self.tol)
                 if solver is None:
                     solver = self._solver(problem, warm.kept[k], seed)
                 else:
@@ -132,7 +132,7 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
                     observe=partial(monitor, k),
                 )
             solver.detach()
-            warm.leave(k, self._keep(solver, result), result, solver)
+            warm.leave(k, self._keep(solver, result), result, self.tol, solver)
             return result
 
         with blas_threads(1):  # more would change the last bits with n_jobs

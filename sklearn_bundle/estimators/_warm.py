@@ -16,13 +16,15 @@ from sklearn_bundle.solvers._run import Resumable, SolverResult, Status
 class WarmStart:
     """What the solver of each subproblem has left, and the problem that it belongs to.
 
-    A solver of the same ``settings`` goes on itself, as many refits of an iteration ask for; a new
-    one starts from what the last one has ``kept``.
+    A solver of the same ``settings`` and ``tol`` goes on itself, as many refits of an iteration
+    ask for; a new one starts from what the last one has ``kept``. Results are those of the same
+    settings.
     """
 
     fingerprint: tuple | None
     kept: list[Any]
     settings: tuple | None = None
+    tol: float | None = None
     solvers: list[Resumable | None] = field(default_factory=list)
     results: list[SolverResult | None] = field(default_factory=list)
 
@@ -32,11 +34,15 @@ class WarmStart:
             self.settings = settings
             self.solvers, self.results = [None] * len(self.kept), [None] * len(self.kept)
 
+    def solver(self, k: int, tol: float) -> Resumable | None:
+        """The one that can go on: what it does depends on the tol that it was made for."""
+        return self.solvers[k] if tol == self.tol else None
+
     def leave(
-        self, k: int, kept: Any, result: SolverResult, solver: Resumable | None = None
+        self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None = None
     ) -> None:
         """For the next fit: what a new solver starts from, how this fit ended, and its solver."""
-        self.kept[k], self.results[k], self.solvers[k] = kept, result, solver
+        self.kept[k], self.results[k], self.solvers[k], self.tol = kept, result, solver, tol
 
     def reached(self, k: int, tol: float) -> SolverResult | None:
         """How the last fit ended, if that is within ``tol``: the very same point.

@@ -370,7 +370,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
                     *(reg_lambda, self.fit_intercept, n_threads),
                 ) as problem,
             ):
-                solver = warm.solvers[0]
+                solver = warm.solver(0, self.tol)
                 if solver is None:
                     solver = self._solver(problem, warm.kept[0], seed)
                 else:
@@ -383,7 +383,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
                     observe=partial(monitor, 0),
                 )
             solver.detach()
-            warm.leave(0, solver.kept, result, solver)
+            warm.leave(0, solver.kept, result, self.tol, solver)
         interrupted = result.status is Status.INTERRUPTED
         try:
             monitor.close_all([result])
@@ -398,7 +398,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
     def _settings(self, reg_lambda: float) -> tuple:
         """The parameters that a solver is made of: one that had the same can go on."""
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
-        return reg_lambda, self.tol, *of_steps
+        return reg_lambda, *of_steps
 
     def _reg_lambda(self, total: float) -> float:
         value, what = self.reg_lambda, "reg_lambda"

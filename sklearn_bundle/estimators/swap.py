@@ -314,7 +314,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         C = self._costs(data, C)
         subproblems = pairs_of(data)
         warm = self._warm_start(warm, data, kernel, len(subproblems))
-        warm.match((scale, self.tol, self.solver))
+        warm.match((scale, self.solver))
         outer, inner = split_threads(self.n_jobs, len(subproblems))
         if len(subproblems) > 1:
             values.share(data.labels, self.cache_size * 2**20, outer)
@@ -342,7 +342,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
                 max_time=seconds,
                 observe=partial(monitor, k),
             )
-            warm.leave(k, solvers[k].kept, result)
+            warm.leave(k, solvers[k].kept, result, self.tol)
             return result
 
         with blas_threads(inner):
