@@ -161,7 +161,7 @@ def any_problem(seed):
     return X, [np.unique(np.concatenate(y)).searchsorted(labels) for labels in y], weights
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(9))
 def test_bounds_and_objectives_of_any_size(seed):
     """No bound of a history is above any objective that was reached, in extended precision."""
     X, y, weights = any_problem(seed)

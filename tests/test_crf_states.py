@@ -13,7 +13,7 @@ from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import DualSolver
 from tests.test_chain import bound
 
-LENGTHS = [3, 1, 5, 2, 4, 1] * 4
+LENGTHS = [3, 1, 5, 2, 4, 1] * 2
 SOLVERS = ["exponentiated", "sdca", "auto", "lbfgs"]
 
 
