@@ -61,15 +61,16 @@ class Kernel:
 
         ``unit`` is the unit roundoff. A sum of products has an error of at most d roundings of
         ``|x| |z|``, where d is their number or what their errors are likely to add up to
-        (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent; where
-        ``|z| > 2 |x|``, which is at most 4 times the exponent, and ``t exp(-t)`` at most 0.37.
+        (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent. Where one of
+        the two is more than twice as long as the other, it is at most 4 times the exponent, and so
+        is that of the norms; ``t exp(-t)`` is at most 0.37.
         """
         product = (d + 4) * unit * lengths * longest
         if self.name == "rbf":
-            alike = 2.0 * self.gamma * np.minimum(longest, 2.0 * lengths) * lengths
-            apart = np.where(longest > 2.0 * lengths, 1.5, 0.0)
-            around = 4.0 * unit * (1.0 + 5.0 * self.gamma * lengths**2)
-            return (d + 4) * unit * np.maximum(alike, apart) + around
+            near = np.where(lengths <= 2.0 * longest, lengths, 0.0)  # some z may be as long as x
+            alike = 2.0 * self.gamma * np.minimum(longest, 2.0 * near) * near
+            around = 4.0 * unit * (9.0 + 5.0 * self.gamma * near**2)
+            return (d + 4) * unit * np.maximum(alike, 1.5) + around
         if self.name == "linear":
             return product
         base = self.gamma * lengths * longest + abs(self.coef0)
