@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -123,6 +124,33 @@ def test_poisson_regressor(X, targets):
     ours = model("poisson", tol=1e-12).fit(X, y)
     theirs = PoissonRegressor(alpha=1e-2, tol=1e-12, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-4)
+
+
+def exact_ridge(X, y, reg_lambda):
+    """The least ``reg_lambda/2 |w|^2 + mean (X w - y)^2 / 2``, without rounding up to the end."""
+    n, d = X.shape
+    A = [[Fraction(x) for x in row] for row in np.c_[X, y].tolist()]
+    rows = [[sum(r[j] * r[k] for r in A) / n for k in range(d + 1)] for j in range(d + 1)]
+    for j in range(d):
+        rows[j][j] += Fraction(reg_lambda)
+    for j in range(d):  # what elimination leaves in the corner is the least square of (w, -1)
+        for k in range(j + 1, d + 1):
+            share = rows[k][j] / rows[j][j]
+            rows[k] = [a - share * b for a, b in zip(rows[k], rows[j], strict=True)]
+    return float(rows[d][d] / 2)
+
+
+@pytest.mark.parametrize("large", [1e6, 1e8])
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+def test_raw_columns(solver, large):
+    """An id beside features of size 1: fits stalled with a gap of up to 100 %."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(30, 2)), large * rng.integers(1, 4, 30)]
+    y = X[:, 0] + 0.5 * rng.normal(size=30)
+    ours = BMRMRegressor(reg_lambda=1e-4, tol=1e-6, solver=solver, fit_intercept=False).fit(X, y)
+    best = exact_ridge(X, y, 1e-4)
+    assert ours.status_ == "converged"
+    assert ours.lower_bound_ <= best * (1 + 1e-12) and best <= ours.objective_ * (1 + 1e-12)
 
 
 class PlainAbsolute(RegressionLoss):

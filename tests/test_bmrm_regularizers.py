@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
@@ -155,6 +156,22 @@ def test_entropy_with_steep_planes(problems, loss, reg_lambda):
     assert model.status_ == "converged" and np.isfinite(model.coef_).all()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [1e-6, 1e3, 1e6, 1e8])
+@pytest.mark.parametrize("name", ["entropy", "l1", "l2", "lp"])
+def test_exponentials_overflow_quietly(problems, name, size):
+    """Along a line that is searched they do; what is infinite there is too far, and no warning."""
+    X, y = problems["hinge"]
+    X = size * np.asarray(X, dtype=np.float64)
+    parameters = {"regularizer": name, "fit_intercept": False, "max_iter": 10}
+    for model in (
+        BMRMClassifier("exponential", **parameters),
+        BMRMRegressor("poisson", **parameters),
+    ):
+        model.fit(X, y if model.loss == "exponential" else np.abs(y))
+        assert np.isfinite(model.objective_) and np.isfinite(model.coef_).all()
+
+
 @pytest.mark.parametrize("name", REGULARIZERS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_error", "softmax"])
 def test_warm_start_and_threads(problems, loss, name, monkeypatch):
@@ -264,3 +281,14 @@ def test_rounding_in_the_regularizer_is_no_broken_loss(seed):
         max_iter=50,
     ).fit(X, [0, 1])
     assert model.lower_bound_ <= model.objective_
+
+
+@pytest.mark.parametrize("limit", [{"max_iter": 2}, {"max_time": 1e-9}], ids=str)
+def test_advice_names_what_l1_takes_long_for(problems, limit):
+    X, y = problems["hinge"]
+    name = next(iter(limit))
+    model = BMRMClassifier(regularizer="l1", reg_lambda=1e-6, tol=1e-9, **limit)
+    with pytest.warns(ConvergenceWarning, match=f"With L1.*increase reg_lambda or tol, or {name};"):
+        model.fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=f"Increase {name} or tol, or reg_lambda"):
+        model.set_params(regularizer="l2").fit(X, y)

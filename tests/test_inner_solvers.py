@@ -1,5 +1,7 @@
 """The bundle's inner problems against clarabel, HiGHS on the full programme, and each other."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,7 @@ from scipy.optimize import linprog
 
 from sklearn_bundle._compiled import simplex_qp
 from sklearn_bundle.regularizers import L2, Entropy, EntropySimplex, Lp, Quadratic
-from sklearn_bundle.solvers import l1_master, simplex_newton
+from sklearn_bundle.solvers import l1_master, simplex_newton, stiff_planes
 
 T, P = 25, 12
 DIAGONAL = np.linspace(0.2, 3.0, P)
@@ -346,3 +348,43 @@ def test_l1_weights():
     assert l1_master.next_weight(1.0, 0.5, 2.0, 1.1, 1.0) == 1.0
     assert l1_master.next_weight(1.0, 1.5, 2.0, 1.1, 1.0) == 0.5
     assert l1_master.next_weight(1.0, 0.5, 2.0, 1.6, 1.0) == 0.5
+
+
+# ---- planes that are far longer than what they sum to -------------------------------------------
+
+
+def dot(x, y):
+    return sum(a * b for a, b in zip(x, y, strict=True))
+
+
+def exact_gap(planes, offsets, reg_lambda, alpha, w):
+    """Of a point and a dual point, without rounding."""
+    A = [[Fraction(x) for x in row] for row in planes.tolist()]
+    c, a, w = ([Fraction(x) for x in v.tolist()] for v in (offsets, alpha, w))
+    lam, total = Fraction(reg_lambda), sum(a)
+    highest = max(dot(row, w) + e for row, e in zip(A, c, strict=True))
+    together = [dot(a, column) / total for column in zip(*A, strict=True)]
+    dual = dot(a, c) / total - dot(together, together) / (2 * lam)
+    return float(lam / 2 * dot(w, w) + highest - dual)
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "dependent"])
+@pytest.mark.parametrize("reg_lambda", [1e-8, 1e-2])
+@pytest.mark.parametrize("seed", range(3))
+def test_stiff_planes(kind, reg_lambda, seed):
+    """Features of 1e8, 1 and 1e-4: eps |a|^2 / lam is 2 at least, which the Gram matrix loses."""
+    planes, offsets, _ = draw(kind, 0, seed, t=20, p=6)
+    planes = planes * 10.0 ** np.array([8.0, 8.0, 0.0, 0.0, -4.0, -4.0])
+    start = np.full(20, 0.05)
+    alpha, w = stiff_planes.solve(planes, offsets, reg_lambda, start)
+    assert alpha.min() >= 0.0 and alpha.sum() == pytest.approx(1.0, abs=1e-15)
+    rounding = 2.2e-16 * np.abs(planes).max()  # of alpha, in A'alpha
+    gap = exact_gap(planes, offsets, reg_lambda, alpha, w)
+    assert gap <= rounding**2 / reg_lambda + 1e-12
+
+
+def test_stiff_planes_where_nothing_is_stiff():
+    for seed in range(5):
+        planes, offsets, _ = draw("plain", 0, seed)
+        alpha, w = stiff_planes.solve(planes, offsets, 1e-2, np.eye(T)[0])
+        assert exact_gap(planes, offsets, 1e-2, alpha, w) <= 1e-13

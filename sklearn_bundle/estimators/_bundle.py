@@ -11,11 +11,16 @@ from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
-from sklearn_bundle.solvers._run import SolverResult
+from sklearn_bundle.solvers._run import SolverResult, Status
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.linear_auto import AutoSolver, Kept, Task, keep, linear_solver
 
 _FEW = 10  # planes; with 6 and fewer, fits stalled
+_L1_ADVICE = {
+    limit: "With L1, a small reg_lambda takes many iterations, and the later ones are the longer: "
+    f"increase reg_lambda or tol, or {limit}; scaling the features helps too."
+    for limit in (Status.MAX_ITER, Status.MAX_TIME)
+}
 
 
 class BundleEstimator(CertifiedLinear):
@@ -29,6 +34,11 @@ class BundleEstimator(CertifiedLinear):
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
         "theta": [Interval(Real, 0, 1, closed="right")],
     }
+
+    @property
+    def _advice(self) -> dict[Status, str]:
+        advice = CertifiedLinear._advice
+        return advice | _L1_ADVICE if self._omega().inner == "lp" else advice
 
     def _loss(self) -> Loss:
         """The loss, made with those parameters of the estimator that it has too."""

@@ -53,7 +53,8 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
+        Status.STALLED: "Rounding leaves nothing to gain: scale the features to similar sizes, or "
+        "increase tol or reg_lambda.",
     }
 
     @abstractmethod

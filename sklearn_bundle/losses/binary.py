@@ -552,13 +552,14 @@ class Exponential(_SmoothLoss):
     _slope_kernel = staticmethod(_exponential_slope)
 
     def value(self, scores, y):
-        return np.exp(-y * scores)
+        with np.errstate(over="ignore"):
+            return np.exp(-y * scores)
 
     def gradient(self, scores, y):
-        return -y * np.exp(-y * scores)
+        return -y * self.value(scores, y)
 
     def curvature(self, scores, y):
-        return np.exp(-y * scores)
+        return self.value(scores, y)
 
     def intercept(self, scores, y, weights, scratch):
         """The b at which both classes have the same weighted loss, in closed form."""

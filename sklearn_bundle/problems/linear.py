@@ -280,6 +280,8 @@ class LinearProblem:
         def risk(step: float) -> tuple[float, float]:
             moved, gradient = scores + step * direction, np.empty_like(scores)
             value = self._loss.evaluate(moved, self._y, self._weights, gradient)
+            if not np.isfinite(value):
+                return np.inf, np.inf  # too far
             return value, float(np.sum(gradient * direction))
 
         return risk

@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import design, simplex_qp
 from sklearn_bundle._jit import frozen
 from sklearn_bundle.regularizers import L2, Regularizer, WithIntercept
-from sklearn_bundle.solvers import l1_master, simplex_newton
+from sklearn_bundle.solvers import l1_master, simplex_newton, stiff_planes
 
 Array = NDArray[np.float64]
 
 _QP_STEPS = 500
 _FAILED = 2.0  # times the tolerance: a gap of the balanced problem that calls for another way
+_SHARP = 0.1  # share of the gap that an exact solution of the inner problem may leave
+_SHARP_ROUNDING = 1e-13  # the same, relative to its value
 _FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
 
 
@@ -109,7 +111,32 @@ class Bundle:
         alpha = self._alpha[: self.size]
         alpha[:] = self._maximise(alpha, self.omega, reg_lambda, tolerance)
         w, bound, plane = self._point(alpha, reg_lambda)
-        return Inner(w, None, bound, plane)
+        inner = Inner(w, None, bound, plane)
+        if tolerance > 0.0 or type(self.omega) is not L2:
+            return inner
+        return self._sharpened(inner, reg_lambda, best)
+
+    def _sharpened(self, inner: Inner, reg_lambda: float, best: Best) -> Inner:
+        """The same, with w and alpha by another way where the Gram matrix has lost too much.
+
+        Asked when an exact solution is wanted, which is when the last steps gained nothing.
+        """
+        t = self.size
+        planes, offsets, alpha = self._planes[:t], self._offsets[:t], self._alpha[:t]
+
+        def value(w: Array) -> float:
+            return reg_lambda * self.omega.value(w) + float((planes @ w + offsets).max())
+
+        reached = value(inner.w)
+        enough = max(_SHARP * (best.objective - inner.bound), _SHARP_ROUNDING * abs(reached))
+        if reached - inner.bound <= enough:
+            return inner
+        other, w = stiff_planes.solve(planes, offsets, reg_lambda, alpha)
+        _, bound, plane = self._point(other, reg_lambda)
+        if bound > inner.bound:
+            alpha[:] = other
+            inner = inner._replace(bound=bound, plane=plane)
+        return inner._replace(w=w) if value(w) < reached else inner
 
     def _solve_balanced(self, reg_lambda: float, tolerance: float, best: Best) -> Inner:
         """With an intercept as a coordinate; the bound is one for ``E alpha = 0``, or not there."""
