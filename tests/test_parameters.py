@@ -440,7 +440,7 @@ def test_targets_of_several_kinds_are_named(kind):
         "abc",
         3,
     ],
-    ids=lambda group: str(group)[:25],
+    ids=lambda group: str(group)[:10],
 )
 def test_wrong_group_is_named(loss, group):
     X, y = load_iris(return_X_y=True)
