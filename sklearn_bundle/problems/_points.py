@@ -249,18 +249,20 @@ class Sparse(Whole):
             self.kernel.of_products(tile, 0, width, self.norms[part], points.norms)
 
 
-def _dense_numbers(values: Any) -> np.ndarray:
+def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
     """What a callable has returned, if it is an array of real numbers."""
     if not sp.issparse(values):
         try:
             values = np.asarray(values)
         except ValueError:  # ragged
-            raise ValueError(f"The kernel callable returned {shown(values)}.") from None
+            raise ValueError(
+                f"The kernel callable returned {shown(values)}; expected shape {expected}."
+            ) from None
         if values.dtype.kind in "fiub":
             return values
     raise ValueError(
-        f"The kernel callable must return a dense array of real numbers, got a "
-        f"{type(values).__name__} of type {values.dtype}."
+        f"The kernel callable must return a dense array of real numbers, expected shape "
+        f"{expected}; got a {type(values).__name__} of type {values.dtype}."
     )
 
 
@@ -294,7 +296,8 @@ class Called(Whole):
     def fill(self, rows, points: "Called", columns, width: int, out) -> None:
         left = self.X if rows is None else self.X[rows]
         right = points.X[picked(columns, 0, width)]
-        values, expected = _dense_numbers(self.kernel.name(left, right)), (len(out), width)
+        expected = len(out), width
+        values = _dense_numbers(self.kernel.name(left, right), expected)
         if values.shape != expected:
             raise ValueError(
                 f"The kernel callable returned an array of shape {values.shape} for X of shape "
