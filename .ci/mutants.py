@@ -19,6 +19,7 @@ import difflib
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import sys
@@ -27,7 +28,9 @@ import time
 import tomllib
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / ".ci" / "mutants.toml"
@@ -35,7 +38,7 @@ PACKAGE = "sklearn_bundle"
 COPIED = (PACKAGE, "tests", "pyproject.toml")
 STAMPED = ("_compiled", "losses")  # folders whose sources _jit.py's stamp is a hash of
 IMPORTED = (  # what takes long to import
-    *("numba", "pytest", "hypothesis", "clarabel", "joblib", "pandas", "scipy.optimize"),
+    *("numba", "pytest", "clarabel", "joblib", "pandas", "scipy.optimize"),
     *("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing"),
     *("sklearn.linear_model", "sklearn.svm", "sklearn.callback"),
 )
@@ -65,10 +68,14 @@ class Mutant:
 
     def faults(self) -> list[str]:
         """What is wrong with the entry, before anything runs."""
+        if not (ROOT / self.path).is_file():
+            return [f"{self.name}: stale, there is no {self.path}"]
         source = (ROOT / self.path).read_text(encoding="utf-8")
         count = source.count(self.old)
         if count != 1:
             return [self._stale(source, count)]
+        if not (ROOT / "tests" / self.tests).is_file():
+            return [f"{self.name}: stale, there is no tests/{self.tests}"]
         try:
             ast.parse(source.replace(self.old, self.new))
         except SyntaxError as error:
@@ -95,6 +102,23 @@ class Mutant:
             "    If that code was rewritten, break what now does the same; if what it did is gone, "
             "so may the mutant."
         )
+
+    def alive(self, outcome: "Outcome") -> str:
+        """Why it is not killed, and what to do."""
+        lines = [f"{self.name}: not killed", f"    {self.path}:"]
+        lines += [f"    - {line}" for line in self.old.splitlines()]
+        lines += [f"    + {line}" for line in self.new.splitlines()]
+        lines += [f"    pytest {shlex.join(self.arguments)}: {outcome.text}"]
+        if outcome.kind == "passed":
+            lines += ["    A fault that no test sees: write the test that does."]
+        elif outcome.test:
+            lines += [
+                f"    {outcome.test}",
+                "    ended in an exception that is no assertion: select a test that compares.",
+            ]
+        else:
+            lines += [outcome.log]
+        return "\n".join(lines)
 
     def apply(self, folder: Path) -> None:
         """Change the file in the folder, of which others may have the original by another link."""
@@ -240,10 +264,8 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
         os._exit(1)
 
 
-def _jit_of(folder: Path):
+def _jit_of(folder: Path) -> ModuleType:
     """The module _jit of the package in a folder, apart from what is imported."""
-    from importlib.util import module_from_spec, spec_from_file_location
-
     spec = spec_from_file_location("_jit_of_the_original", folder / PACKAGE / "_jit.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -252,18 +274,17 @@ def _jit_of(folder: Path):
 
 def _use_cache_of(stamp: bytes) -> None:
     """Make compiled functions that were not changed those of the original's cache."""
-    spec = import_module("importlib.util").find_spec(PACKAGE)
-    parent = import_module("types").ModuleType(PACKAGE)
-    parent.__path__ = list(spec.submodule_search_locations)
-    sys.modules[PACKAGE] = parent  # so that _jit is there before all that it compiles
-    try:
-        import_module(f"{PACKAGE}._jit").source_stamp = lambda: stamp
-    finally:
-        del sys.modules[PACKAGE]
+    parent = ModuleType(PACKAGE)  # in its place, so that _jit is there before what it compiles
+    parent.__path__ = find_spec(PACKAGE).submodule_search_locations
+    sys.modules[PACKAGE] = parent
+    import_module(f"{PACKAGE}._jit").source_stamp = lambda: stamp
+    del sys.modules[PACKAGE]
 
 
 def read_list() -> list[Mutant]:
-    mutants = [Mutant(**entry) for entry in tomllib.loads(LIST.read_text(encoding="utf-8"))["mutant"]]
+    """Entries of the list, in order."""
+    entries = tomllib.loads(LIST.read_text(encoding="utf-8"))["mutant"]
+    mutants = [Mutant(**entry) for entry in entries]
     names = [mutant.name for mutant in mutants]
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
@@ -286,7 +307,7 @@ def check_original(mutants: list[Mutant], runs: Runs) -> bool:
         if outcome.kind != "passed":
             passed = False
             print(f"{file}: {outcome.test} {outcome.text}\n{outcome.log}")
-    print(f"{len(tasks)} files of tests on the package as it is: {seconds:.0f} s of CPU", flush=True)
+    print(f"{len(tasks)} files of tests, nothing broken: {seconds:.0f} s of CPU", flush=True)
     return passed
 
 
@@ -297,21 +318,14 @@ def check_mutants(mutants: list[Mutant], runs: Runs, base: Path) -> bool:
     bad, seconds = [], 0.0
     for mutant, outcome in runs.each(tasks):
         seconds += outcome.seconds
-        killed = outcome.kind == "failed"
         what = outcome.test
-        if not killed:
-            bad.append(mutant)
+        if outcome.kind != "failed":
+            bad.append((mutant, outcome))
             what = "SURVIVED" if outcome.kind == "passed" else "NO KILL"
-            what += f" {outcome.test} {outcome.text}"
         print(f"{mutant.name:{wide}}  {outcome.seconds:5.1f} s  {what}", flush=True)
-        if outcome.kind == "error" and not outcome.test:
-            print(outcome.log)
+    for mutant, outcome in bad:
+        print(mutant.alive(outcome))
     print(f"{len(mutants) - len(bad)} of {len(mutants)} killed, {seconds:.0f} s of CPU")
-    for mutant in bad:
-        print(
-            f"not killed: {mutant.name}\n    {mutant.path}: {mutant.old.strip()}\n"
-            f"    -> {mutant.new.strip()}\n    pytest tests/{mutant.tests} -k {mutant.select!r}"
-        )
     return not bad
 
 
@@ -319,7 +333,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="print names and files, run nothing")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose name has a text")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs at once")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), help="runs at once")
     options = parser.parse_args()
 
     mutants = read_list()
@@ -334,6 +348,7 @@ def main() -> int:
         return 1
 
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # no threads to fork
+    os.environ.pop("NUMBA_CACHE_DIR", None)  # it would be another cache for every copy
     for name in IMPORTED:
         try:
             import_module(name)
