@@ -16,6 +16,7 @@ mutant is in one of them, or in a constant beside them.
 import argparse
 import ast
 import difflib
+import gc
 import json
 import os
 import resource
@@ -38,7 +39,7 @@ PACKAGE = "sklearn_bundle"
 COPIED = (PACKAGE, "tests", "pyproject.toml")
 STAMPED = ("_compiled", "losses")  # folders whose sources _jit.py's stamp is a hash of
 IMPORTED = (  # what takes long to import
-    *("numba", "pytest", "clarabel", "joblib", "pandas", "scipy.optimize"),
+    *("numba", "pytest", "hypothesis", "clarabel", "joblib", "pandas", "scipy.optimize"),
     *("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing"),
     *("sklearn.linear_model", "sklearn.svm", "sklearn.callback"),
 )
@@ -253,6 +254,7 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
 
         witness = Witness()
         options = ["-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder)]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of IMPORTED
         code = pytest.main([*options, *arguments], plugins=[witness])
         verdict = {"code": int(code), "failure": witness.failure, "passed": witness.passed}
         (files / "verdict").write_text(json.dumps(verdict), encoding="utf-8")
@@ -354,6 +356,7 @@ def main() -> int:
             import_module(name)
         except ImportError:  # tests that need it skip themselves
             continue
+    gc.freeze()  # forks need not look at what all of them have
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as work:
         runs = Runs(options.jobs, Path(work))
