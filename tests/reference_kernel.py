@@ -65,9 +65,9 @@ class L2SVM:
             if before is not None and (active == before).all():
                 break
             newton = np.zeros(n, LONG)
-            newton[active] = solved(
-                M[np.ix_(active, active)] + np.diag(1 / self.C[active]), np.ones(active.sum(), LONG)
-            )
+            bend = M[np.ix_(active, active)] + np.diag(1 / self.C[active])
+            with np.errstate(invalid="ignore"):  # no factors where rounding makes it indefinite
+                newton[active] = solved(bend, np.ones(active.sum(), LONG))
             least = max(least, self.bound(np.maximum(newton, 0)))
             toward, step, before = M @ newton, LONG(1), active
             for _ in range(60):

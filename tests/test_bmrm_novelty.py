@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import OneClassSVM
 
 from sklearn_bundle import BMRMNoveltyDetector
+from sklearn_bundle.losses import Novelty
 from tests.certificates import judge
 
 ROWS = 80
@@ -31,6 +32,18 @@ def test_optimum_against_clarabel(X, weighted, solver, rho, reg_lambda):
     ours = BMRMNoveltyDetector(rho=rho, reg_lambda=reg_lambda, solver=solver, **TIGHT)
     judge(ours.fit(X, sample_weight=weight), X, None, weight)
     assert ours.status_ == "converged"
+
+
+def test_cut_is_a_plane_below_the_risk():
+    rng = np.random.default_rng(2)
+    loss, weights = Novelty(rho=1.5), rng.dirichlet(np.ones(ROWS))
+    scores, g = 1.5 + rng.normal(size=ROWS), np.empty(ROWS)
+    plane = loss.cut(scores, None, weights, False, g, np.empty((4, ROWS)))
+    others = scores + rng.normal(size=(50, ROWS))
+    risks = np.maximum(0.0, 1.5 - others) @ weights
+    assert (plane.offset + others @ g <= risks + 1e-13).all()
+    assert plane.offset + scores @ g == pytest.approx(plane.risk, rel=1e-13)
+    assert plane.risk == pytest.approx(weights @ np.maximum(0.0, 1.5 - scores), rel=1e-13)
 
 
 @pytest.mark.parametrize("nu", [0.1, 0.4])

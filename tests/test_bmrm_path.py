@@ -20,6 +20,7 @@ from sklearn_bundle import (
     bmrm_path,
 )
 from sklearn_bundle.losses import AbsoluteError, Hinge
+from tests.subproblems import subproblems
 
 LAMBDAS = [1e-2, 1.0, 1e-1]
 DESCENDING = [1.0, 1e-1, 1e-2]
@@ -64,6 +65,11 @@ def test_a_path_is_fits_one_by_one(data, regression, loss, regularizer, weighted
         if regularizer == "l2":
             atol = np.sqrt(8e-6 * one.objective_ / reg_lambda)
             np.testing.assert_allclose(coefs[:, k], np.ravel(one.coef_), atol=atol)
+        vars(one).update(coef_=coefs[:, k], intercept_=intercepts[k])
+        (problem,) = subproblems(one, X, y, weight)
+        # at most its gap above the optimum, which is at most another gap above the bound
+        above = problem.objective(problem.point) - one.lower_bound_
+        assert -problem.rounding <= above <= gaps[k] + one.dual_gap_ + problem.rounding
 
 
 def test_planes_are_used_again(data):

@@ -167,6 +167,16 @@ def test_protocol_and_points_agree():
     assert plane.offset + subgradient @ w == pytest.approx(value, rel=1e-12)
 
 
+def test_scores_of_a_step_that_magnifies_rounding_are_computed_afresh():
+    """Near the optimum a direction may be all rounding, and the step along it 1e14."""
+    X, step = RNG.normal(size=(30, 4)), 1e14
+    p = LinearProblem(X, np.sign(X[:, 0]), np.full(30, 1 / 30), Hinge(), False)
+    start = p.point(RNG.normal(size=4))
+    end = p.point(start.w * (1.0 + 1e-15 * RNG.normal(size=4)))
+    point = p.blend(start, end, step)
+    np.testing.assert_allclose(point.scores, X @ point.w, rtol=1e-12, atol=1e-12)
+
+
 def test_no_plane_above_the_limit():
     X, y = np.ones((2, 1)), np.array([1.0, -1.0])
     problem = LinearProblem(X, y, np.array([0.5, 0.5]), Hinge(), False)

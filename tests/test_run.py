@@ -33,6 +33,13 @@ def test_a_gap_that_is_not_confirmed_does_not_count():
     assert result.history["lower_bound"][0] == 0.2
 
 
+def test_another_end_does_not_return_what_was_confirmed_before():
+    solver = Scripted([(1.0, 0.9999), (0.9, 0.5)], [(1.0, 0.2), (0.9, 0.6)])
+    result = run(solver, tol=1e-3, max_iter=10)
+    assert result.status is Status.STALLED
+    assert (result.primal, result.lower_bound) == (0.9, 0.6)
+
+
 def test_a_confirmed_state_is_not_confirmed_again():
     solver = Scripted([(1.0, 1.0)], [])
     run(solver, tol=1e-3, max_iter=10)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from sklearn_bundle.losses import BINARY_LOSSES, Softmax
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.sample_space import SampleSpace
 from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.sample_planes import SampleBundle, SamplePlanesSolver
@@ -148,6 +149,18 @@ def test_start_at_any_point(wide, problem, loss):
     assert result.status is Status.CONVERGED
     best = optimum(loss, X.toarray(), y, weights, LAMBDA, True)
     assert best * (1 - 1e-9) <= result.primal <= best * (1 + 1e-6)
+
+
+def test_norm_of_a_point_is_that_of_its_w(wide, problem):
+    X, *_ = wide
+    rng = np.random.default_rng(2)
+    space = SampleSpace(problem())
+    x = 0.3 * space.start_at(rng.normal(size=300))
+    v = rng.normal(size=80)
+    x[:80] += v
+    x[80:-1] += X @ (X.T @ v)
+    w = space.weights(x, space.norm)
+    assert space.norm.value(x) == pytest.approx(0.5 * w @ w, rel=1e-12)
 
 
 def test_planes_of_another_reg_lambda(problem):

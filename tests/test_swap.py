@@ -10,7 +10,7 @@ from sklearn.svm import OneClassSVM
 from sklearn_bundle._compiled import lazy
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.solvers._run import Status, run
-from sklearn_bundle.solvers.swap import ALGORITHMS, KINDS, SwapSolver
+from sklearn_bundle.solvers.swap import ALGORITHMS, KINDS, SwapSolver, confirmed
 
 
 class DenseProblem:
@@ -192,6 +192,31 @@ def test_an_indefinite_matrix_ends_the_steps(data):
     solver = SwapSolver(p)
     states = list(islice(solver.states(), 1000))
     assert len(states) < 1000 and solver.indefinite
+
+
+class Proofs:
+    """Certifies what it is told to, one after the other."""
+
+    def __init__(self, *proofs):
+        self._proofs = iter(proofs)
+
+    def certify(self, a, q, alpha):
+        return next(self._proofs)
+
+
+@pytest.mark.parametrize(
+    "proofs",
+    [
+        (Certified(2.0, 0.0, 1.0), Certified(3.0, 0.0, -np.inf)),
+        (Certified(2.0, 0.0, 1.0), Certified(3.0, 0.0, 2.5)),
+    ],
+    ids=["negative", "crossed"],
+)
+def test_no_bound_where_either_point_shows_an_indefinite_kernel(proofs):
+    points = np.eye(2)
+    best, newest = ((a, a, a) for a in points)
+    primal, _, bound = confirmed(Proofs(*proofs), best, newest, True)
+    assert (primal, bound) == (2.0, -np.inf)
 
 
 def test_the_longest_unused_slot():

@@ -1,0 +1,376 @@
+"""Break the package in small ways, and see that the tests tell:  python .ci/mutants.py
+
+Each entry of .ci/mutants.toml is a mutant: a text of one file of the package, which must occur once
+in it, what stands there instead, and the tests that must fail then. The tests named are run on the
+package as it is, and have to pass; then on a copy for each mutant in turn, until one fails.
+
+A mutant is killed by a test's assertion. It is no kill where a test ends in another exception, or
+where tests are not found or cannot be collected: then the mutant proves nothing, and has to be
+changed. Prints what killed each; fails unless all were killed.
+
+Python starts once: each run is a fork of a process that has imported what the package needs, but
+nothing of the package. Functions that numba compiles come from the checkout's disk cache unless a
+mutant is in one of them, or in a constant beside them.
+"""
+
+import argparse
+import ast
+import difflib
+import gc
+import json
+import os
+import resource
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / ".ci" / "mutants.toml"
+PACKAGE = "sklearn_bundle"
+COPIED = (PACKAGE, "tests", "pyproject.toml")
+STAMPED = ("_compiled", "losses")  # folders whose sources _jit.py's stamp is a hash of
+IMPORTED = (  # what takes long to import
+    *("numba", "pytest", "hypothesis", "clarabel", "joblib", "pandas", "scipy.optimize"),
+    *("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing"),
+    *("sklearn.linear_model", "sklearn.svm", "sklearn.callback"),
+)
+CPU_SECONDS, BYTES = 60, 8 << 30  # of a run: a mutant may never end
+LONGEST = 900  # seconds of a run that waits
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``tests`` is a file of the folder tests, ``select`` what pytest's -k takes."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+    select: str = ""
+
+    @property
+    def path(self) -> Path:
+        return Path(PACKAGE, self.file)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those of pytest."""
+        return [f"tests/{self.tests}", *(["-k", self.select] if self.select else [])]
+
+    def faults(self) -> list[str]:
+        """What is wrong with the entry, before anything runs."""
+        if not (ROOT / self.path).is_file():
+            return [f"{self.name}: stale, there is no {self.path}"]
+        source = (ROOT / self.path).read_text(encoding="utf-8")
+        count = source.count(self.old)
+        if count != 1:
+            return [self._stale(source, count)]
+        if not (ROOT / "tests" / self.tests).is_file():
+            return [f"{self.name}: stale, there is no tests/{self.tests}"]
+        try:
+            ast.parse(source.replace(self.old, self.new))
+        except SyntaxError as error:
+            return [f"{self.name}: {self.path} would be no Python: {error}"]
+        return [] if self.old != self.new else [f"{self.name}: changes nothing"]
+
+    def _stale(self, source: str, count: int) -> str:
+        """Where the text may have gone to."""
+        lines, first = source.splitlines(), self.old.strip().splitlines()[0].strip()
+        if count > 1:
+            places = [k for k, line in enumerate(lines, start=1) if first in line]
+            which = ", ".join(map(str, places))
+            return (
+                f"{self.name}: stale, its text occurs {count} times in {self.path} (lines "
+                f"{which}). Make `old` longer, so that it occurs once."
+            )
+        stripped = [line.strip() for line in lines]
+        near = difflib.get_close_matches(first, stripped, n=1, cutoff=0.5)
+        hint = f" The nearest line is {stripped.index(near[0]) + 1}: {near[0]}" if near else ""
+        return (
+            f"{self.name}: stale, {self.path} does not hold its text:\n"
+            f"    {self.old.strip()}\n"
+            f"   {hint or ' No line is like it.'}\n"
+            "    If that code was rewritten, break what now does the same; if what it did is gone, "
+            "so may the mutant."
+        )
+
+    def alive(self, outcome: "Outcome") -> str:
+        """Why it is not killed, and what to do."""
+        lines = [f"{self.name}: not killed", f"    {self.path}:"]
+        lines += [f"    - {line}" for line in self.old.splitlines()]
+        lines += [f"    + {line}" for line in self.new.splitlines()]
+        lines += [f"    pytest {shlex.join(self.arguments)}: {outcome.text}"]
+        if outcome.kind == "passed":
+            lines += ["    A fault that no test sees: write the test that does."]
+        elif outcome.test:
+            lines += [
+                f"    {outcome.test}",
+                "    ended in an exception that is no assertion: select a test that compares.",
+            ]
+        else:
+            lines += [outcome.log]
+        return "\n".join(lines)
+
+    def apply(self, folder: Path) -> None:
+        """Change the file in the folder, of which others may have the original by another link."""
+        path = folder / self.path
+        source = path.read_text(encoding="utf-8")
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+            compiled.unlink()
+        path.unlink()
+        path.write_text(source.replace(self.old, self.new), encoding="utf-8")
+
+    def is_python(self) -> bool:
+        """Whether what numba compiles is as before.
+
+        It is where the text is in a class, or in a function that has no decorator.
+        """
+        if Path(self.file).parts[0] not in STAMPED:
+            return True
+        source = (ROOT / self.path).read_text(encoding="utf-8")
+        start = source[: source.index(self.old)].count("\n") + 1
+        stop = start + self.old.strip("\n").count("\n")
+        return any(
+            isinstance(node, ast.ClassDef | ast.FunctionDef)
+            and not node.decorator_list
+            and node.lineno <= start
+            and stop <= node.end_lineno
+            for node in ast.parse(source).body
+        )
+
+
+class Witness:
+    """A plugin of pytest that notes the first failure."""
+
+    def __init__(self):
+        self.failure = None
+        self.passed = 0
+
+    def pytest_runtest_makereport(self, item, call):
+        import pytest
+
+        if call.excinfo is None:
+            self.passed += call.when == "call"
+        elif not call.excinfo.errisinstance(pytest.skip.Exception) and self.failure is None:
+            asserted = call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
+            text = str(call.excinfo.value).strip() or call.excinfo.typename
+            self.failure = {
+                "test": item.nodeid.removeprefix("tests/"),
+                "asserted": asserted and call.when == "call",
+                "error": f"{call.excinfo.typename}: {text.splitlines()[0]}",
+            }
+
+
+@dataclass
+class Outcome:
+    """How a run ended: ``kind`` is "passed", "failed" or "error"; ``test`` is what failed."""
+
+    kind: str
+    test: str
+    text: str
+    seconds: float
+    log: str
+
+
+class Runs:
+    """Runs of pytest in forks of this process, so many at a time."""
+
+    def __init__(self, jobs: int, work: Path):
+        self._jobs, self._work = jobs, work
+        self._running: dict[int, tuple] = {}
+
+    def each(self, tasks):
+        """(key, outcome) of every (key, folder to run in, arguments, mutant or None)."""
+        for task in tasks:
+            while len(self._running) >= self._jobs:
+                yield self._wait()
+            self._start(*task)
+        while self._running:
+            yield self._wait()
+
+    def _start(self, key, folder: Path, arguments: list[str], mutant: Mutant | None) -> None:
+        files = Path(tempfile.mkdtemp(dir=self._work))
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            _child(files, folder, arguments, mutant)
+        self._running[child] = key, files
+
+    def _wait(self):
+        child, status, usage = os.wait3(0)
+        key, files = self._running.pop(child)
+        seconds = usage.ru_utime + usage.ru_stime
+        outcome = _outcome(os.waitstatus_to_exitcode(status), seconds, files)
+        shutil.rmtree(files)
+        return key, outcome
+
+
+def _outcome(code: int, seconds: float, files: Path) -> Outcome:
+    log = (files / "log").read_text(encoding="utf-8", errors="replace")
+    if code != 0:
+        text = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        return Outcome("error", "", text, seconds, log)
+    said = json.loads((files / "verdict").read_text(encoding="utf-8"))
+    failure = said["failure"]
+    if said["code"] == 0 and said["passed"]:
+        return Outcome("passed", "", f"{said['passed']} tests", seconds, log)
+    if said["code"] == 1 and failure:
+        kind = "failed" if failure["asserted"] else "error"
+        return Outcome(kind, failure["test"], failure["error"], seconds, log)
+    text = "no test was run" if said["code"] in (0, 5) else f"pytest's status {said['code']}"
+    return Outcome("error", "", text, seconds, log)
+
+
+def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | None) -> None:
+    """In a fork: never returns."""
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        signal.alarm(LONGEST)
+        log = os.open(files / "log", os.O_WRONLY | os.O_CREAT)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        if mutant is not None:
+            stamp = _jit_of(folder).source_stamp() if mutant.is_python() else None
+            copy = files / "copy"
+            shutil.copytree(folder, copy, copy_function=os.link)
+            mutant.apply(copy)
+            folder = copy
+        os.chdir(folder)
+        sys.path.insert(0, str(folder))
+        if mutant is not None and stamp is not None:
+            _use_cache_of(stamp)
+        import pytest
+
+        witness = Witness()
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder)]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of IMPORTED
+        code = pytest.main([*options, *arguments], plugins=[witness])
+        verdict = {"code": int(code), "failure": witness.failure, "passed": witness.passed}
+        (files / "verdict").write_text(json.dumps(verdict), encoding="utf-8")
+        sys.stdout.flush()
+        os._exit(0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _jit_of(folder: Path) -> ModuleType:
+    """The module _jit of the package in a folder, apart from what is imported."""
+    spec = spec_from_file_location("_jit_of_the_original", folder / PACKAGE / "_jit.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _use_cache_of(stamp: bytes) -> None:
+    """Make compiled functions that were not changed those of the original's cache."""
+    parent = ModuleType(PACKAGE)  # in its place, so that _jit is there before what it compiles
+    parent.__path__ = find_spec(PACKAGE).submodule_search_locations
+    sys.modules[PACKAGE] = parent
+    import_module(f"{PACKAGE}._jit").source_stamp = lambda: stamp
+    del sys.modules[PACKAGE]
+
+
+def read_list() -> list[Mutant]:
+    """Entries of the list, in order."""
+    entries = tomllib.loads(LIST.read_text(encoding="utf-8"))["mutant"]
+    mutants = [Mutant(**entry) for entry in entries]
+    names = [mutant.name for mutant in mutants]
+    doubled = {name for name in names if names.count(name) > 1}
+    if doubled:
+        sys.exit(f"{LIST.name}: names that occur twice: {', '.join(sorted(doubled))}")
+    return mutants
+
+
+def check_original(mutants: list[Mutant], runs: Runs) -> bool:
+    """The tests named pass in the checkout, whose disk cache of numba they fill."""
+    selected: dict[str, list[str]] = {}
+    for mutant in mutants:
+        selected.setdefault(mutant.tests, []).append(mutant.select)
+    tasks = []
+    for file, parts in selected.items():
+        some = " or ".join(f"({part})" for part in dict.fromkeys(parts)) if all(parts) else ""
+        tasks.append((file, ROOT, [f"tests/{file}", *(["-k", some] if some else [])], None))
+    passed, seconds = True, 0.0
+    for file, outcome in runs.each(tasks):
+        seconds += outcome.seconds
+        if outcome.kind != "passed":
+            passed = False
+            print(f"{file}: {outcome.test} {outcome.text}\n{outcome.log}")
+    print(f"{len(tasks)} files of tests, nothing broken: {seconds:.0f} s of CPU", flush=True)
+    return passed
+
+
+def check_mutants(mutants: list[Mutant], runs: Runs, base: Path) -> bool:
+    """Each mutant is killed; prints a line of each."""
+    wide = max(len(mutant.name) for mutant in mutants)
+    tasks = ((mutant, base, mutant.arguments, mutant) for mutant in mutants)
+    bad, seconds = [], 0.0
+    for mutant, outcome in runs.each(tasks):
+        seconds += outcome.seconds
+        what = outcome.test
+        if outcome.kind != "failed":
+            bad.append((mutant, outcome))
+            what = "SURVIVED" if outcome.kind == "passed" else "NO KILL"
+        print(f"{mutant.name:{wide}}  {outcome.seconds:5.1f} s  {what}", flush=True)
+    for mutant, outcome in bad:
+        print(mutant.alive(outcome))
+    print(f"{len(mutants) - len(bad)} of {len(mutants)} killed, {seconds:.0f} s of CPU")
+    return not bad
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="print names and files, run nothing")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose name has a text")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), help="runs at once")
+    options = parser.parse_args()
+
+    mutants = read_list()
+    if options.only:
+        mutants = [m for m in mutants if any(text in m.name for text in options.only)]
+    if options.list:
+        print("\n".join(f"{mutant.name}  ({mutant.path})" for mutant in mutants))
+        return 0
+    faults = [fault for mutant in mutants for fault in mutant.faults()]
+    if faults or not mutants:
+        print("\n".join(faults) or "no such mutant")
+        return 1
+
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # no threads to fork
+    os.environ.pop("NUMBA_CACHE_DIR", None)  # it would be another cache for every copy
+    for name in IMPORTED:
+        try:
+            import_module(name)
+        except ImportError:  # tests that need it skip themselves
+            continue
+    gc.freeze()  # forks need not look at what all of them have
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as work:
+        runs = Runs(options.jobs, Path(work))
+        if not check_original(mutants, runs):
+            return 1
+        base = Path(work) / "base"
+        base.mkdir()
+        for name in COPIED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+            copy(ROOT / name, base / name)
+        killed = check_mutants(mutants, runs, base)
+    print(f"{time.monotonic() - start:.0f} s")
+    return 0 if killed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
