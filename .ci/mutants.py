@@ -43,8 +43,8 @@ IMPORTED = (  # what takes long to import
     *("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing"),
     *("sklearn.linear_model", "sklearn.svm", "sklearn.callback"),
 )
-CPU_SECONDS, BYTES = 60, 8 << 30  # of a run: a mutant may never end
-LONGEST = 900  # seconds of a run that waits
+CPU_SECONDS, BYTES = 60, 8 << 30  # of a mutant, which may never end
+LONGEST = 900  # seconds of any run
 
 
 @dataclass(frozen=True)
@@ -234,13 +234,13 @@ def _outcome(code: int, seconds: float, files: Path) -> Outcome:
 def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | None) -> None:
     """In a fork: never returns."""
     try:
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
-        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
         signal.alarm(LONGEST)
         log = os.open(files / "log", os.O_WRONLY | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
         if mutant is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+            resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
             stamp = _jit_of(folder).source_stamp() if mutant.is_python() else None
             copy = files / "copy"
             shutil.copytree(folder, copy, copy_function=os.link)
