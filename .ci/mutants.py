@@ -241,15 +241,13 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
         if mutant is not None:
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
             resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-            stamp = _jit_of(folder).source_stamp() if mutant.is_python() else None
-            copy = files / "copy"
-            shutil.copytree(folder, copy, copy_function=os.link)
-            mutant.apply(copy)
-            folder = copy
+            original, folder = folder, files / "copy"
+            shutil.copytree(original, folder, copy_function=os.link)
+            mutant.apply(folder)
         os.chdir(folder)
         sys.path.insert(0, str(folder))
-        if mutant is not None and stamp is not None:
-            _use_cache_of(stamp)
+        if mutant is not None and mutant.is_python():
+            _use_cache_of(original)
         import pytest
 
         witness = Witness()
@@ -266,16 +264,12 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
         os._exit(1)
 
 
-def _jit_of(folder: Path) -> ModuleType:
-    """The module _jit of the package in a folder, apart from what is imported."""
-    spec = spec_from_file_location("_jit_of_the_original", folder / PACKAGE / "_jit.py")
+def _use_cache_of(original: Path) -> None:
+    """Make numba take compiled functions, of which none was changed, from the original's cache."""
+    spec = spec_from_file_location("_jit_of_the_original", original / PACKAGE / "_jit.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
-
-
-def _use_cache_of(stamp: bytes) -> None:
-    """Make compiled functions that were not changed those of the original's cache."""
+    stamp = module.source_stamp()
     parent = ModuleType(PACKAGE)  # in its place, so that _jit is there before what it compiles
     parent.__path__ = find_spec(PACKAGE).submodule_search_locations
     sys.modules[PACKAGE] = parent
