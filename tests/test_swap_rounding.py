@@ -122,7 +122,12 @@ def test_a_bound_from_before_the_promotion_is_forgotten():
     "parameters",
     [
         *({"solver": solver} for solver in ("swap-2o", "swap", "mfw", "cvm")),
-        *({"kernel": "linear"}, {"active_set": 20}, {"n_candidates": 10}, {"n_initial": 5}),
+        *(
+            {"kernel": "linear"},
+            {"active_set": 20},
+            {"n_candidates": 10, "random_state": 0},
+            {"n_initial": 5},
+        ),
     ],
     ids=str,
 )

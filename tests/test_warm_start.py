@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_bundle import (
     SDCACRF,
@@ -17,7 +19,7 @@ from sklearn_bundle import (
     PragamSVC,
     SwapSVC,
 )
-from sklearn_bundle.losses import BinaryLoss, Hinge
+from sklearn_bundle.losses import NDCG, BinaryLoss, Hinge
 from tests.test_bmrm import Interrupting
 
 
@@ -183,3 +185,54 @@ def test_a_refit_of_something_else_is_a_fit(data, model, change):
     model.set_params(**{} if change == "weights" else change).fit(X, y, weight)
     cold = clone(model).set_params(warm_start=False).fit(X, y, weight)
     assert model.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= model.objective_
+
+
+def test_a_function_that_was_defined_again_is_another_one():
+    """Under the same name, as in a notebook: nothing of the last fit holds for its risk."""
+    rng = np.random.default_rng(0)
+    X, y, group = rng.normal(size=(24, 3)), rng.integers(0, 3, 24), np.repeat(np.arange(4), 6)
+
+    def made(power):
+        def gain(y):
+            return y**power
+
+        return gain
+
+    cold = BMRMRanker(NDCG(gain=made(1.0))).fit(X, y, group=group)
+    warm = BMRMRanker(NDCG(gain=made(4.0)), warm_start=True).fit(X, y, group=group)
+    assert warm.lower_bound_ > cold.objective_ or warm.objective_ < cold.lower_bound_
+    warm.set_params(loss=NDCG(gain=made(1.0))).fit(X, y, group=group)
+    assert warm.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= warm.objective_
+
+
+class Width:
+    """A kernel whose width may be changed."""
+
+    def __init__(self, gamma):
+        self.gamma = gamma
+
+    def __call__(self, X, Z):
+        return rbf_kernel(X, Z, gamma=self.gamma)
+
+
+def test_a_kernel_that_has_changed_is_no_result(data):
+    kernel = Width(1.0)
+    warm = SwapSVC(kernel=kernel, warm_start=True).fit(*data)
+    kernel.gamma = 0.05
+    cold = SwapSVC(kernel=kernel).fit(*data)
+    assert warm.lower_bound_ > cold.objective_ or warm.objective_ < cold.lower_bound_
+    warm.fit(*data)
+    assert warm.lower_bound_ <= cold.objective_ and cold.lower_bound_ <= warm.objective_
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_no_solver_goes_on_at_another_tol(n_jobs):
+    """Newton's method ties its smoothing to tol: a solver of a loose one would stall."""
+    X, y = load_iris(return_X_y=True)
+    model = BMRMClassifier("squared_hinge", solver="newton", warm_start=True, n_jobs=n_jobs)
+    model.set_params(tol=0.3).fit(X, y)
+    before, missed = list(model._warm.solvers), model.dual_gap_ > 1e-9 * model.objective_
+    model.set_params(tol=1e-9).fit(X, y)
+    solvers = zip(model._warm.solvers, before, missed, strict=True)
+    assert missed.sum() > 1 and not any(new is old for new, old, asked in solvers if asked)
+    assert set(model.status_) == {"converged"}

@@ -67,19 +67,22 @@ def fit_certified(
     and whether Ctrl-C ended it.
     """
     warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
+    before = set(vars(estimator))
     copied = checked(estimator)
     fitted, results, interrupted = copied._fit(X, y, sample_weight, warm, **further)
     if not interrupted:
         warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
-    _adopt(estimator, vars(copied), fitted)
+    _adopt(estimator, before - vars(copied).keys(), vars(copied), fitted)
     if interrupted:
         raise KeyboardInterrupt
     return estimator
 
 
-def _adopt(estimator: BaseEstimator, state: dict[str, Any], fitted: dict[str, Any]) -> None:
-    """What a fit of the copy has left: ``validate_data`` writes names and number of features."""
-    for name in vars(estimator).keys() - state.keys():
+def _adopt(
+    estimator: BaseEstimator, gone: set[str], state: dict[str, Any], fitted: dict[str, Any]
+) -> None:
+    """What a fit of the copy has left: ``validate_data`` writes and deletes names of features."""
+    for name in gone & vars(estimator).keys():
         del vars(estimator)[name]
     vars(estimator).update({k: v for k, v in state.items() if k.endswith("_")} | fitted)
 

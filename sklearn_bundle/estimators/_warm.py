@@ -24,7 +24,7 @@ class WarmStart:
     fingerprint: tuple | None
     kept: list[Any]
     settings: tuple | None = None
-    tol: float | None = None
+    tols: list[float | None] = field(default_factory=list)
     solvers: list[Resumable | None] = field(default_factory=list)
     results: list[SolverResult | None] = field(default_factory=list)
 
@@ -32,17 +32,18 @@ class WarmStart:
         """Forget solvers and results of other settings."""
         if self.settings != settings or not self.solvers:
             self.settings = settings
-            self.solvers, self.results = [None] * len(self.kept), [None] * len(self.kept)
+            self.tols, self.solvers, self.results = ([None] * len(self.kept) for _ in range(3))
 
     def solver(self, k: int, tol: float) -> Resumable | None:
         """The one that can go on: what it does depends on the tol that it was made for."""
-        return self.solvers[k] if tol == self.tol else None
+        return self.solvers[k] if tol == self.tols[k] else None
 
     def leave(
         self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None = None
     ) -> None:
         """For the next fit: what a new solver starts from, how this fit ended, and its solver."""
-        self.kept[k], self.results[k], self.solvers[k], self.tol = kept, result, solver, tol
+        self.kept[k], self.results[k] = kept, result
+        self.tols[k], self.solvers[k] = tol, solver
 
     def reached(self, k: int, tol: float) -> SolverResult | None:
         """How the last fit ended, if that is within ``tol``: the very same point.
@@ -78,12 +79,16 @@ def problem_fingerprint(
 ) -> tuple | None:
     """Equal for equal data, loss, regularizer and intercept; None if one has no hash.
 
-    Classes are compared as objects: one that was edited in a notebook and defined again has the
-    same name, and another risk.
+    Classes and functions are compared as objects: one that was edited in a notebook and defined
+    again has the same name, and makes another risk.
     """
+    values, functions = [], []
+    for part in formulation:
+        functions += [value for value in vars(part).values() if callable(value)]
+        values.append({name: value for name, value in vars(part).items() if not callable(value)})
     try:
-        parameters = [joblib.hash(vars(part)) for part in formulation]
+        parameters = joblib.hash(values)
     except (pickle.PicklingError, AttributeError, TypeError):
         return None
     kinds = tuple(type(part) for part in formulation)
-    return data_fingerprint(data), kinds, tuple(parameters), fit_intercept
+    return data_fingerprint(data), kinds, parameters, tuple(functions), fit_intercept

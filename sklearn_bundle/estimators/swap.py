@@ -314,7 +314,8 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         C = self._costs(data, C)
         subproblems = pairs_of(data)
         warm = self._warm_start(warm, data, kernel, len(subproblems))
-        warm.match((scale, self.solver))
+        # A callable may compute something else by now: its last point is a start, and no result.
+        warm.match(object() if callable(self.kernel) else (scale, self.solver))
         outer, inner = split_threads(self.n_jobs, len(subproblems))
         if len(subproblems) > 1:
             values.share(data.labels, self.cache_size * 2**20, outer)
@@ -420,7 +421,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         if kept is None and self.n_initial > 1:
             kept = Kept(self._start(problem, settings))
         if kept is not None:
-            settings |= {"start": kept.newest, "best": kept.best}
+            settings |= {"start": kept.newest, "best": kept.best, "first_step": kept.n_steps}
         size, most = self.active_set, self.active_set
         if self.active_set == "auto":
             size, most = _ACTIVE, _MANY_GIVEN if values.given else _MANY

@@ -17,6 +17,7 @@ _TILE_ROWS = 256
 _TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
 _SIDE = 512  # of a block that is summed
+_LEAST_PART = 128
 _BLOCK_ENTRIES = 1 << 20
 _DIAGONAL_ROWS = 32
 ALL = slice(None)
@@ -80,6 +81,10 @@ class Whole:
     def own_parts(self, n: int):
         """As ``row_parts`` for values of these n points with themselves."""
         return self.row_parts(n, n)
+
+    def smallest_part(self, n: int) -> int:
+        """Products that are added at a time at least, in sums over n points."""
+        return max(1, min(n, _BLOCK_ENTRIES // n))
 
     def pieces(self, stop: int):
         """The first ``stop`` points in pieces for such rows, with the indices of each piece."""
@@ -156,8 +161,11 @@ class Dense:
         step = max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
+    def smallest_part(self, n: int) -> int:
+        return min(n, _LEAST_PART)
+
     def own_parts(self, n: int):
-        step = min(_SIDE, max(128, n // 4))  # small parts leave more of the values to symmetry
+        step = min(_SIDE, max(_LEAST_PART, n // 4))  # small parts leave more to symmetry
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
     def pieces(self, stop: int):

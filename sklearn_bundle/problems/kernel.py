@@ -24,7 +24,6 @@ _LARGEST_ROUNDING = 1e-11
 _TILE_ROWS = 256
 _SUMS_ENTRIES = 1 << 20
 SUMMED = 512  # products added in the working dtype before float64 takes over
-_LEAST_PART = 128  # the same at least, for all but the last part of a sum
 _LAST = 4.0  # further roundings: the last sums, and the product with the sign
 
 
@@ -131,7 +130,8 @@ class KernelRows:
         left = points if Z is None else points.like(Z)
         sizes, lengths = np.abs(coef), np.sqrt(np.abs(left.diagonal()))
         reach = unit * lengths * (sizes @ np.sqrt(np.abs(self.diagonal)))
-        added = likely(min(len(coef), SUMMED)) + len(coef) / _LEAST_PART + _LAST
+        parts = len(coef) / points.smallest_part(len(coef))
+        added = likely(min(len(coef), SUMMED)) + likely(parts) + _LAST
         if self.kernel.name == "rbf":
             return left.rounding(points, unit) * sizes.sum() + added * reach
         return (points.roundings + added) * reach

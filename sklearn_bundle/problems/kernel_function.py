@@ -14,6 +14,7 @@ from sklearn_bundle._compiled import rows as passes
 Matrix = np.ndarray | sp.spmatrix | sp.sparray
 
 _CHUNK_ENTRIES = 1 << 18
+_UNIT = 0.5 * float(np.finfo(np.float64).eps)
 _FLAT = 1e-28  # relative variance that is rounding
 
 
@@ -62,15 +63,17 @@ class Kernel:
         ``unit`` is the unit roundoff. A sum of products has an error of at most d roundings of
         ``|x| |z|``, where d is their number or what their errors are likely to add up to
         (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent. Where one of
-        the two is more than twice as long as the other, it is at most 4 times the exponent, and so
-        is that of the norms; ``t exp(-t)`` is at most 0.37.
+        the two is more than twice as long as the other, it is at most 4 times the exponent, and
+        that of the norms 5 times; ``t exp(-t)`` is at most 0.37. Norms are sums in float64.
         """
         product = (d + 4) * unit * lengths * longest
         if self.name == "rbf":
             near = np.where(lengths <= 2.0 * longest, lengths, 0.0)  # some z may be as long as x
-            alike = 2.0 * self.gamma * np.minimum(longest, 2.0 * near) * near
+            other = np.minimum(longest, 2.0 * near)
+            alike = 2.0 * self.gamma * other * near
+            norms = d * _UNIT * np.maximum(self.gamma * (near**2 + other**2), 1.9)
             around = 4.0 * unit * (9.0 + 5.0 * self.gamma * near**2)
-            return (d + 4) * unit * np.maximum(alike, 1.5) + around
+            return (d + 4) * unit * np.maximum(alike, 1.5) + norms + around
         if self.name == "linear":
             return product
         base = self.gamma * lengths * longest + abs(self.coef0)

@@ -286,7 +286,8 @@ class L2SVM:
         primal = 0.5 * float(np.sum(alpha * margins)) + losses
         excess = 0.5 * error + highest_losses - losses + _ADDED * abs(primal)
         highest = value + error
-        bound = (0.5 - _ADDED) * alpha.sum() ** 2 / highest if highest > 0.0 else -np.inf
+        total = float(alpha.sum())
+        bound = (0.5 - _ADDED) * total**2 / highest if highest > 0.0 else -np.inf
         return Certified(primal, excess, bound)
 
     def _near(self, a: Array, q: Array, alpha: Array) -> np.ndarray:

@@ -58,7 +58,7 @@ class ActiveSetSolver:
         Point of the simplex.
     best : ndarray of shape (n,), default=None
         Another point, which is returned unless a better one is found.
-    max_steps, algorithm, n_candidates, seed
+    first_step, max_steps, algorithm, n_candidates, seed
         As for :class:`~sklearn_bundle.solvers.swap.SwapSolver`.
     """
 
@@ -73,6 +73,7 @@ class ActiveSetSolver:
         cache_bytes: int,
         start: Array | None = None,
         best: Array | None = None,
+        first_step: int = 0,
         max_steps: int | None = None,
         algorithm: str = "swap-2o",
         n_candidates: int = 0,
@@ -83,6 +84,7 @@ class ActiveSetSolver:
         self._settings = {"algorithm": algorithm, "n_candidates": n_candidates, "seed": seed}
         self.indefinite = False
         self.n_steps = self.n_rows = 0
+        self._first_step = first_step
         self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
         self._matrix = np.empty((0, 0), problem.dtype)
         self._filled = self._missed = 0
@@ -129,7 +131,8 @@ class ActiveSetSolver:
         """Where a next fit may go on."""
         newest, best = np.zeros(self._problem.n), self._best[0]
         newest[self._active] = self._solver.a
-        return Kept(newest, None if np.array_equal(best, newest) else best)
+        number = self._first_step + self.n_steps
+        return Kept(newest, None if np.array_equal(best, newest) else best, number)
 
     def _first(self, size: int, start: Array | None) -> np.ndarray:
         """Random points of both classes, as many of each as there are if they are few."""
@@ -149,6 +152,7 @@ class ActiveSetSolver:
             q=q,
             rows=self._matrix_of(small),
             tol=self._wanted(),
+            first_step=self._first_step + self.n_steps,
             max_steps=self._max_steps - self.n_steps,
             **self._settings,
         )

@@ -66,10 +66,14 @@ Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
 
 
 class Kept(NamedTuple):
-    """Points of the simplex from which to go on: the newest, and that of the lowest objective."""
+    """Points of the simplex from which to go on: the newest, and that of the lowest objective.
+
+    ``n_steps`` were taken to get there.
+    """
 
     newest: Array
     best: Array | None = None
+    n_steps: int = 0
 
 
 def modelled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
@@ -86,15 +90,16 @@ def confirmed(
     """Lowest objective with its point, and the highest bound, both in float64.
 
     The bound is lowered by what rounding may have done to it and to the objective: the point is no
-    farther from the optimum than the gap says. Where rounding is all there is, it is negative; it
-    is -inf if K is found to be indefinite. Unless ``moving``, the point is ``best``.
+    farther from the optimum than the gap says. The bound is negative where rounding is all there
+    is, and -inf if K is found to be indefinite. Unless ``moving``, the point is ``best``.
     """
     same = np.array_equal(best[0], newest[0])
     candidates = [newest if moving else best] if same else [best, newest]
     proofs = [problem.certify(*candidate) for candidate in candidates]
     proven = list(zip(proofs, candidates, strict=True))
-    eligible = proven if moving else proven[:1]
-    reached, found = min(eligible, key=lambda pair: pair[0].primal + pair[0].excess)
+    reached, found = min(
+        proven if moving else proven[:1], key=lambda pair: pair[0].primal + pair[0].excess
+    )
     bounds = [proof.bound for proof in proofs]
     bound = max(bounds) - reached.excess
     indefinite = min(bounds) == -np.inf or bound > reached.primal
@@ -116,6 +121,8 @@ class SwapSolver:
         ``K start``, if it is known.
     best : ndarray of shape (n,), default=None
         Another point, which is returned unless a better one is found.
+    first_step : int, default=0
+        Steps that led to ``start``: random vertices belong to a step's number.
     rows : ndarray, default=None
         All rows of M, if they are known.
     last : SwapSolver, default=None
@@ -148,6 +155,7 @@ class SwapSolver:
         start: Array | None = None,
         q: Array | None = None,
         best: Array | None = None,
+        first_step: int = 0,
         rows: np.ndarray | None = None,
         last: "SwapSolver | None" = None,
         tol: float = 0.0,
@@ -162,6 +170,7 @@ class SwapSolver:
         self._n_candidates = n_candidates if n_candidates < problem.n else 0
         self._seed = seed
         self.n_steps = self.n_rows = 0
+        self._first_step = first_step
         self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
         self.indefinite = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
@@ -228,7 +237,12 @@ class SwapSolver:
     def kept(self) -> Kept:
         """Where a next fit may go on."""
         best = self._best[0]
-        return Kept(self.a.copy(), None if np.array_equal(best, self.a) else best)
+        return Kept(self.a.copy(), None if np.array_equal(best, self.a) else best, self._number)
+
+    @property
+    def _number(self) -> int:
+        """Steps up to here, with those of fits before."""
+        return self._first_step + self.n_steps
 
     def _set(self, a: Array, q: Array) -> None:
         self.a, self.q, self.value = a, q, float(np.sum(a * q))
@@ -289,7 +303,7 @@ class SwapSolver:
                 *(self._n_kept, self._slots, self._used, self._problem.ridge),
                 *(self._problem.diagonal, self.q, self.value, self.a, self._single),
                 *(self._support, self._where),
-                *(self._size, tol, kinds, self.n_steps, self._n_candidates, self._seed),
+                *(self._size, tol, kinds, self._number, self._n_candidates, self._seed),
             )
             self.n_rows += n_rows
         if end == swap.INDEFINITE:
@@ -314,7 +328,7 @@ class SwapSolver:
                 *(self._algorithm, self._rows, self._slots, self._used, self._problem.ridge),
                 *(self._problem.diagonal, self.q, self.value, self.a, self._single),
                 *(self._support, self._where),
-                *(self._size, tol, kinds, self.n_steps, done, self._n_candidates),
+                *(self._size, tol, kinds, self._number, done, self._n_candidates),
                 self._seed,
             )
             if missing < 0:
