@@ -89,7 +89,8 @@ class Linear:
             scores.append((b, sp.kron(np.ones((n, 1)), sp.identity(K))))
         self.risk.require(programme, scores)
         nothing = self.objective((np.full((K, d), LONG(1) / d / K), np.zeros(K, LONG)))
-        x = programme.solve(float(max(self.objective(self.point), 1e-6 * nothing))).astype(LONG)
+        size = float(max(self.objective(self.point), 1e-6 * nothing)) or 1.0  # all losses may be 0
+        x = programme.solve(size).astype(LONG)
         W = x[w].reshape(K, d)
         if isinstance(self.omega, programmes.Entropy):
             W = self.omega.into_domain(W)

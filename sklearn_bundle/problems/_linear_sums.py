@@ -12,37 +12,31 @@ from sklearn_bundle.problems.kernel_function import Matrix
 Array = NDArray[np.float64]
 
 _UNIT = 0.5 * float(np.finfo(np.float64).eps)
+_TINY = 1e-300  # in place of a sum of sizes that is 0
 
 
 def linear_sums(rows: Matrix, columns: Matrix, coef: Array) -> tuple[Array, Array]:
     """``sum_c coef[c] (<x_r, x_c> + 1)`` in float64, and bounds on the errors.
 
-    With ``x = m + z``, m the mean of the columns, ``v = sum_c coef[c] z_c`` and b the sum of the
-    coefficients, that is ``<v + b m, z_r> + <v, m> + b (1 + |m|^2)``: where all points lie far from
-    the origin, the large terms cancel once and not for every pair. Sparse X is not moved, m = 0.
+    With ``x = m + z``, m the mean of the columns weighted by the sizes of the coefficients,
+    ``v = sum_c coef[c] z_c`` and b the sum of the coefficients, that is
+    ``<v + b m, z_r> + <v, m> + b (1 + |m|^2)``: where all points lie far from the origin, the large
+    terms cancel once and not for every pair. Sparse X is not moved, m = 0.
     """
-    sparse = sp.issparse(columns)
-    d = columns.shape[1]
-    mean = np.zeros(d) if sparse else columns.mean(axis=0, dtype=np.float64)
+    d, sizes = columns.shape[1], np.abs(coef)
+    mean = np.zeros(d) if sp.issparse(columns) else sizes @ columns / max(sizes.sum(), _TINY)
     left, right = _moved(rows, mean), _moved(columns, mean)
     b = fsum(coef)
     v = np.asarray(right.T @ coef).ravel()
-    w = v + b * mean
     constant = fsum((*(v * mean), *(b * mean**2), b))
-    sums = np.asarray(left @ w).ravel() + constant
-    of_left, of_right, of_mean = _lengths(left), _lengths(right), float(np.sqrt(mean @ mean))
-    size = float(np.abs(coef) @ of_right)  # of v at most
-    error_of_v = (likely(len(coef)) + 3.0) * size
-    of_products = (likely(d) + 4.0) * (size + abs(b) * of_mean) * of_left
-    of_constant = 4.0 * (size * of_mean + abs(b) * (1.0 + of_mean**2))
-    errors = error_of_v * (of_left + of_mean) + of_products + of_constant
-    return sums, _UNIT * errors
+    sums = np.asarray(left @ (v + b * mean)).ravel() + constant
+    # In roundings, column by column: what v is made of, then v and its products.
+    parts, far = np.asarray(abs(right).T @ sizes).ravel(), np.abs(mean)
+    of_v = (likely(len(coef)) + 3.0) * parts
+    of_products = of_v + (likely(d) + 4.0) * (parts + abs(b) * far)
+    of_constant = far @ (of_v + 4.0 * parts) + 4.0 * abs(b) * (1.0 + far @ far)
+    return sums, _UNIT * (np.asarray(abs(left) @ of_products).ravel() + of_constant)
 
 
 def _moved(X: Matrix, mean: Array) -> Matrix:
     return X.astype(np.float64, copy=False) if sp.issparse(X) else X - mean
-
-
-def _lengths(X: Matrix) -> Array:
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    return np.sqrt(np.asarray(squares).ravel())
