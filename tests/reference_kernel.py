@@ -30,7 +30,8 @@ class L2SVM:
         self.point = alpha
         self.rounding = self._moved(alpha, len(alpha) * EPS)
         self.working = self._moved(alpha, SINGLE)  # rows of kernel values
-        self.slack = 4 * EPS * float(self.objective(alpha))  # what rounding adds is taken off
+        # What float64 rounds is taken off the bound; this is what the judge itself does not know.
+        self.slack = 4 * EPS * float(self.objective(alpha)) + self._doubt(alpha)
 
     def objective(self, alpha):
         return self._objective(alpha, self.Z @ (alpha * self.y))
@@ -44,12 +45,20 @@ class L2SVM:
         return alpha.sum() ** 2 / (coef @ (self.Z @ coef) + np.sum(alpha**2 / self.C)) / 2
 
     def _moved(self, alpha, eps):
-        """By a relative error of each of the n values that f sums up."""
+        """By a relative error of each of the n values that f sums up, and by float64's sums."""
         f = self.Z @ (alpha * self.y)
+        sums = (len(alpha) + 2) * EPS * self._objective(alpha, f)
+        return float(self._moved_by_values(alpha, f, eps) + sums)
+
+    def _moved_by_values(self, alpha, f, eps):
         change = eps * (self.sizes @ np.abs(alpha))
         losses = np.maximum(0, 1 - self.y * f)
-        moved = np.sum(self.C * (losses + change / 2) * change) + np.abs(alpha) @ change
-        return float(moved + (len(alpha) + 2) * EPS * self._objective(alpha, f))
+        return np.sum(self.C * (losses + change / 2) * change) + np.abs(alpha) @ change
+
+    def _doubt(self, alpha):
+        """What extended precision itself may lose where much larger numbers cancel."""
+        f = self.Z @ (alpha * self.y)
+        return float(self._moved_by_values(alpha, f, len(alpha) * LONG_EPS))
 
     def optimum(self):
         """The model on the points with a loss is that of a least-squares problem: until they stay.
@@ -80,12 +89,15 @@ class L2SVM:
             else:
                 break
             alpha, margins, best = point, there, value
-        best = self.objective(alpha)  # the margins were moved along and have drifted
+        best = self._attained(alpha)  # the margins were moved along and have drifted
         if best - least > 1e-9 * best:  # factors of a matrix that rounding makes singular
             alpha = self._by_interior_points(M)
-            best, least = min(best, self.objective(alpha)), max(least, self.bound(alpha))
-        doubt = self._moved(alpha, n * LONG_EPS)  # coefficients of both signs may be large
-        return Optimum(best + doubt, float(max(best - least, 0)) + doubt)
+            best, least = min(best, self._attained(alpha)), max(least, self.bound(alpha))
+        return Optimum(best, float(max(best - least, 0)))
+
+    def _attained(self, alpha):
+        """The objective, or what it may be: coefficients of both signs may be large."""
+        return self.objective(alpha) + self._doubt(alpha)
 
     def _by_interior_points(self, M):
         """The dual quadratic programme by clarabel, at the scale of least objective."""
