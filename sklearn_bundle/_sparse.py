@@ -12,7 +12,7 @@ def well_formed(X: Any, name: str) -> Any:
     """A sparse matrix whose index arrays fit to its shape, or ValueError; dense ones as they are.
 
     Compiled code, scipy's own included, does not look where it reads: an index out of range ends
-    the process, or reads what is not there. scipy looks at lengths when it makes a matrix, and at
+    the process, or reads memory of others. scipy looks at lengths when it makes a matrix, and at
     the indices only when it is asked. CSR, CSC, BSR and COO are looked at as they came, before
     scipy converts them, the other formats as CSR.
     """

@@ -250,7 +250,7 @@ def test_ended_by_a_callback(case):
 
 @pytest.fixture
 def ctrl_c_at(monkeypatch):
-    """Ctrl-C while a line of ``verbose`` is printed, a line a state."""
+    """Ctrl-C while a line of ``verbose`` is printed, one per state."""
 
     def at(call):
         lines, clock = [], iter(range(10**6))

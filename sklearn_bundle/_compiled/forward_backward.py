@@ -35,7 +35,7 @@ class Room(NamedTuple):
     """Memory to work in.
 
     ``forward``, ``weighted`` and ``nodes`` have a row a position, ``table`` has two a label,
-    ``pairs`` one, ``row`` is one, and ``scales`` has a number a position; the first is 0 after the
+    ``pairs`` one, ``row`` is one, and ``scales`` has one number per position; the first is 0 after the
     recursion in logarithms.
     """
 

@@ -20,7 +20,7 @@ _ROUNDING = 1e-13  # of P: the decrease cannot be seen below, and the slope alon
 _FARTHER = 4.0  # the longest trial step, over the last one that was too short
 _INSIDE = 0.1  # share of a bracket that a trial step keeps from its ends
 _LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept
-_IDLE_LIMIT = 10  # iterations without progress, after which rounding has the last word
+_IDLE_LIMIT = 10  # iterations without progress: only rounding is left
 
 
 class _Pair(NamedTuple):
