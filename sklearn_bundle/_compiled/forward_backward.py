@@ -34,9 +34,9 @@ BLOCK = 128  # positions whose pairs are summed before they join the others
 class Room(NamedTuple):
     """Memory to work in.
 
-    ``forward``, ``weighted`` and ``nodes`` have a row a position, ``table`` has two a label,
-    ``pairs`` one, ``row`` is one, and ``scales`` has one number per position; the first is 0 after the
-    recursion in logarithms.
+    ``forward``, ``weighted`` and ``nodes`` have one row per position, ``table`` has two per label,
+    ``pairs`` one, ``row`` is one, and ``scales`` has one number per position; the first is 0 after
+    the recursion in logarithms.
     """
 
     forward: NDArray[np.float64]
