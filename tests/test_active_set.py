@@ -12,8 +12,8 @@ from sklearn_bundle._compiled import lazy
 from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM, KernelData
-from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
+from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.swap import SwapSolver
 
 KERNELS = {

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss, Hinge, SquaredHinge
-from sklearn_bundle.solvers._run import HISTORY_DTYPE
+from sklearn_bundle.solvers.contract import HISTORY_DTYPE
 from tests.test_losses import USERS
 
 

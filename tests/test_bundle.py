@@ -5,9 +5,9 @@ import pytest
 
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.bundle import BundleSolver
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.inner.planes import Bundle
 from tests.reference import objective, optimum
 
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bundle.problems.chain import ChainProblem, Weights, flat, pack, taken_apart
-from sklearn_bundle.problems.chain_model import ChainModel
+from sklearn_bundle.models.chain import ChainModel, Weights, flat, pack, taken_apart
+from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers.sdca import DualSolver
 from tests import reference_chain as reference
 

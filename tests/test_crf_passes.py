@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_bundle import SDCACRF
 from sklearn_bundle.problems.chain import ChainProblem
-from sklearn_bundle.solvers._run import run
+from sklearn_bundle.solvers.contract import run
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from tests.reference_chain import made
 from tests.test_crf import quiet

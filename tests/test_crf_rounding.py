@@ -11,7 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import SDCACRF
-from sklearn_bundle.problems.chain import ChainProblem, Weights, flat
+from sklearn_bundle.models.chain import Weights, flat
+from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers.sdca import DualSolver
 from tests import reference_chain as reference
 from tests.test_crf import parts, quiet

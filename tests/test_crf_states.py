@@ -6,9 +6,9 @@ import signal
 import numpy as np
 import pytest
 
-from sklearn_bundle.problems.chain import taken_apart
-from sklearn_bundle.solvers._run import Status, run
+from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.solvers.chain_auto import AutoSolver
+from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import DualSolver
 from tests.test_chain import bound

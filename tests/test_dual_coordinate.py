@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
 from tests.reference import LOSSES, objective, optimum
 

@@ -12,7 +12,7 @@ from sklearn_bundle._compiled.forward_backward import (
     new_room,
     pair_marginals,
 )
-from sklearn_bundle.problems.chain import pack
+from sklearn_bundle.models.chain import pack
 from tests import reference_chain as reference
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from sklearn_bundle._compiled import simplex_qp
 from sklearn_bundle.regularizers import L2, Entropy, EntropySimplex, Lp, Quadratic
-from sklearn_bundle.solvers import l1_master, simplex_newton, stiff_planes
+from sklearn_bundle.solvers.inner import l1_master, simplex_newton, stiff_planes
 
 T, P = 25, 12
 DIAGONAL = np.linspace(0.2, 3.0, P)

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from sklearn_bundle import BMRMClassifier, PragamSVC, _mapped
-from sklearn_bundle.datasets import open_mapped, save_mapped
+from sklearn_bundle import BMRMClassifier, PragamSVC
+from sklearn_bundle.datasets import _mapped, open_mapped, save_mapped
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from sklearn.metrics import fbeta_score, roc_auc_score
 from sklearn_bundle.losses.measures import ROCAUC, FBeta
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.solvers.bundle import BundleSolver
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.inner.planes import Bundle
 from tests import reference_measures as reference
 
 LOSSES = {"roc_auc": ROCAUC(), "f1": FBeta(), "f_half": FBeta(0.5), "f_2": FBeta(2.0)}

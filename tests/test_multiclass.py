@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.estimators._multiclass import binary_targets, solve_each
-from sklearn_bundle.solvers._run import HISTORY_DTYPE, SolverResult, Status
+from sklearn_bundle.solvers.contract import HISTORY_DTYPE, SolverResult, Status
 
 
 def result(status=Status.CONVERGED):

@@ -10,8 +10,8 @@ from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle.losses import MulticlassHinge, MulticlassLoss, Ontology, Softmax
-from sklearn_bundle.losses._search import search_kink
 from tests import reference_multiclass as reference
 
 K = 4

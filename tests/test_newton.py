@@ -14,8 +14,8 @@ from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.newton_model import NewtonModel
-from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.newton import NewtonSolver
 from tests.reference import LOSSES, objective, optimum
 

@@ -13,18 +13,16 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.linear_model import HuberRegressor, PoissonRegressor, Ridge
 
-from sklearn_bundle.losses.base import SampleLoss
 from sklearn_bundle.losses.novelty import Novelty
+from sklearn_bundle.losses.poisson import Poisson
+from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
 from sklearn_bundle.losses.regression import (
-    AbsoluteError,
-    EpsilonInsensitive,
     Huber,
     MultivariateSquaredError,
-    Poisson,
-    Quantile,
     RegressionLoss,
     SquaredError,
 )
+from sklearn_bundle.losses.samples import SampleLoss
 from tests.reference_regression import LOSSES, objective, optimum, solution
 
 M = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.7]])

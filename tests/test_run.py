@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.solvers._run import Certificate, State, Status, run, uncrossed
+from sklearn_bundle.solvers.contract import Certificate, State, Status, run, uncrossed
 
 
 class Scripted:

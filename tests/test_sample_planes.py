@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from sklearn_bundle.losses import BINARY_LOSSES, Softmax
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.sample_space import SampleSpace
-from sklearn_bundle.solvers._run import Status, run
 from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.sample_planes import SampleBundle, SamplePlanesSolver
 from tests.reference import objective, optimum
 

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, PragamSVC
 from sklearn_bundle.estimators._base import Monitor
-from sklearn_bundle.solvers._run import Status
+from sklearn_bundle.solvers.contract import Status
 from tests import reference, reference_multiclass, reference_regression
 
 LAMBDA = 1e-2

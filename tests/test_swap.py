@@ -9,7 +9,7 @@ from sklearn.svm import OneClassSVM
 
 from sklearn_bundle._compiled import lazy
 from sklearn_bundle.problems.l2svm import Certified
-from sklearn_bundle.solvers._run import Status, run
+from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.swap import ALGORITHMS, KINDS, SwapSolver, confirmed
 
 

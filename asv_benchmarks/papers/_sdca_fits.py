@@ -11,7 +11,7 @@ from _chains import ChainTask
 from _crf_watch import watch
 
 from sklearn_bundle import SDCACRF
-from sklearn_bundle.problems.chain import taken_apart
+from sklearn_bundle.models.chain import taken_apart
 
 TOL = 1e-6  # relative gap at which a fit ends
 CURVE = ("epochs", "oracle_calls", "objective", "lower_bound", "gap", "estimate")

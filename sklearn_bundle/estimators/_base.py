@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle._parameters import in_range
 from sklearn_bundle._values import plain
-from sklearn_bundle.solvers._run import MISSES, SolverResult, State, Status
+from sklearn_bundle.solvers.contract import MISSES, SolverResult, State, Status
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -11,8 +11,8 @@ from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
-from sklearn_bundle.solvers._run import SolverResult, Status
 from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import AutoSolver, Kept, Task, keep, linear_solver
 
 _FEW = 10  # planes; with 6 and fewer, fits stalled

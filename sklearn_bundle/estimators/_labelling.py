@@ -17,8 +17,7 @@ from sklearn_bundle.estimators._sequences import (
     shaped,
 )
 from sklearn_bundle.estimators._validation import check_sample_weight
-from sklearn_bundle.problems.chain import Weights
-from sklearn_bundle.problems.chain_model import ChainModel
+from sklearn_bundle.models.chain import ChainModel, Weights
 
 
 class ChainLabeller(BaseEstimator):

@@ -30,7 +30,7 @@ from sklearn_bundle.estimators._validation import (
 )
 from sklearn_bundle.estimators._warm import WarmStart, problem_fingerprint
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers._run import Resumable, SolverResult, Status, run
+from sklearn_bundle.solvers.contract import Resumable, SolverResult, Status, run
 
 
 class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):

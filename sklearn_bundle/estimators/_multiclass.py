@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.solvers._run import SolverResult, Status
+from sklearn_bundle.solvers.contract import SolverResult, Status
 
 
 def binary_targets(labels: NDArray[np.intp], n_classes: int) -> list[NDArray[np.float64]]:

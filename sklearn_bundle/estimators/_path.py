@@ -31,7 +31,7 @@ from sklearn_bundle.losses import (
     RankingLoss,
     RegressionLoss,
 )
-from sklearn_bundle.solvers._run import SolverResult, Status, run
+from sklearn_bundle.solvers.contract import SolverResult, Status, run
 
 _LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
 _MOST_VALUES = 100_000  # of a path: more of them are a slip

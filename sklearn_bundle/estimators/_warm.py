@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from sklearn_bundle.estimators._sequences import TrainingSequences
 from sklearn_bundle.estimators._validation import TrainingData
-from sklearn_bundle.solvers._run import Resumable, SolverResult, Status
+from sklearn_bundle.solvers.contract import Resumable, SolverResult, Status
 
 
 @dataclass

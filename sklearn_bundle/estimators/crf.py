@@ -20,9 +20,10 @@ from sklearn_bundle.estimators._base import (
 from sklearn_bundle.estimators._labelling import ChainLabeller
 from sklearn_bundle.estimators._sequences import check_training_sequences
 from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
-from sklearn_bundle.problems.chain import ChainProblem, taken_apart
-from sklearn_bundle.solvers._run import SolverResult, Status, run
+from sklearn_bundle.models.chain import taken_apart
+from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers.chain_auto import LBFGS_ITERATIONS, AutoSolver
+from sklearn_bundle.solvers.contract import SolverResult, Status, run
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
 

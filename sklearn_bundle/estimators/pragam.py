@@ -13,7 +13,7 @@ from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.problems.hinge_dual import HingeDual
-from sklearn_bundle.solvers._run import SolverResult, Status
+from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 
 

@@ -25,8 +25,8 @@ from sklearn_bundle.estimators._validation import ClassificationData, check_clas
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM, KernelData
-from sklearn_bundle.solvers._run import SolverResult, Status, run
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
+from sklearn_bundle.solvers.contract import SolverResult, Status, run
 from sklearn_bundle.solvers.swap import ALGORITHMS, Kept, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays

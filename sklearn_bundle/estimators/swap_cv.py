@@ -22,7 +22,7 @@ from sklearn_bundle.estimators._validation import (
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
-from sklearn_bundle.solvers._run import Status, run
+from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.swap import Kept
 
 _MOST_VALUES = 100_000  # of C: more of them are a slip

@@ -4,24 +4,25 @@ A user's own loss derives from :class:`BinaryLoss`, :class:`MulticlassLoss`,
 :class:`MeasureLoss`, :class:`RegressionLoss` or :class:`RankingLoss`.
 """
 
-from sklearn_bundle.losses.base import BinaryLoss, Cut, Loss, SampleLoss
-from sklearn_bundle.losses.binary import Exponential, Hinge, LogLoss, SquaredHinge
+from sklearn_bundle.losses.base import Cut, Loss
+from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
+from sklearn_bundle.losses.logistic import Exponential, LogLoss
 from sklearn_bundle.losses.measures import ROCAUC, FBeta, MeasureLoss
-from sklearn_bundle.losses.multiclass import MulticlassHinge, MulticlassLoss, Softmax
+from sklearn_bundle.losses.multiclass import MulticlassHinge, MulticlassLoss
 from sklearn_bundle.losses.novelty import Novelty
 from sklearn_bundle.losses.ontology import Ontology
+from sklearn_bundle.losses.poisson import Poisson
 from sklearn_bundle.losses.positions import NDCG, PositionMeasure, PrecisionAtK
+from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
 from sklearn_bundle.losses.ranking import Ordinal, Preference, RankingLoss
 from sklearn_bundle.losses.regression import (
-    AbsoluteError,
-    EpsilonInsensitive,
     Huber,
     MultivariateSquaredError,
-    Poisson,
-    Quantile,
     RegressionLoss,
     SquaredError,
 )
+from sklearn_bundle.losses.samples import BinaryLoss, SampleLoss
+from sklearn_bundle.losses.softmax import Softmax
 
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
     "hinge": Hinge,

@@ -16,27 +16,20 @@ from scipy.special import expit
 
 from sklearn_bundle._compiled.elementary import exp
 from sklearn_bundle._jit import jit
+from sklearn_bundle.losses._sums import LANES, balance
 from sklearn_bundle.losses.base import Loss
-from sklearn_bundle.losses.binary import (
-    Hinge,
-    LogLoss,
-    SquaredHinge,
-    _balance,
-    _log_loss_cut,
-    _squared_hinge_cut,
-)
-
-_LANES = 64  # partial sums side by side, so that loops are vectorised
+from sklearn_bundle.losses.hinge import Hinge, SquaredHinge, _squared_hinge_cut
+from sklearn_bundle.losses.logistic import LogLoss, _log_loss_cut
 
 
 @jit
 def _hinge_cut(scores, y, weights, width, b, out):
     """The hinge's risk, and the offset of the plane of the smoothed one's derivatives."""
-    risk, offset = np.zeros(_LANES), np.zeros(_LANES)
+    risk, offset = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     steepness = 1.0 / width
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             slack = y[i] * ((y[i] - scores[i]) - b)
             su = weights[i] * min(max(slack * steepness, 0.0), 1.0)
@@ -48,11 +41,11 @@ def _hinge_cut(scores, y, weights, width, b, out):
 
 @jit
 def _hinge_slope(scores, direction, y, weights, width, b, along_b, t):
-    first, second = np.zeros(_LANES), np.zeros(_LANES)
+    first, second = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     steepness = 1.0 / width
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             move = direction[i] + along_b
             share = y[i] * ((y[i] - scores[i]) - b - t * move) * steepness
@@ -90,10 +83,10 @@ def _even_out(derivatives, excess):
 
 @jit
 def _squared_hinge_slope(scores, direction, y, weights, b, along_b, t):
-    first, second = np.zeros(_LANES), np.zeros(_LANES)
+    first, second = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             move = direction[i] + along_b
             slack = y[i] * ((y[i] - scores[i]) - b - t * move)
@@ -113,10 +106,10 @@ def _squared_hinge_curved(scores, y, b, rows):
 
 @jit
 def _log_loss_slope(scores, direction, y, weights, b, along_b, t):
-    first, second = np.zeros(_LANES), np.zeros(_LANES)
+    first, second = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             move = direction[i] + along_b
             z = y[i] * (scores[i] + b + t * move)
@@ -207,7 +200,7 @@ class _SmoothNewtonLoss(NewtonLoss):
 
     def cut(self, scores, y, weights, width, b, free, out):
         risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
-        return risk, _balance(y, out, offset, signed) if free else offset
+        return risk, balance(y, out, offset, signed) if free else offset
 
 
 class NewtonSquaredHinge(_SmoothNewtonLoss):

@@ -10,7 +10,8 @@ import numpy as np
 
 from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
-from sklearn_bundle.losses.binary import _LANES, _SLACK
+from sklearn_bundle.losses._sums import LANES
+from sklearn_bundle.losses.hinge import _SLACK
 
 # ---- where the derivative along a line is zero ---------------------------------------------
 
@@ -156,10 +157,10 @@ def balance_slopes(weights, slopes):
 
     Zero is a slope of every loss >= 0 with minimum 0, so the scaled slopes are slopes, too.
     """
-    sums, lost = np.zeros((2, _LANES)), np.zeros((2, _LANES))  # Kahan's: many parts are equal
+    sums, lost = np.zeros((2, LANES)), np.zeros((2, LANES))  # Kahan's: many parts are equal
     n = slopes.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             part = weights[start + k] * slopes[start + k]
             more = max(part, 0.0) - lost[0, k]
             total = sums[0, k] + more
@@ -185,10 +186,10 @@ def plane_from_slopes(y, weights, centre, half, square, out):
     ``out`` holds the slopes u and becomes the derivatives s u. Slopes that sum to zero leave
     ``centre`` free: with the mean of y the terms stay as small as they can.
     """
-    offset = np.zeros(_LANES)
+    offset = np.zeros(LANES)
     n = out.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             u = out[i]
             conjugate = half * abs(u) + 0.5 * square * u * u

@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_bundle._compiled.elementary import exp, log
 from sklearn_bundle._jit import jit
-from sklearn_bundle.losses.binary import _LANES
+from sklearn_bundle.losses._sums import LANES
 
 _SMALL = 0.5  # up to here the series of exp(x) - 1 - x is used: the difference would cancel
 _NEAR = 0.125  # the same for (1 + r) log(1 + r) - r
@@ -34,10 +34,10 @@ def _exp_remainder(x, e):
 @jit
 def risk(scores, y, weights, b):
     """``sum_i s_i y_i (exp(x_i) - 1 - x_i)`` with x = f + b - log(y), and m for y = 0."""
-    total = np.zeros(_LANES)
+    total = np.zeros(LANES)
     n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             z = scores[i] + b
             m = exp(z)
@@ -56,10 +56,10 @@ def slopes(scores, y, b, out):
 @jit
 def slope(scores, direction, y, weights, t):
     """First and second derivative in t of the risk at scores + t direction."""
-    first, second = np.zeros(_LANES), np.zeros(_LANES)
+    first, second = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             d = direction[i]
             m = exp(scores[i] + t * d)
@@ -91,10 +91,10 @@ def plane_from_slopes(y, weights, centre, out):
     term ``-centre u``: with the log of the mean of y what cancels stays small. Where y > 0,
     ``l*(u) = u log(y) + m log(m/y) - u``: near the targets u is small, and so are all terms.
     """
-    offset = np.zeros(_LANES)
+    offset = np.zeros(LANES)
     n = out.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
             i = start + k
             u = out[i]
             m, positive = max(y[i] + u, 0.0), max(y[i], _TINY)

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from sklearn_bundle._jit import jit
+from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle._values import as_float, is_between, shown
-from sklearn_bundle.losses._search import search_kink
 from sklearn_bundle.losses.base import Cut, Loss
 
 _EVALUATIONS = 15  # of a risk in a line search, each of them a sort,

@@ -4,7 +4,8 @@ import numpy as np
 
 from sklearn_bundle._values import as_float, is_between, shown
 from sklearn_bundle.losses._piecewise import line_zero, plane_from_slopes, step_risk, step_slopes
-from sklearn_bundle.losses.base import Cut, SampleLoss
+from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses.samples import SampleLoss
 
 
 class Novelty(SampleLoss):

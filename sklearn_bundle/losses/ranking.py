@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_bundle._jit import jit
 from sklearn_bundle._values import as_numbers, refuse_mixed, shown
 from sklearn_bundle.losses.base import Array
-from sklearn_bundle.losses.binary import Hinge
+from sklearn_bundle.losses.hinge import Hinge
 from sklearn_bundle.losses.measures import PiecewiseLinearLoss
 
 Indices = NDArray[np.int64]

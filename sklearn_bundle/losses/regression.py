@@ -7,10 +7,8 @@ Each best intercept and each line search is exact. Planes are written from slope
 from abc import abstractmethod
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
 
 from sklearn_bundle._values import as_float, as_numbers, is_between, shown
-from sklearn_bundle.losses import _poisson
 from sklearn_bundle.losses._piecewise import (
     balance_slopes,
     clipped_risk,
@@ -19,11 +17,9 @@ from sklearn_bundle.losses._piecewise import (
     intercept_zero,
     line_zero,
     plane_from_slopes,
-    step_risk,
-    step_share,
-    step_slopes,
 )
-from sklearn_bundle.losses.base import Array, Cut, SampleLoss, search_zero
+from sklearn_bundle.losses.base import Array, Cut
+from sklearn_bundle.losses.samples import SampleLoss
 
 _ROUNDING = 1e-12  # of a sum over many samples of slopes, in units of the steepest
 _POLISHES = 3  # Newton steps on a piecewise linear function whose piece is all but known
@@ -107,171 +103,6 @@ def _weighted_mean(y: Array, weights: Array) -> float:
 def _require(allowed: bool, name: str, value: object, what: str) -> None:
     if not allowed:
         raise ValueError(f"{name} must be {what}, but is {shown(value)}.")
-
-
-# ---- piecewise linear losses ---------------------------------------------------------------
-
-
-class _PiecewiseLinear(RegressionLoss):
-    """``l(r) = high max(0, r - half) - low max(0, -half - r)``, low <= 0 <= high.
-
-    The derivative in b and along a line is a step function; its zero is exact, in O(n) by
-    selection. At the best b the samples at a kink share what makes the plane's entries sum to zero.
-    """
-
-    @abstractmethod
-    def _shape(self) -> tuple[float, float, float]:
-        """low, high and half."""
-
-    def _kinks(self) -> list[tuple[float, float, float]]:
-        low, high, half = self._shape()
-        return [(-half, -low, 0.0), (half, high, 0.0)] if half > 0.0 else [(0.0, high - low, 0.0)]
-
-    def risk(self, scores, y, weights, intercept):
-        return step_risk(scores, y, weights, intercept, *self._shape())
-
-    def intercept(self, scores, y, weights, scratch):
-        """The smallest best b, a weighted quantile of the kinks."""
-        return intercept_zero(scores, y, weights, self._shape()[0], self._kinks(), scratch)
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
-        shape = self._shape()
-        b = share = centre = 0.0
-        if fit_intercept:
-            b, centre = self.intercept(scores, y, weights, scratch), _weighted_mean(y, weights)
-            share = step_share(scores, y, weights, b, *shape)
-        step_slopes(scores, y, b, *shape, fit_intercept, share, out)
-        if fit_intercept:
-            balance_slopes(weights, out)
-        risk = step_risk(scores, y, weights, b, *shape)
-        return Cut(risk, plane_from_slopes(y, weights, centre, shape[2], 0.0, out), b)
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
-        low, kinks = self._shape()[0], self._kinks()
-        args = scores, direction, y, weights, low, kinks, slope, curvature, scratch
-        return max(0.0, line_zero(*args))
-
-
-class AbsoluteError(_PiecewiseLinear):
-    """Absolute error, ``l(y, f) = |f - y|``, of least absolute deviations: fits the median.
-
-    Table 5 of [1]_. The best intercept and the best step along a line are exact, in O(n).
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import AbsoluteError
-    >>> AbsoluteError().value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
-    array([1., 2.])
-    """
-
-    def value(self, scores, y):
-        return np.abs(scores - y)
-
-    def gradient(self, scores, y):
-        return np.sign(scores - y)
-
-    def _shape(self):
-        return -1.0, 1.0, 0.0
-
-
-class Quantile(_PiecewiseLinear):
-    """Pinball loss, ``l(y, f) = max(tau (y - f), (1 - tau) (f - y))``, of quantile regression.
-
-    Table 5 of [1]_, where tau and 1 - tau are swapped. At 0.5 it is half the absolute error. The
-    best intercept and the best step along a line are exact, in O(n).
-
-    Parameters
-    ----------
-    quantile : float, default=0.5
-        The level tau, in (0, 1): the share of the targets that shall be below the prediction.
-
-    Raises
-    ------
-    ValueError
-        If `quantile` is not in (0, 1); raised by `fit`.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Quantile
-    >>> Quantile(0.9).value(np.array([1.0, 4.0]), np.array([2.0, 2.0])).round(6)
-    array([0.9, 0.2])
-    """
-
-    def __init__(self, quantile=0.5):
-        self.quantile = as_float(quantile)
-
-    def check(self, y):
-        allowed = is_between(self.quantile, 0.0, 1.0)
-        _require(allowed, "quantile", self.quantile, "above 0 and below 1")
-
-    def value(self, scores, y):
-        return np.maximum(self.quantile * (y - scores), (1.0 - self.quantile) * (scores - y))
-
-    def gradient(self, scores, y):
-        low, high, _ = self._shape()
-        return low * (scores < y) + high * (scores > y)
-
-    def _shape(self):
-        return -float(self.quantile), 1.0 - float(self.quantile), 0.0
-
-
-class EpsilonInsensitive(_PiecewiseLinear):
-    """Epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)``, of support vectors.
-
-    Table 5 of [1]_. With this risk, SVR's and LIBLINEAR's C is ``1 / (n reg_lambda)``. The best
-    intercept and the best step along a line are exact, in O(n).
-
-    Parameters
-    ----------
-    epsilon : float, default=0.1
-        Error that costs nothing, in units of the target; not negative.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` is negative or not finite; raised by `fit`.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import EpsilonInsensitive
-    >>> EpsilonInsensitive(1.5).value(np.array([1.0, 4.0]), np.array([2.0, 2.0]))
-    array([0. , 0.5])
-    """
-
-    def __init__(self, epsilon=0.1):
-        self.epsilon = as_float(epsilon)
-
-    def check(self, y):
-        allowed = self.epsilon == 0.0 or is_between(self.epsilon, 0.0, np.inf)
-        _require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
-
-    def value(self, scores, y):
-        return np.maximum(0.0, np.abs(scores - y) - self.epsilon)
-
-    def gradient(self, scores, y):
-        residual = scores - y
-        return np.sign(residual) * (np.abs(residual) > self.epsilon)
-
-    def _shape(self):
-        return -1.0, 1.0, float(self.epsilon)
 
 
 # ---- squared error and Huber's loss ----------------------------------------------------------
@@ -419,82 +250,6 @@ class Huber(_Clipped):
 
     def _kinks(self):
         return [(-self._limit(), 0.0, 1.0), (self._limit(), 0.0, -1.0)]
-
-
-# ---- Poisson -------------------------------------------------------------------------------
-
-
-class Poisson(RegressionLoss):
-    """Half the Poisson deviance with log link, ``l(y, f) = exp(f) - y f + y log(y) - y``.
-
-    0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). Table 5 of [1]_, which
-    has not the terms in y alone that make the least loss 0. With this risk, PoissonRegressor's
-    alpha is reg_lambda. Infinite where f passes 709. The best intercept is a closed form.
-
-    Raises
-    ------
-    ValueError
-        If y has a negative value, or is 0 everywhere; raised by `fit`.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Poisson
-    >>> Poisson().value(np.array([0.0, np.log(3.0)]), np.array([0.0, 3.0])).round(6)
-    array([1., 0.])
-    """
-
-    def check(self, y):
-        if np.min(y) < 0.0:
-            raise ValueError(
-                f"y must not be negative with the Poisson loss, but has a value {np.min(y)}."
-            )
-        if not np.max(y) > 0.0:
-            raise ValueError("y must have a value above 0 with the Poisson loss, but is all 0.")
-
-    def mean(self, scores):
-        """The exponential of the scores; infinite where that overflows."""
-        with np.errstate(over="ignore"):
-            return np.exp(scores)
-
-    def value(self, scores, y):
-        return np.maximum(0.0, self.mean(scores) - y * scores + xlogy(y, y) - y)
-
-    def gradient(self, scores, y):
-        return self.mean(scores) - y
-
-    def curvature(self, scores, y):
-        return self.mean(scores)
-
-    def risk(self, scores, y, weights, intercept):
-        return _poisson.risk(scores, y, weights, intercept)
-
-    def intercept(self, scores, y, weights, scratch):
-        """The b at which the predictions have the mean of the targets, in closed form."""
-        return float(np.log(_weighted_mean(y, weights)) - logsumexp(scores, b=weights))
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
-        b = centre = 0.0
-        if fit_intercept:
-            b = self.intercept(scores, y, weights, scratch)
-            centre = float(np.log(_weighted_mean(y, weights)))
-        _poisson.slopes(scores, y, b, out)
-        if fit_intercept:
-            balance_slopes(weights, out)
-        risk = _poisson.risk(scores, y, weights, b)
-        return Cut(risk, _poisson.plane_from_slopes(y, weights, centre, out), b)
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
-        def derivative(t):
-            first, second = _poisson.slope(scores, direction, y, weights, t)
-            return slope + curvature * t + first, curvature + second
-
-        return search_zero(derivative)
 
 
 # ---- several outputs -----------------------------------------------------------------------

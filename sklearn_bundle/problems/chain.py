@@ -1,78 +1,20 @@
 """Sequences bound to the conditional random field of a linear chain."""
 
-from typing import NamedTuple
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import chain_dual, chain_sdca, exponentiated
-from sklearn_bundle._compiled.chain import Chains, by_attribute
 from sklearn_bundle._compiled.chain_dual import GAPS, GRADIENT, WEIGHTS, Blocks
 from sklearn_bundle._compiled.sampling import Sampling
-from sklearn_bundle._compiled.vector import WIDTH
-from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner, row_blocks
+from sklearn_bundle.models.chain import pack
 from sklearn_bundle.problems._chain_rounding import ChainRounding
 
 _NO_BLOCKS = Blocks(False, np.empty(0), np.empty(0), np.empty(0, np.int64))
 _NOTHING = np.empty(0)
 _ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
 _UNIT = 2.0**-53
-
-
-class Weights(NamedTuple):
-    """The parameters of a chain CRF, taken apart; all zero for what the model has not."""
-
-    coef: NDArray[np.float64]  # (K, d)
-    transitions: NDArray[np.float64]  # (K, K), from and to
-    intercept: NDArray[np.float64]  # (K,)
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
-
-
-def padded(n_labels: int) -> int:
-    """Labels rounded up to whole vectors."""
-    return -(-n_labels // WIDTH) * WIDTH
-
-
-def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: bool) -> Chains:
-    """Rows of CSR, in sequence, as compiled code reads them."""
-    tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-    attributes, slots, positions = (np.empty(X.nnz, np.uint32) for _ in range(3))
-    values = np.empty(X.nnz, X.dtype)
-    blocks, entries = by_attribute(
-        tokens,
-        frozen(X.indptr),
-        frozen(X.indices),
-        frozen(X.data),
-        X.shape[1],
-        (attributes, slots, positions, values),
-    )
-    attributes = attributes[: blocks[-1]].copy()
-    width = padded(n_labels)
-    rest = tokens, blocks, attributes, entries, slots, positions, values
-    return Chains(n_labels, width, X.shape[1], intercept, *rest)
-
-
-def flat(weights: Weights) -> NDArray[np.float64]:
-    """One vector of parameters, in rows as compiled code has them."""
-    K, d = weights.coef.shape
-    S = padded(K)
-    w = np.zeros((d + S + 3, S))
-    w[:d, :K] = weights.coef.T
-    w[d : d + K, :K] = weights.transitions
-    w[d + S :, :K] = weights.intercept, weights.start, weights.end
-    return w.ravel()
-
-
-def taken_apart(w: NDArray[np.float64], n_labels: int) -> Weights:
-    """The inverse of :func:`flat`."""
-    K, S = n_labels, padded(n_labels)
-    rows = w.reshape(-1, S)
-    d = len(rows) - S - 3
-    coef = rows[:d, :K].T.copy()
-    return Weights(coef, rows[d : d + K, :K].copy(), *rows[d + S :, :K].copy())
 
 
 class ChainProblem:

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import dual
 from sklearn_bundle._jit import frozen
-from sklearn_bundle.losses.binary import Hinge
+from sklearn_bundle._numeric.multiplier import constant, multiplier, solution
+from sklearn_bundle.losses.hinge import Hinge
 from sklearn_bundle.problems.linear import LinearProblem, Point
-from sklearn_bundle.projection import constant, multiplier, solution
 
 Array = NDArray[np.float64]
 

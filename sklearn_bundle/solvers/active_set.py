@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.l2svm import L2SVM
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,

@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.losses._search import search_kink
+from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.solvers._run import State, uncrossed
-from sklearn_bundle.solvers.planes import Best, Bundle
+from sklearn_bundle.solvers.contract import State, uncrossed
+from sklearn_bundle.solvers.inner.planes import Best, Bundle
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle.problems.chain import ChainProblem
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import DualSolver
 

@@ -14,9 +14,9 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle.losses import Hinge, LogLoss, SquaredHinge
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
-from sklearn_bundle.solvers._run import State
 from sklearn_bundle.solvers.bundle import BundleSolver, Proof
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.planes import Bundle
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import design
 from sklearn_bundle.problems.hinge_dual import HingeDual
 from sklearn_bundle.problems.linear import Point
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
 

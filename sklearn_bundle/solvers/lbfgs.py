@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy
 
 from sklearn_bundle.problems.chain import ChainProblem
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
 

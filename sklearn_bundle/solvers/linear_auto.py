@@ -11,11 +11,11 @@ from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import L2, Regularizer
-from sklearn_bundle.solvers._run import State, uncrossed
 from sklearn_bundle.solvers.bundle import BundleSolver, Proof
+from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
+from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
-from sklearn_bundle.solvers.planes import Bundle
 from sklearn_bundle.solvers.sample_planes import SampleBundle, SamplePlanesSolver
 
 Array = NDArray[np.float64]

@@ -10,9 +10,9 @@ from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.solvers._descent import Descent
-from sklearn_bundle.solvers._run import State
 from sklearn_bundle.solvers.bundle import BundleSolver, Proof
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.planes import Bundle
 
 Array = NDArray[np.float64]
 

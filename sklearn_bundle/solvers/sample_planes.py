@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.sample_space import SampleNorm, SampleSpace
-from sklearn_bundle.solvers._run import State
 from sklearn_bundle.solvers.bundle import BundleSolver, Proof
-from sklearn_bundle.solvers.planes import Bundle
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.planes import Bundle
 
 Array = NDArray[np.float64]
 

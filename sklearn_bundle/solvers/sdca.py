@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.sampling import Sampling, grow
 from sklearn_bundle.problems.chain import ChainProblem
-from sklearn_bundle.solvers._run import Certificate, State
+from sklearn_bundle.solvers.contract import Certificate, State
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")
 _NOTHING = np.empty(0)

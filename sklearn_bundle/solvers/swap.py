@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle.problems.l2svm import Certified
-from sklearn_bundle.solvers._run import State
+from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from contextlib import nullcontext
 from numbers import Integral
 from typing import Any
 
-from sklearn_bundle._files import opener
 from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._values import plain, shown
+from sklearn_bundle.datasets._files import opener
 
 _DOCSTART = "-DOCSTART-"
 # Only these, as str.split() would also cut words at no-break spaces.

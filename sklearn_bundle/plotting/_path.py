@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
-from sklearn_bundle._figures import (
+from sklearn_bundle.estimators._path import bmrm_path
+from sklearn_bundle.plotting._figures import (
     axes_and_keywords,
     check_shapes,
     model_in,
@@ -16,7 +17,6 @@ from sklearn_bundle._figures import (
     one_of,
     style,
 )
-from sklearn_bundle.estimators._path import bmrm_path
 
 _GREY = "0.6"
 

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design, simplex_qp
 from sklearn_bundle._jit import frozen
-from sklearn_bundle.regularizers import L2, Regularizer, WithIntercept
-from sklearn_bundle.solvers import l1_master, simplex_newton, stiff_planes
+from sklearn_bundle.regularizers import L2, Regularizer
+from sklearn_bundle.regularizers.base import WithIntercept
+from sklearn_bundle.solvers.inner import l1_master, simplex_newton, stiff_planes
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dsysv
 from scipy.optimize import linprog
 
 from sklearn_bundle._compiled import simplex_qp
-from sklearn_bundle.losses.base import search_zero
+from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Scores of label sequences: tokens, whole sequences, and spans as conlleval counts them."""
+"""Precision, recall and F of the spans that labels mark, as conlleval counts them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,130 +6,19 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer, precision_recall_fscore_support
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from sklearn_bundle._label_sequences import SpanFinder, check_label_sequences
 from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._values import shown
-
-__all__ = [
-    "sequence_accuracy_score",
-    "sequence_accuracy_scorer",
-    "span_f1_score",
-    "span_f1_scorer",
-    "span_precision_recall_fscore_support",
-    "span_precision_score",
-    "span_precision_scorer",
-    "span_recall_score",
-    "span_recall_scorer",
-    "spans",
-    "token_accuracy_score",
-    "token_accuracy_scorer",
-]
+from sklearn_bundle.metrics._label_sequences import SpanFinder, check_label_sequences
 
 _AVERAGES = ("micro", "macro", "weighted", None)
 _ALLOWED = {
     "beta": [Interval(Real, 0, None, closed="both")],
     "zero_division": [Options(Real, {0.0, 1.0}), "nan", StrOptions({"warn"})],
 }
-
-
-def token_accuracy_score(
-    y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None
-) -> float:
-    """Fraction of the tokens whose label is right.
-
-    This is the accuracy that conlleval prints [1]_.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of labels, or list of sequences of labels
-        Single labels are sequences of length one. A tuple is a sequence, never a label, unless it
-        is within a sequence.
-    sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence; it counts for each of its tokens.
-
-    Returns
-    -------
-    score : float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        For no sequence or no token, numbers or lengths of sequences that differ, or weights that
-        are negative, not finite or all zero.
-    TypeError
-        For a y_true or y_pred that is no list or array.
-
-    See Also
-    --------
-    sequence_accuracy_score : Of whole sequences.
-    sklearn.metrics.accuracy_score : The same for single labels.
-
-    References
-    ----------
-    .. [1] E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task: chunking.
-       Proceedings of CoNLL-2000, 127-132; with the script conlleval.
-
-    Examples
-    --------
-    >>> from sklearn_bundle.metrics import token_accuracy_score
-    >>> token_accuracy_score([["B-NP", "I-NP", "O"], ["O"]], [["B-NP", "O", "O"], ["O"]])
-    0.75
-    """
-    y_true, y_pred, weights = check_label_sequences(
-        y_true, y_pred, sample_weight, single_labels=True
-    )
-    lengths = np.array([len(labels) for labels in y_true])
-    if not weights @ lengths:
-        raise ValueError("There is no token (with a positive weight) in y_true.")
-    return float(weights @ _agreements(y_true, y_pred) / (weights @ lengths))
-
-
-def sequence_accuracy_score(
-    y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None
-) -> float:
-    """Fraction of the sequences of which every label is right.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of labels, or list of sequences of labels
-        As in :func:`token_accuracy_score`.
-    sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence.
-
-    Returns
-    -------
-    score : float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        For no sequence, numbers or lengths of sequences that differ, or weights that are negative,
-        not finite or all zero.
-    TypeError
-        For a y_true or y_pred that is no list or array.
-
-    See Also
-    --------
-    token_accuracy_score : Of single labels.
-    sklearn.metrics.accuracy_score : Of labels that are in no sequence.
-
-    Examples
-    --------
-    >>> from sklearn_bundle.metrics import sequence_accuracy_score
-    >>> sequence_accuracy_score([["B-NP", "I-NP", "O"], ["O"]], [["B-NP", "O", "O"], ["O"]])
-    0.5
-    """
-    y_true, y_pred, weights = check_label_sequences(
-        y_true, y_pred, sample_weight, single_labels=True
-    )
-    lengths = np.array([len(labels) for labels in y_true])
-    return float(np.average(_agreements(y_true, y_pred) == lengths, weights=weights))
 
 
 def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, int]]:
@@ -506,8 +395,6 @@ def span_f1_score(
     )[2]
 
 
-token_accuracy_scorer = make_scorer(token_accuracy_score)
-sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)
 span_precision_scorer = make_scorer(span_precision_score)
 span_recall_scorer = make_scorer(span_recall_score)
 span_f1_scorer = make_scorer(span_f1_score)
@@ -535,9 +422,3 @@ def _count(y_true: list[list], y_pred: list[list], weights, finder: SpanFinder) 
                 for kind, _, _ in group:
                     counts[kind, outcome] += weight
     return counts
-
-
-def _agreements(y_true: list[list], y_pred: list[list]) -> NDArray[np.int64]:
-    """Number of right labels of each sequence."""
-    pairs = zip(y_true, y_pred, strict=True)
-    return np.array([sum(a == b for a, b in zip(t, p, strict=True)) for t, p in pairs])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from sklearn_bundle.regularizers import Regularizer
-from sklearn_bundle.solvers import simplex_newton
+from sklearn_bundle.solvers.inner import simplex_newton
 
 Array = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def solve_near(
 
     Centre and intercept are the best point so far. ``|A' alpha|`` may exceed lam by
     ``weight |w - centre|``; :func:`scaled` makes the alpha that proves a bound. The rest as in
-    :func:`~sklearn_bundle.solvers.simplex_newton.solve`.
+    :func:`~sklearn_bundle.solvers.inner.simplex_newton.solve`.
     """
     omega = NearL1(reg_lambda, weight, centre)
     alpha, b, _ = simplex_newton.solve(

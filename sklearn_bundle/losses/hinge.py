@@ -1,19 +1,18 @@
-"""Losses of a score and a label in {-1, +1}, each with its compiled functions beside it.
+"""Hinge and squared hinge of a score and a label in {-1, +1}, with their compiled functions.
 
 Where a formula has ``z = y f`` it is the margin. ``Cut.offset`` is written in closed form, without
 the cancellation in ``l - l' f``.
 """
 
 import numpy as np
-from scipy.special import expit, logsumexp
 
 from sklearn_bundle._compiled import vector
-from sklearn_bundle._compiled.elementary import exp, log1p_unit
 from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
-from sklearn_bundle.losses.base import BinaryLoss, Cut, search_zero
+from sklearn_bundle.losses._sums import LANES, balance
+from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses.samples import BinaryLoss
 
-_LANES = 64  # partial sums side by side: a single running sum would keep exp from vectorising
 _SLACK = 1e-15  # rounding of a sum of weights that is one in all
 _SAMPLE = 128  # kinks to guess an intercept's neighbourhood from,
 _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard deviation
@@ -26,7 +25,7 @@ _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard d
 def _hinge_cut(scores, y, weights, out):
     """Risk and offset at b = 0; u = 0 where the margin is exactly one."""
     n = scores.shape[0]
-    head = n - n % _LANES
+    head = n - n % LANES
     one = vector.splat(1.0)
     zero = risks = offsets = vector.splat(0.0)
     for i in range(0, head, vector.WIDTH):
@@ -55,12 +54,12 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
     first to the last that are tied: mostly one block.
     """
     n = scores.shape[0]
-    head = n - n % _LANES
+    head = n - n % LANES
     zero = risks = offsets = excesses = vector.splat(0.0)
     first, last = n, 0
-    for start in range(0, head, _LANES):
+    for start in range(0, head, LANES):
         ties = vector.splat(0.0)
-        for i in range(start, start + _LANES, vector.WIDTH):
+        for i in range(start, start + LANES, vector.WIDTH):
             label, weight = vector.load(y, i), vector.load(weights, i)
             distance = vector.minus(vector.minus(label, vector.load(scores, i)), vector.splat(b))
             slack = vector.times(label, distance)
@@ -72,7 +71,7 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
             excesses = vector.plus(excesses, signed)
             ties = vector.plus(ties, vector.where_at_most(vector.magnitude(distance), zero, weight))
         if vector.total(ties) > 0.0:
-            first, last = min(first, start), start + _LANES
+            first, last = min(first, start), start + LANES
     risk, offset, excess = vector.total(risks), vector.total(offsets), vector.total(excesses)
     for i in range(head, n):
         distance = (y[i] - scores[i]) - b
@@ -101,7 +100,7 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
 @jit
 def _hinge_risk(scores, y, weights, b):
     n = scores.shape[0]
-    head = n - n % _LANES  # the same order of sums as in the cuts
+    head = n - n % LANES  # the same order of sums as in the cuts
     risks = vector.splat(0.0)
     for i in range(0, head, vector.WIDTH):
         label = vector.load(y, i)
@@ -169,13 +168,13 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
     Those of a block are all computed, in vectors, and then the ones to keep moved together.
     """
     n = scores.shape[0]
-    head = n - n % _LANES
+    head = n - n % LANES
     one, far = vector.splat(1.0), vector.splat(np.inf)
     zero = slopes = vector.splat(0.0)
-    t, jump = np.empty(_LANES), np.empty(_LANES)
+    t, jump = np.empty(LANES), np.empty(LANES)
     size = np.uint64(0)
-    for start in range(0, head, _LANES):
-        for k in range(0, _LANES, vector.WIDTH):
+    for start in range(0, head, LANES):
+        for k in range(0, LANES, vector.WIDTH):
             i = start + k
             label, weight = vector.load(y, i), vector.load(weights, i)
             m = vector.minus(one, vector.times(label, vector.load(scores, i)))
@@ -187,7 +186,7 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
             kink = vector.over(m, along)
             vector.store(t, k, vector.where_below(kink, far, kink))  # 0, no kink, if infinite
             vector.store(jump, k, vector.magnitude(rise))
-        for k in range(_LANES):
+        for k in range(LANES):
             kinks[size] = t[k]
             jumps[size] = jump[k]
             size += np.uint64(t[k] > 0.0)
@@ -250,31 +249,6 @@ class Hinge(BinaryLoss):
         if at_low >= -_SLACK or at_high < -_SLACK:  # not enclosed: all kinks
             size, at_low, _ = _hinge_intercept_kinks(scores, y, weights, -np.inf, np.inf, *kinks)
         return first_crossing(*kinks, size, at_low, 0.0, _SLACK)
-
-
-# ---- differentiable losses --------------------------------------------------------------------
-
-
-@jit
-def _balance(y, derivatives, offset, signed_offset):
-    """Scale one class so that all derivatives sum to zero; returns the new offset.
-
-    A plane scaled down is a mean of it and the plane 0, which lies below a loss >= 0: it stays
-    valid, sample by sample, however large the derivative in b is that rounding has left.
-    ``signed_offset`` is the sum of y_i times sample i's part of the offset.
-    """
-    positive = 0.0
-    negative = 0.0
-    for i in range(derivatives.shape[0]):
-        positive -= derivatives[i] * (y[i] > 0.0)
-        negative += derivatives[i] * (y[i] < 0.0)
-    if positive == negative:
-        return offset
-    larger = 1.0 if positive > negative else -1.0
-    scale = min(positive, negative) / max(positive, negative)
-    for i in range(derivatives.shape[0]):
-        derivatives[i] *= scale if y[i] == larger else 1.0
-    return offset - (1.0 - scale) * 0.5 * (offset + larger * signed_offset)
 
 
 # ---- squared hinge -------------------------------------------------------------------------
@@ -360,7 +334,7 @@ class SquaredHinge(BinaryLoss):
         b = self.intercept(scores, y, weights, scratch) if fit_intercept else 0.0
         risk, offset, signed = _squared_hinge_cut(scores, y, weights, b, out)
         if fit_intercept:
-            offset = _balance(y, out, offset, signed)
+            offset = balance(y, out, offset, signed)
         return Cut(risk, offset, b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
@@ -376,195 +350,3 @@ class SquaredHinge(BinaryLoss):
         b = first_crossing(kinks, jumps, bends, size, p, q, slack)
         first, second = _squared_hinge_slope(scores, y, weights, b)
         return b - first / second if second > 0.0 else b
-
-
-# ---- logistic and exponential loss ---------------------------------------------------------
-
-
-@jit
-def _log_loss_cut(scores, y, weights, b, out):
-    risk, offset, signed = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
-    n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
-            i = start + k
-            z = y[i] * (scores[i] + b)
-            e = exp(-abs(z))
-            log = log1p_unit(e)
-            q = e / (1.0 + e)
-            out[i] = -weights[i] * y[i] * (q if z > 0.0 else 1.0 - q)
-            risk[k] += weights[i] * (log + max(-z, 0.0))
-            part = weights[i] * (log + abs(z) * q)
-            offset[k] += part
-            signed[k] += y[i] * part
-    return risk.sum(), offset.sum(), signed.sum()
-
-
-@jit
-def _log_loss_slope(scores, direction, y, weights, t):
-    """First and second derivative in t of the risk at scores + t direction."""
-    first = np.zeros(_LANES)
-    second = np.zeros(_LANES)
-    n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
-            i = start + k
-            z = y[i] * (scores[i] + t * direction[i])
-            e = exp(-abs(z))
-            q = e / (1.0 + e)
-            step = y[i] * direction[i]
-            first[k] -= weights[i] * step * (q if z > 0.0 else 1.0 - q)
-            second[k] += weights[i] * step * step * q * (1.0 - q)
-    return first.sum(), second.sum()
-
-
-@jit
-def _exponential_cut(scores, y, weights, b, out):
-    risk, offset, signed = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
-    n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
-            i = start + k
-            z = y[i] * (scores[i] + b)
-            v = weights[i] * exp(-z)
-            out[i] = -y[i] * v
-            risk[k] += v
-            offset[k] += v * (1.0 + z)
-            signed[k] += y[i] * v * (1.0 + z)
-    return risk.sum(), offset.sum(), signed.sum()
-
-
-@jit
-def _exponential_slope(scores, direction, y, weights, t):
-    first = np.zeros(_LANES)
-    second = np.zeros(_LANES)
-    n = scores.shape[0]
-    for start in range(0, n, _LANES):
-        for k in range(min(_LANES, n - start)):
-            i = start + k
-            v = weights[i] * exp(-y[i] * (scores[i] + t * direction[i]))
-            first[k] -= v * y[i] * direction[i]
-            second[k] += v * direction[i] * direction[i]
-    return first.sum(), second.sum()
-
-
-class _SmoothLoss(BinaryLoss):
-    """Losses with a compiled cut and slope, minimised along lines by safeguarded Newton steps."""
-
-    def risk(self, scores, y, weights, intercept):
-        return self._cut_kernel(scores, y, weights, intercept, np.empty_like(scores))[0]
-
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
-        b = self.intercept(scores, y, weights, scratch) if fit_intercept else 0.0
-        risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
-        if fit_intercept:
-            offset = _balance(y, out, offset, signed)
-        return Cut(risk, offset, b)
-
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
-        def derivative(t):
-            first, second = self._slope_kernel(scores, direction, y, weights, t)
-            return slope + curvature * t + first, curvature + second
-
-        return search_zero(derivative)
-
-
-class LogLoss(_SmoothLoss):
-    """Logistic loss, ``l(y, f) = log(1 + exp(-y f))``, of logistic regression.
-
-    Table 5 of [1]_. scikit-learn's C is ``1 / (n reg_lambda)``. The best intercept and the best
-    step along a line are found by Newton's method.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import LogLoss
-    >>> LogLoss().value(np.array([0.0, 2.0]), np.array([1.0, -1.0])).round(3)
-    array([0.693, 2.127])
-    >>> LogLoss().probability(np.array([0.0, 2.0])).round(3)
-    array([0.5  , 0.881])
-    """
-
-    _cut_kernel = staticmethod(_log_loss_cut)
-    _slope_kernel = staticmethod(_log_loss_slope)
-
-    def value(self, scores, y):
-        return np.logaddexp(0.0, -y * scores)
-
-    def gradient(self, scores, y):
-        return -y * self.probability(-y * scores)
-
-    def curvature(self, scores, y):
-        p = self.probability(scores)
-        return p * (1.0 - p)
-
-    def probability(self, scores):
-        """P(y = +1 | f) = 1 / (1 + exp(-f)).
-
-        Parameters
-        ----------
-        scores : ndarray of any shape
-            Scores f.
-
-        Returns
-        -------
-        probabilities : ndarray of the shape of scores
-            Between 0 and 1.
-        """
-        return expit(scores)
-
-    def intercept(self, scores, y, weights, scratch):
-        """Newton's method in b from the scores' mean, whichever direction goes downhill."""
-        start = -float(np.sum(weights * scores))
-        centred, ones = scores + start, scratch[0]
-        ones[:] = 1.0
-        if _log_loss_slope(centred, ones, y, weights, 0.0)[0] > 0.0:
-            ones[:] = -1.0
-        step = search_zero(lambda t: _log_loss_slope(centred, ones, y, weights, t), precision=0.0)
-        return start + ones[0] * step
-
-
-class Exponential(_SmoothLoss):
-    """Exponential loss, ``l(y, f) = exp(-y f)``, of boosting. Infinite where -y f passes 709.
-
-    Table 5 of [1]_. The best intercept is a closed form: both classes have the same weighted loss
-    there.
-
-    References
-    ----------
-    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
-       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Exponential
-    >>> Exponential().value(np.array([0.0, 2.0]), np.array([1.0, -1.0])).round(3)
-    array([1.   , 7.389])
-    """
-
-    _cut_kernel = staticmethod(_exponential_cut)
-    _slope_kernel = staticmethod(_exponential_slope)
-
-    def value(self, scores, y):
-        with np.errstate(over="ignore"):
-            return np.exp(-y * scores)
-
-    def gradient(self, scores, y):
-        return -y * self.value(scores, y)
-
-    def curvature(self, scores, y):
-        return self.value(scores, y)
-
-    def intercept(self, scores, y, weights, scratch):
-        """The b at which both classes have the same weighted loss, in closed form."""
-        positive, negative = y > 0.0, y < 0.0
-        return 0.5 * float(
-            logsumexp(-scores[positive], b=weights[positive])
-            - logsumexp(scores[negative], b=weights[negative])
-        )

@@ -14,10 +14,10 @@ from numpy.typing import DTypeLike
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils._param_validation import Interval
 
-from sklearn_bundle._files import opener
 from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import shown
+from sklearn_bundle.datasets._files import opener
 
 _CHUNK = 1 << 22  # bytes of a text or of an array that are handled at a time
 _ALLOWED = {

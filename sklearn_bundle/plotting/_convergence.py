@@ -1,4 +1,4 @@
-"""Displays, in scikit-learn's manner: how fits converged, and what regularization does."""
+"""Objective, bound and gap as the iterations of a fit went on."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle._figures import (
+from sklearn_bundle.plotting._figures import (
     axes_and_keywords,
     model_in,
     named_once,
@@ -17,9 +17,6 @@ from sklearn_bundle._figures import (
     relative_gaps,
     style,
 )
-from sklearn_bundle._path_display import RegularizationPathDisplay
-
-__all__ = ["ConvergenceDisplay", "RegularizationPathDisplay"]
 
 _X = {"iteration": "iterations", "passes": "passes over the data", "seconds": "time in seconds"}
 _X_OF_SWAP = _X | {"iteration": "steps", "passes": "rows of the kernel matrix computed"}

@@ -1,0 +1,1 @@
+"""Searches and factorisations that several floors share."""

@@ -1,0 +1,16 @@
+"""Readers of data files, and data that stay on disk."""
+
+from sklearn_bundle.datasets._conll import load_conll
+from sklearn_bundle.datasets._folder import load_dataset
+from sklearn_bundle.datasets._mapped import open_mapped, save_mapped
+from sklearn_bundle.datasets._openml import fetch_openml
+from sklearn_bundle.datasets._svmlight import load_svmlight
+
+__all__ = [
+    "fetch_openml",
+    "load_conll",
+    "load_dataset",
+    "load_svmlight",
+    "open_mapped",
+    "save_mapped",
+]

@@ -1,0 +1,110 @@
+"""Reader of svmlight files, compressed or not."""
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from numbers import Integral
+
+from sklearn import datasets
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sklearn_bundle._parameters import checked_parameters
+from sklearn_bundle._values import shown
+from sklearn_bundle.datasets._files import opener
+
+_SVMLIGHT = {
+    "n_features": [Interval(Integral, 1, None, closed="left"), None],
+    "query_id": ["boolean"],
+    "zero_based": ["boolean", StrOptions({"auto"})],
+}
+
+
+def load_svmlight(
+    paths: str | os.PathLike | Sequence[str | os.PathLike],
+    *,
+    n_features: int | None = None,
+    query_id: bool = False,
+    zero_based: bool | str = "auto",
+) -> tuple:
+    """Read files in the format of SVMlight and LIBSVM, such as a training and a test set.
+
+    scikit-learn's :func:`~sklearn.datasets.load_svmlight_files`, which does the work, does not read
+    .xz.
+
+    Parameters
+    ----------
+    paths : str, path-like or sequence of them
+        One file, or several that share their features: all get as many columns as the widest. A
+        name that ends in .gz, .bz2 or .xz is of a compressed file.
+    n_features : int, default=None
+        Number of columns; None takes the largest index in any of the files.
+    query_id : bool, default=False
+        Whether to return the numbers after ``qid:`` too.
+    zero_based : bool or "auto", default="auto"
+        Whether the first feature has the index 0. "auto" takes 1 for the first if no file has a 0.
+
+    Returns
+    -------
+    X : CSR matrix of shape (n_samples, n_features)
+        Features, float64, with sorted indices.
+    y : ndarray of shape (n_samples,)
+        Labels or targets as they stand in the file, float64.
+    qid : ndarray of shape (n_samples,)
+        Numbers of the queries, int64. Only with `query_id`.
+
+        With several files: the same for the next one, all in one tuple.
+
+    Raises
+    ------
+    OSError
+        For a file that cannot be read.
+    ValueError
+        For text in another format, indices that do not ascend, an index beyond `n_features`, and an
+        empty sequence.
+    TypeError
+        If `paths` is neither a path nor a sequence of them, such as an open file.
+
+    See Also
+    --------
+    load_dataset : A set by its name.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn_bundle.datasets import load_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "three.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n+1 1:4\\n")
+    ...     X, y = load_svmlight(path)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ],
+           [4. , 0. , 0. ]])
+    >>> y
+    array([ 1., -1.,  1.])
+    """
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    if not isinstance(paths, Sequence) or any(
+        not isinstance(path, str | os.PathLike) for path in paths
+    ):
+        raise TypeError(
+            f"paths must be a str, a path-like object or a sequence of them, got {shown(paths)}."
+        )
+    if not paths:
+        raise ValueError(f"paths must have at least one file, got {shown(paths)}.")
+    n_features, query_id, zero_based = checked_parameters(
+        "load_svmlight",
+        _SVMLIGHT,
+        n_features=n_features,
+        query_id=query_id,
+        zero_based=zero_based,
+    )
+    with ExitStack() as stack:
+        files = [stack.enter_context(opener(path)(path, "rb")) for path in paths]
+        return tuple(
+            datasets.load_svmlight_files(
+                files, n_features=n_features, query_id=query_id, zero_based=zero_based
+            )
+        )

@@ -1,0 +1,33 @@
+"""Scores of label sequences: tokens, whole sequences, and spans as conlleval counts them."""
+
+from sklearn_bundle.metrics._spans import (
+    span_f1_score,
+    span_f1_scorer,
+    span_precision_recall_fscore_support,
+    span_precision_score,
+    span_precision_scorer,
+    span_recall_score,
+    span_recall_scorer,
+    spans,
+)
+from sklearn_bundle.metrics._tokens import (
+    sequence_accuracy_score,
+    sequence_accuracy_scorer,
+    token_accuracy_score,
+    token_accuracy_scorer,
+)
+
+__all__ = [
+    "sequence_accuracy_score",
+    "sequence_accuracy_scorer",
+    "span_f1_score",
+    "span_f1_scorer",
+    "span_precision_recall_fscore_support",
+    "span_precision_score",
+    "span_precision_scorer",
+    "span_recall_score",
+    "span_recall_scorer",
+    "spans",
+    "token_accuracy_score",
+    "token_accuracy_scorer",
+]

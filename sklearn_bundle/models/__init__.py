@@ -1,0 +1,1 @@
+"""Output structures: features, inference and loss; no solver and no data."""

@@ -1,0 +1,213 @@
+"""What a regularizer is, and what an intercept beside the weights makes of one."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._repr import Shown
+
+Array = NDArray[np.float64]
+
+
+class Regularizer(Shown, ABC):
+    """A convex Omega(w) whose least value is 0, and its conjugate.
+
+    The conjugate is ``Omega*(m) = max_w <w, m> - Omega(w)``. Instances hold parameters only, in
+    attributes of the same names. w has shape (p,): p is the number of features or, with k outputs,
+    k times that, an output after the other.
+
+    The contract of a regularizer of one's own: :meth:`value`, :meth:`conjugate`,
+    :meth:`conjugate_gradient` and :meth:`slope` are required, :meth:`conjugate_curvature` unless
+    ``inner`` says otherwise. Lower bounds rest on the conjugate (theorem 2 of [1]_); it is right if
+    ``Omega(w) + Omega*(m) = <w, m>`` at ``w = conjugate_gradient(m)``.
+
+    Raises
+    ------
+    NotImplementedError
+        If ``inner`` is "newton" and there is no :meth:`conjugate_curvature`; raised by `fit`.
+
+    See Also
+    --------
+    L2, Lp, L1, Quadratic, Entropy, EntropySimplex : Those that there are.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import Lp, Regularizer
+    >>> omega, m = Lp(p=1.5), np.array([3.0, -1.0, 0.5])
+    >>> isinstance(omega, Regularizer)
+    True
+    >>> w = omega.conjugate_gradient(m)
+    >>> bool(np.isclose(omega.value(w) + omega.conjugate(m), w @ m))
+    True
+    """
+
+    #: How the bundle's inner problem is solved: "gram" where the conjugate is a quadratic form,
+    #: "newton" where it is twice differentiable, "lp" where Omega is polyhedral.
+    inner: ClassVar[str] = "newton"
+
+    def bind(self, n_features: int, dimension: int) -> "Regularizer":
+        """Check the parameters against the data and do once what need not be done again.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features.
+        dimension : int
+            The length p of w, a multiple of `n_features`.
+
+        Returns
+        -------
+        regularizer : Regularizer
+            What solvers work with; by default this one.
+
+        Raises
+        ------
+        ValueError
+            For a parameter that is not allowed, or does not fit to the data.
+        """
+        return self
+
+    @abstractmethod
+    def value(self, w: Array) -> float:
+        """Omega(w). Required.
+
+        Parameters
+        ----------
+        w : ndarray of shape (p,)
+            Weights.
+
+        Returns
+        -------
+        value : float
+            Infinity outside of the domain.
+        """
+
+    @abstractmethod
+    def conjugate(self, m: Array) -> float:
+        """Omega*(m). Required.
+
+        Parameters
+        ----------
+        m : ndarray of shape (p,)
+            Argument of the conjugate.
+
+        Returns
+        -------
+        value : float
+            Infinity outside of the domain.
+        """
+
+    @abstractmethod
+    def conjugate_gradient(self, m: Array) -> Array:
+        """The w at which ``<w, m> - Omega(w)`` is largest. Required.
+
+        Parameters
+        ----------
+        m : ndarray of shape (p,)
+            Argument of the conjugate.
+
+        Returns
+        -------
+        w : ndarray of shape (p,)
+            A maximiser.
+        """
+
+    def conjugate_curvature(self, m: Array, planes: Array) -> Array:
+        """``P H P'`` for the rows P of `planes`, H the Hessian of Omega* at m.
+
+        Required where ``inner`` is "newton"; the conjugate of a norm has none.
+
+        Parameters
+        ----------
+        m : ndarray of shape (p,)
+            Argument of the conjugate.
+        planes : ndarray of shape (t, p)
+            The matrix P.
+
+        Returns
+        -------
+        curvature : ndarray of shape (t, t)
+            ``P H P'``.
+
+        Raises
+        ------
+        NotImplementedError
+            If there is none.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has inner={self.inner!r}, but no conjugate_curvature."
+        )
+
+    @abstractmethod
+    def slope(self, w: Array, direction: Array) -> tuple[float, float]:
+        """First and second derivative of ``Omega(w + t direction)`` at t = 0, from the right.
+
+        Required.
+
+        Parameters
+        ----------
+        w : ndarray of shape (p,)
+            Weights.
+        direction : ndarray of shape (p,)
+            Direction.
+
+        Returns
+        -------
+        first : float
+            First derivative.
+        second : float
+            Second derivative, NaN if it is infinite.
+        """
+
+    def start(self, size: int) -> Array:
+        """The minimiser of Omega; by default 0.
+
+        Parameters
+        ----------
+        size : int
+            The length p of w.
+
+        Returns
+        -------
+        w : ndarray of shape (size,)
+            Where Omega is 0.
+        """
+        return np.zeros(size)
+
+
+class WithIntercept(Regularizer):
+    """``Omega(w) + ||b||^2 / 2`` of (w, b): what a step of the proximal point method minimises."""
+
+    def __init__(self, omega: Regularizer, n_free: int):
+        self.omega = omega
+        self.n_free = n_free
+
+    def value(self, w):
+        w, b = w[: -self.n_free], w[-self.n_free :]
+        return self.omega.value(w) + 0.5 * float(b @ b)
+
+    def conjugate(self, m):
+        m, r = m[: -self.n_free], m[-self.n_free :]
+        return self.omega.conjugate(m) + 0.5 * float(r @ r)
+
+    def conjugate_gradient(self, m):
+        return np.r_[self.omega.conjugate_gradient(m[: -self.n_free]), m[-self.n_free :]]
+
+    def conjugate_curvature(self, m, planes):
+        balance = planes[:, -self.n_free :]
+        planes = np.ascontiguousarray(planes[:, : -self.n_free])
+        bent = self.omega.conjugate_curvature(m[: -self.n_free], planes)
+        return bent + balance @ balance.T
+
+    def slope(self, w, direction):
+        b, step = w[-self.n_free :], direction[-self.n_free :]
+        first, second = self.omega.slope(w[: -self.n_free], direction[: -self.n_free])
+        return first + float(b @ step), second + float(step @ step)

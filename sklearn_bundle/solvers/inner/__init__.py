@@ -1,0 +1,1 @@
+"""Small problems inside a solver's step."""
