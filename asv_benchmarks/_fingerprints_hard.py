@@ -90,12 +90,6 @@ LIMITS = [
         for solver in ("auto", "exponentiated", "sdca", "lbfgs")
     ),
     Case("columns in two threads", classifier(solver=SOLVERS[2], n_jobs=2), "very wide text"),
-    Case(
-        "epochs hand over, text",
-        classifier("hinge", 1e-9, solver="dual-coordinate", tol=1e-7, max_iter=4000),
-        "text",
-    ),
-    Case("epochs hand over, wide", classifier("hinge", 1e-8, tol=1e-8, max_iter=1000), "repeated"),
     Case("SWAP, many steps", SwapSVC(1e4, max_iter=200_000), "rings"),
     Case("SWAP, samples of points", SwapSVC(3.0, active_set=40, random_state=0), "many rings"),
     Case("one class of one row", classifier(reg_lambda=1e-6), "lonely"),

@@ -12,6 +12,7 @@ from sklearn_bundle.regularizers import Lp, Quadratic
 
 SOLVERS = ("auto", "newton", "dual-coordinate", "line-search", "cutting-plane")
 WEIGHTS = np.tile([0.0, 1.0, 2.0, 0.5], 50)  # of 200 rows, some without weight
+LONG = {"max_iter": 2000, "tol": 1e-5}  # where epochs are given up late
 COST = [[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [3.0, 1.0, 0.0]]
 EDGES = [("all", "mammals"), ("all", "cat"), ("mammals", "ape"), ("mammals", "bat")]
 CURVED = np.diag(np.linspace(1.0, 3.0, 6)) + 0.2  # positive definite
@@ -78,8 +79,18 @@ PATHS_OF_SOLVERS = [
     Case("planes in sample space, text", classifier(solver="line-search"), "wide text"),
     Case("planes in sample space, few", classifier(solver=SOLVERS[3], bundle_size=5), "wide"),
     Case("wide, auto", classifier("log_loss"), "wide"),
-    Case("epochs hand over", classifier(reg_lambda=1e-5, solver="dual-coordinate"), "few rows"),
-    Case("auto changes its mind", classifier(reg_lambda=1e-6, tol=1e-6), "text"),
+    Case("epochs hand over", classifier(reg_lambda=1e-6, solver=SOLVERS[2], **LONG), "few rows"),
+    Case(
+        "epochs hand over twice", classifier("hinge", 1e-6, solver=SOLVERS[2], **LONG), "repeated"
+    ),
+    Case(
+        "epochs hand over, log_loss",
+        classifier("log_loss", 1e-6, solver="dual-coordinate", **LONG),
+        "few rows",
+    ),
+    Case("Newton hands over", classifier(reg_lambda=1e-5, **LONG), "tied"),
+    Case("auto changes its mind", classifier(reg_lambda=1e-5, **LONG), "more tied"),
+    Case("auto does not change its mind", classifier(reg_lambda=1e-6, tol=1e-6), "text"),
     Case("Algorithm 4", classifier(solver="cutting-plane", bundle_size=2), "binary"),
     Case("few planes", classifier(solver="line-search", bundle_size=6), "binary"),
     Case("cuts at the new point", classifier(solver="line-search", theta=1.0), "binary"),

@@ -22,6 +22,18 @@ WARM_STARTS = [
         )
         for solver in SOLVERS
     ),
+    Case(
+        "warm start over a change of solver",
+        classifier("hinge", 1e-6, solver="dual-coordinate", warm_start=True, max_iter=100),
+        "repeated",
+        then=({"max_iter": 2000}, {"tol": 1e-6}, {"reg_lambda": 1e-5}, {"solver": "newton"}),
+    ),
+    Case(
+        "warm start after a change of solver",
+        classifier(reg_lambda=1e-5, warm_start=True, max_iter=2000),
+        "more tied",
+        then=(ANOTHER_TOL, ANOTHER_LAMBDA, {"solver": "dual-coordinate"}),
+    ),
     Case("warm start, sample space", classifier(warm_start=True), "wide", then=THEN),
     Case("warm start, wide text", classifier(warm_start=True), "wide text", then=THEN),
     Case("warm start, softmax", classifier("softmax", warm_start=True), "three", then=THEN),
