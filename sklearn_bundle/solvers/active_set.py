@@ -85,7 +85,7 @@ class ActiveSetSolver:
         self.indefinite = False
         self.n_steps = self.n_rows = 0
         self._first_step = first_step
-        self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
+        self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self._matrix = np.empty((0, 0), problem.dtype)
         self._filled = self._missed = 0
         self._primal, self._bound = np.inf, -np.inf
@@ -286,5 +286,5 @@ class ActiveSetSolver:
     def _state(self) -> State:
         bound = -np.inf if self.indefinite else min(self._bound, self._primal)
         alpha = self._best[2]
-        further = (*self.kinds[1:], len(self._active))
+        further = (*self.kinds, len(self._active))
         return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)
