@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle.problems.l2svm import Certified
+from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
@@ -64,7 +65,7 @@ class SimplexProblem(Protocol):
 Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
 
 
-class Kept(NamedTuple):
+class SimplexPoints(NamedTuple):
     """Points of the simplex from which to go on: the newest, and that of the lowest objective.
 
     ``n_steps`` were taken to get there.
@@ -174,7 +175,7 @@ class SwapSolver:
         self.indefinite = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self._refresh_at = _REFRESH
-        self._bound, self._primal = -np.inf, np.inf
+        self._best = Best(provisional=True)
         if last is None:
             self._open_cache(rows)
         else:
@@ -190,10 +191,8 @@ class SwapSolver:
         self._set(start.copy(), problem.products(start) if q is None else q.copy())
         self._offer()
         if best is not None:
-            primal, candidate = modelled(problem, best)
-            if primal < self._primal:
-                self._primal, self._best = primal, candidate
-        if not np.isfinite(self._primal):
+            self._best.offer(*modelled(problem, best))
+        if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or no numbers: scale the features.")
 
     def states(self) -> Iterator[State]:
@@ -202,7 +201,7 @@ class SwapSolver:
         while self._missed < MOST_REFINEMENTS:
             if self._stale:
                 self._refine()
-            steps, reached = self.n_steps, (self._primal, self._bound)
+            steps, reached = self.n_steps, (self._best.primal, self._best.bound)
             self._advance()
             self._offer()
             yield self._state()
@@ -210,7 +209,7 @@ class SwapSolver:
                 self._refresh_at *= 2  # rounding of rows adds up over many steps
                 self._missed -= 1
                 self.confirm()
-            idle = 0 if (self._primal, self._bound) != reached else idle + 1
+            idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
             if idle > MOST_IDLE and self._problem.dtype == np.float32:
                 idle, self._missed = 0, REFINEMENTS
                 self.confirm()
@@ -225,18 +224,19 @@ class SwapSolver:
         What rounding had made of them is forgotten, and steps go on from the exact ``K a``.
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
-        newest = self._newest() if self.value > 0.0 else self._best
-        found = confirmed(self._problem, self._best, newest, moving)
-        self._primal, self._best, self._bound = found
-        self.indefinite = self.indefinite or self._bound == -np.inf
+        newest = self._newest() if self.value > 0.0 else self._best.point
+        self._best.renew(*confirmed(self._problem, self._best.point, newest, moving))
+        self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._stale = True
         return self._state()
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> SimplexPoints:
         """Where a next fit may go on."""
-        best = self._best[0]
-        return Kept(self.a.copy(), None if np.array_equal(best, self.a) else best, self._number)
+        best = self._best.point[0]
+        return SimplexPoints(
+            self.a.copy(), None if np.array_equal(best, self.a) else best, self._number
+        )
 
     @property
     def _number(self) -> int:
@@ -369,16 +369,15 @@ class SwapSolver:
         if not self.value > 0.0:  # an indefinite kernel
             return
         primal = self._problem.primal_value(self.a, self.q, self.value)
-        self._bound = max(self._bound, 0.5 / self.value)
-        if primal < self._primal:
-            self._primal = primal
-            self._best = self._newest()
+        self._best.prove(0.5 / self.value)
+        if primal < self._best.primal:
+            self._best.offer(primal, self._newest())
 
     def _newest(self) -> Candidate:
         return self.a.copy(), self.q.copy(), self.a / self.value
 
     def _state(self) -> State:
-        bound = -np.inf if self.indefinite else min(self._bound, self._primal)
-        further = tuple(self.kinds)
-        alpha = self._best[2]
-        return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)
+        if self.indefinite:  # there is no bound
+            self._best.withdraw()
+        alpha = self._best.point[2]
+        return self._best.state(alpha, None, self.n_rows, self.n_steps, tuple(self.kinds))
