@@ -1,6 +1,8 @@
 """What ``fingerprints.py`` hashes of a fit, part by part."""
 
-from collections.abc import Iterable, Iterator
+import pickle
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -57,11 +59,15 @@ class Case:
         X = LAYOUTS[self.layout](X)
         model = clone(self.model)
         for changed in ({}, *self.then):
-            yield found(model.set_params(**changed).fit(X, y, **self.fit), X)
+            fitted = found(model.set_params(**changed).fit(X, y, **self.fit), X)
+            if hasattr(model, "score"):
+                fitted.values["predictions"].append(("score", model.score(X, y, **self.fit)))
+            yield fitted
 
 
 def found(model: Any, X: Any) -> Found:
-    """What is there of a fitted estimator."""
+    """What is there of a fitted estimator; a pickle of it predicts."""
+    model = pickle.loads(pickle.dumps(model))
     values = {
         part: [(name, getattr(model, name)) for name in names if hasattr(model, name)]
         for part, names in ATTRIBUTES.items()
@@ -92,13 +98,18 @@ def _rows(X: Any, chosen: list[int]) -> Any:
     return X.tocsr()[chosen] if sp.issparse(X) else X[chosen]
 
 
-def hashes(founds: Iterable[Found]) -> dict[str, Any]:
+def hashes(case: Callable[[], Iterable[Found]]) -> dict[str, Any]:
     """The record of an instance: a hash of each part over all its fits, figures of the last."""
     digests: dict[str, Any] = {}
     last = None
-    for last in founds:
-        for part, values in last.values.items():
-            _update(digests.setdefault(part, sha256()), values)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for last in case():
+            for part, values in last.values.items():
+                _update(digests.setdefault(part, sha256()), values)
+    # Their kinds alone: texts may become better ones. Those of libraries are of other kinds.
+    kinds = [w.category.__name__ for w in caught if issubclass(w.category, UserWarning)]
+    _update(digests.setdefault("warnings", sha256()), sorted(kinds))
     parts = {part: digest.hexdigest()[:_DIGITS] for part, digest in digests.items()}
     return {
         "hash": short_hash(parts),

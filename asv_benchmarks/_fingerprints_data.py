@@ -111,6 +111,32 @@ def gram() -> tuple[np.ndarray, np.ndarray]:
     return np.exp(-0.5 * np.sum((X[:, None] - X[None]) ** 2, axis=2)), y
 
 
+def scaled(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Features of scales from 1e-3 to 1e7, with offsets."""
+    X, y = task(name)
+    scales = np.geomspace(1e-3, 1e7, X.shape[1])
+    return (X + 1.0) * scales, y
+
+
+def indefinite() -> tuple[np.ndarray, np.ndarray]:
+    """A symmetric matrix that is no kernel."""
+    X, y = task("gram")
+    return X - 0.3 * np.eye(len(y)), y
+
+
+def lonely() -> tuple[np.ndarray, np.ndarray]:
+    """One row of a class, apart from the others."""
+    X = task("few rows")[0].copy()
+    X[3] += 10.0
+    return X, (np.arange(len(X)) == 3).astype(int)
+
+
+def repeated() -> tuple[np.ndarray, np.ndarray]:
+    """Rows that stand there thrice, with both labels."""
+    X, y = task("few rows")
+    return np.tile(X, (3, 1)), np.r_[y, y, -y]
+
+
 def labellings(n: int, rng: np.random.Generator) -> list[list[int]]:
     """Numbers of tags that tend to stay, sequences of 2 to 9 tokens."""
     found = []
@@ -164,11 +190,13 @@ TASKS: dict[str, Callable[[], tuple]] = {
     "tall": lambda: binary(9000, 6, seed=1),  # enough rows for Newton's samples of them
     "blocks": lambda: binary(6000, 100, seed=2),  # two blocks of rows
     "few rows": lambda: binary(14, 4, seed=13),
+    "tied": lambda: binary(150, 100, seed=18),
+    "more tied": lambda: binary(300, 200, seed=19),
     "wide": lambda: binary(40, 300, seed=14),
     "text": lambda: sparse(300, 700, 0.02, seed=15),
     "wide text": lambda: sparse(150, 3000, 0.01, seed=16),
-    # More features than fit into a cache as w: dual coordinate steps by eights.
-    "very wide text": lambda: sparse(120, 150_000, 4e-4, seed=17),
+    # So many features that dual coordinate steps go by eights, and products by columns.
+    "very wide text": lambda: sparse(120, 300_000, 2e-4, seed=17),
     "three": three,
     "regression": regression,
     "counts": counts,
@@ -178,8 +206,18 @@ TASKS: dict[str, Callable[[], tuple]] = {
     "experts": experts,
     "novelty": novelty,
     "rings": rings,
+    "many rings": lambda: rings(3000),
     "three rings": lambda: rings(240, 3),
     "gram": gram,
+    "indefinite": indefinite,
+    "lonely": lonely,
+    "repeated": repeated,
+    "constant": lambda: (np.ones((60, 1)), task("few rows")[1][np.arange(60) % 14]),
+    "scales": lambda: scaled("binary"),
+    "far": lambda: (100.0 * task("few rows")[0] + 50.0, task("few rows")[1]),
+    "three scales": lambda: scaled("three"),
+    "regression scales": lambda: scaled("regression"),
+    "targets scales": lambda: scaled("targets"),
     "chains": chains,
     "equal chains": equal_chains,
     "words": words,

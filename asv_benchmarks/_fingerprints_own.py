@@ -185,6 +185,7 @@ def projections() -> list[Found]:
             few=project(m[:5]),
             box=project(m, upper=upper, z=2.0),
             hyperplane=project(m, d=1.0 + upper, sigma=sigma, lower=-upper, upper=upper, z=0.3),
+            far=project(1e12 * m, sigma=sigma, d=1e-6 + upper, lower=-upper, upper=upper, z=0.1),
             clipped=project(m, lower=-0.5, upper=0.5, z=None),
         )
     ]

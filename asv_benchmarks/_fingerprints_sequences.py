@@ -5,7 +5,7 @@ from _fingerprints import Case, Found, computed, found
 from _fingerprints_data import folder, task
 
 from sklearn_bundle import SDCACRF, metrics
-from sklearn_bundle.datasets import load_conll, load_svmlight
+from sklearn_bundle.datasets import load_conll, load_dataset, load_svmlight
 
 DUAL = ("exponentiated", "sdca")
 SAMPLINGS = ("gap", "uniform", "importance", "gap-importance", "max")
@@ -17,6 +17,12 @@ def crf(**params) -> SDCACRF:
     return SDCACRF(**{"random_state": 0, "max_iter": 60} | params)
 
 
+SCHEMES = {
+    "IOB1": ["I-A", "B-A", "O", "I-B"],
+    "IOE2": ["I-A", "E-A", "O", "E-B"],
+    "BIOES": ["B-A", "I-A", "E-A", "O", "S-B"],
+    "brackets": ["[-A", "]-A", ".", "[-B"],
+}
 ANOTHER_LAMBDA, ANOTHER_TOL = {"reg_lambda": 0.05}, {"tol": 1e-5}
 ONWARDS = {"max_iter": 200}
 THEN = (ONWARDS, ANOTHER_LAMBDA, ANOTHER_TOL)
@@ -86,6 +92,21 @@ WARM_STARTS = [
 ]
 
 
+def attributes() -> list[Found]:
+    """Tokens and labels of other kinds: nested dicts, sets, arrays, tuples."""
+    X, y = task("words")
+    nested = [
+        [{"at": {"word": t["word"], "size": t["size"]}, "of": {"a", t["word"]}} for t in row]
+        for row in X
+    ]
+    arrays = [[np.array([t["word"], t["word"], "any"]) for t in row] for row in X]
+    pairs = [[(tag[0], tag) for tag in row] for row in y]
+    return [
+        found(crf(max_iter=5).fit(nested, pairs), nested),
+        found(crf(max_iter=5).fit(arrays, [[len(tag) for tag in row] for row in y]), arrays),
+    ]
+
+
 def scores() -> list[Found]:
     """The metrics of label sequences."""
     X, y = task("words")
@@ -97,6 +118,9 @@ def scores() -> list[Found]:
             tokens=metrics.token_accuracy_score(y, predicted),
             sequences=metrics.sequence_accuracy_score(y, predicted),
             spans=[metrics.spans(row) for row in y[:5]],
+            schemes=[metrics.spans(labels, scheme) for scheme, labels in SCHEMES.items()],
+            precision=metrics.span_precision_score(y, predicted),
+            recall=metrics.span_recall_score(y, predicted, labels=["NP"]),
             weighted=metrics.span_f1_score(y, predicted, sample_weight=WEIGHTS, average="macro"),
             per_type=per_type,
             scorer=metrics.span_f1_scorer(model, X, y),
@@ -119,8 +143,9 @@ def read() -> list[Found]:
     conll.write_text(text + "\n")
     svmlight.write_text("1 1:0.5 3:2\n-1 2:1.25\n1 1:-3 2:0.125\n")
     sequences, labels = load_conll(conll)
+    named = load_dataset(svmlight.stem, svmlight.parent)
     return [
-        computed(svmlight=load_svmlight(svmlight), conll=[sequences[:3], labels[:3]]),
+        computed(svmlight=load_svmlight(svmlight), named=named, conll=[sequences[:3], labels[:3]]),
         found(crf(max_iter=3).fit(sequences, labels), sequences),
     ]
 
@@ -129,6 +154,7 @@ CASES = [
     *SOLVERS,
     *KINDS_OF_X,
     *WARM_STARTS,
+    ("CRF, attributes and labels of other kinds", attributes),
     ("metrics of sequences", scores),
     ("readers", read),
 ]

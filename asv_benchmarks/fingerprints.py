@@ -8,7 +8,8 @@ A change that is to move code and not results leaves every hash as it was. A lin
 instance, its hash, the iterations, the status and the relative gap. The hash covers the exact bytes
 of the fitted attributes, of the certificate, of the history without its seconds, and of predictions
 for a few rows. ``--against`` names the instances that differ and the parts in which they do
-(coefficients, objective, bound, iterations, history, predictions), and exits with 1 if there are
+(coefficients, objective, bound, iterations, history, predictions,
+kinds of warnings), and exits with 1 if there are
 any. Instances that the file lacks are listed as new. An instance that raises has its exception as
 its result.
 
@@ -20,7 +21,6 @@ package is that of the checkout which this file is in.
 import argparse
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,19 +29,21 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from _fingerprints import Case, hashes, short_hash  # noqa: E402
+from _fingerprints_further import CASES as FURTHER  # noqa: E402
+from _fingerprints_hard import CASES as HARD  # noqa: E402
 from _fingerprints_kernel import CASES as KERNEL  # noqa: E402
 from _fingerprints_linear import CASES as LINEAR  # noqa: E402
 from _fingerprints_own import CASES as OWN  # noqa: E402
+from _fingerprints_refits import CASES as REFITS  # noqa: E402
 from _fingerprints_sequences import CASES as SEQUENCES  # noqa: E402
 from _measure import header, versions  # noqa: E402
-from sklearn.exceptions import ConvergenceWarning  # noqa: E402
 
 
 def instances(text: str | None) -> dict[str, Callable]:
     """Name -> what fits it; those with the text in their name."""
     named = [
         (case.name, case) if isinstance(case, Case) else case
-        for case in (*LINEAR, *OWN, *KERNEL, *SEQUENCES)
+        for case in (*LINEAR, *FURTHER, *REFITS, *OWN, *HARD, *KERNEL, *SEQUENCES)
     ]
     names = [name for name, _ in named]
     twice = {name for name in names if names.count(name) > 1}
@@ -53,7 +55,7 @@ def instances(text: str | None) -> dict[str, Callable]:
 def record(case: Callable) -> dict[str, Any]:
     """What an instance gives, an exception too."""
     try:
-        return hashes(case())
+        return hashes(case)
     except Exception as error:
         raised = f"{type(error).__name__}: {error}"
         return {"hash": short_hash(raised), "parts": {}, "error": raised}
@@ -106,8 +108,6 @@ def main() -> int:
         return 0
     before = None if given.against is None else json.loads(given.against.read_text())
     print(header(f"hashes of {ROOT / 'sklearn_bundle'}"))
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.simplefilter("ignore", FutureWarning)  # scikit-learn's: of its scorers
     after = {}
     for name, case in cases.items():
         after[name] = record(case)
@@ -125,7 +125,7 @@ def main() -> int:
 def verdict(before: dict[str, dict], after: dict[str, dict], everything: bool) -> int:
     """Print what differs; 1 if anything does."""
     print()
-    for name in after.keys() - before.keys():
+    for name in (name for name in after if name not in before):
         print(f"new     {name}")
     different = list(compare(before, after, everything))
     print("\n".join(different), end="\n" if different else "")
