@@ -10,6 +10,7 @@ from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
@@ -68,8 +69,8 @@ class BundleEstimator(CertifiedLinear):
         return self._loss()
 
     def _problem(self, data: TrainingData, target: Any, n_threads: int) -> LinearProblem:
-        loss, weights = self._loss_for(data), data.weights
-        return LinearProblem(data.X, target, weights, loss, self.fit_intercept, n_threads)
+        rows, loss = rows_in_memory(data.X, n_threads), self._loss_for(data)
+        return LinearProblem(rows, target, data.weights, loss, self.fit_intercept)
 
     def _solver(
         self, problem: LinearProblem, kept: Kept | None, seed: None

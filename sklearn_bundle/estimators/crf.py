@@ -22,7 +22,7 @@ from sklearn_bundle.estimators._sequences import check_training_sequences
 from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.problems.chain import ChainProblem
-from sklearn_bundle.solvers.chain_auto import LBFGS_ITERATIONS, AutoSolver
+from sklearn_bundle.solvers.chain_auto import LBFGS_ITERATIONS, ChainAutoSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
@@ -415,7 +415,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
 
     def _solver(
         self, problem: ChainProblem, kept: Any, seed: int
-    ) -> AutoSolver | DualSolver | LBFGSSolver:
+    ) -> ChainAutoSolver | DualSolver | LBFGSSolver:
         auto = self.solver == "auto"
         if auto and (problem.density > _DENSE or isinstance(kept, np.ndarray)):
             return LBFGSSolver(problem, kept, LBFGS_ITERATIONS)
@@ -431,7 +431,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
             seed=seed,
             kept=kept,
         )
-        return AutoSolver(dual, self.tol) if auto else dual
+        return ChainAutoSolver(dual, self.tol) if auto else dual
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_warm"}

@@ -27,7 +27,7 @@ from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM, KernelData
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
-from sklearn_bundle.solvers.swap import ALGORITHMS, Kept, SwapSolver
+from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
@@ -419,7 +419,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         if isinstance(last, SwapSolver):
             return SwapSolver(problem, last=last, **settings)
         if kept is None and self.n_initial > 1:
-            kept = Kept(self._start(problem, settings))
+            kept = SimplexPoints(self._start(problem, settings))
         if kept is not None:
             settings |= {"start": kept.newest, "best": kept.best, "first_step": kept.n_steps}
         size, most = self.active_set, self.active_set

@@ -23,7 +23,7 @@ from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
 from sklearn_bundle.solvers.contract import Status, run
-from sklearn_bundle.solvers.swap import Kept
+from sklearn_bundle.solvers.swap import SimplexPoints
 
 _MOST_VALUES = 100_000  # of C: more of them are a slip
 
@@ -258,7 +258,7 @@ feature_names_in_, shape_fit_
                 result = run(last, tol=self.tol, max_iter=self.max_iter)
                 if result.status is Status.INTERRUPTED:
                     raise KeyboardInterrupt
-                kept = Kept(result.w / result.w.sum())
+                kept = SimplexPoints(result.w / result.w.sum())
                 alphas[c].append(result.w)
         scores = []
         for of_C in alphas:

@@ -4,13 +4,10 @@ from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import entr
-from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle._compiled import coordinate
-from sklearn_bundle._jit import frozen
 from sklearn_bundle.losses import Hinge, LogLoss, SquaredHinge
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
@@ -53,14 +50,6 @@ _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
 def has_dual_steps(loss: Loss) -> bool:
     """Whether there is a coordinate step for the loss."""
     return type(loss) in _KINDS
-
-
-def _merged(X: np.ndarray | sp.spmatrix | sp.sparray) -> np.ndarray | sp.spmatrix | sp.sparray:
-    """X itself unless entries may be stored in parts, whose squares are not those of their sums."""
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 class DualCoordinateSolver(BundleSolver):
@@ -116,15 +105,15 @@ class DualCoordinateSolver(BundleSolver):
         if bundle is None:
             bundle = Bundle(problem.dimension, _PLANES)
         super().__init__(problem, reg_lambda, bundle=bundle, start=start, proof=proof)
-        X, y, weights, self._free, *_ = problem.parts
+        y, weights, self._free = problem.target, problem.weights, problem.fit_intercept
         self.name = "dual-coordinate"
         self._kind = _KINDS[type(problem.loss)]
         self._tol = tol_hint
-        n, d = X.shape
+        n, d = problem.rows.shape
         self._y, self._weights = y, weights
-        self._far = sp.issparse(X) and d > _FAR
+        self._far = problem.rows.stored().width == 0 and d > _FAR
         self._block = _BLOCK if self._far else 1
-        squares = row_norms(_merged(X), squared=True) / reg_lambda
+        squares = problem.rows.squared_norms() / reg_lambda
         self._pull = _PULL * float(weights @ squares) if self._free else 0.0
         self._numbers = np.column_stack([y, weights, squares + self._pull, np.zeros(n)])
         self._alpha = self._numbers[:, coordinate.ALPHA]
@@ -151,21 +140,15 @@ class DualCoordinateSolver(BundleSolver):
     def attach(self, problem: LinearProblem) -> None:
         """As of :class:`BundleSolver`."""
         super().attach(problem)
-        X, *_, self._design = problem.parts
-        self._passes_before = self._design.passes - self._spent
-        if sp.issparse(X):
-            unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
-            indices = np.asarray(X.indices).view(unsigned)
-            self._rows = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64), 0
-        else:
-            none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
-            self._rows = frozen(X.reshape(-1)), frozen(none[0]), none[1], X.shape[1]
+        self._rows = problem.rows
+        self._passes_before = self._rows.passes - self._spent
+        self._stored = self._rows.stored()
 
     def detach(self) -> None:
         """As of :class:`BundleSolver`."""
         self._spent = self.n_passes
         super().detach()
-        self._rows = self._design = None
+        self._rows = self._stored = None
 
     @property
     def alpha(self) -> Array:
@@ -183,7 +166,7 @@ class DualCoordinateSolver(BundleSolver):
     @property
     def n_passes(self) -> int:
         """Products with X or X' of these epochs and their checks."""
-        return self._design.passes - self._passes_before
+        return self._rows.passes - self._passes_before
 
     @property
     def rate_a_pass(self) -> float:
@@ -257,14 +240,14 @@ class DualCoordinateSolver(BundleSolver):
 
     def _shorten(self) -> None:
         """Scale alpha down as far as the hinge's dual rises: it may be of another reg_lambda."""
-        gradient = self._design.gradient(self._y * self._alpha)
+        gradient = self._rows.gradient(self._y * self._alpha)
         square = max(float(gradient @ gradient), _TINY)
         self._alpha *= min(self._lambda * float(self._alpha.sum()) / square, 1.0)
 
     def _epoch(self) -> None:
         size, (high, low) = self._size, self._limits
         size, largest, smallest, gap, gained, b = coordinate.epoch(
-            *(*self._rows, self._numbers.ravel(), self._active, size, self._block),
+            *(*self._stored, self._numbers.ravel(), self._active, size, self._block),
             *(self._order, self._far, self._kind, self._w, 1.0 / self._lambda),
             *(high, low, self._b, self._pull, self._seed),
         )
@@ -293,7 +276,7 @@ class DualCoordinateSolver(BundleSolver):
         """Of parts of passes the whole ones."""
         self._passed += passes
         whole = int(self._passed)
-        self._design.passes += whole
+        self._rows.passes += whole
         self._passed -= whole
 
     def _is_time(self) -> bool:
@@ -327,7 +310,7 @@ class DualCoordinateSolver(BundleSolver):
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
         """The point that belongs to alpha, offered as the best one, and the bound."""
-        gradient = self._design.gradient(-self._y * alpha)
+        gradient = self._rows.gradient(-self._y * alpha)
         offset = self._offset(alpha)
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)

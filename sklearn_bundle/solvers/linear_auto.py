@@ -59,9 +59,8 @@ class Task:
     def in_samples(self) -> bool:
         """Whether planes with an entry a sample are the shorter ones, and can be had."""
         problem = self.problem
-        n = len(problem.parts[2])
-        plain = type(self.omega) is L2 and not problem.n_free
-        return plain and problem.n_outputs == 1 and problem.n_features > 2 * n
+        plain = type(self.omega) is L2 and not problem.n_free and len(problem.scores_shape) == 1
+        return plain and problem.n_features > 2 * problem.n_samples
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
@@ -92,7 +91,7 @@ def linear_solver(
             max_size=task.max_size,
             bundle=kept.sample_bundle,
             start=kept.start,
-            proof=_fitting(kept.proof, 2 * len(problem.parts[2]) + 1),
+            proof=_fitting(kept.proof, 2 * problem.n_samples + 1),
         )
     bundle, proof = kept.bundle, _fitting(kept.proof, problem.dimension)
     if bundle is not None:

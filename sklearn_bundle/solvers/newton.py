@@ -84,7 +84,7 @@ class NewtonSolver(BundleSolver):
         """As of :class:`BundleSolver`."""
         super().attach(problem)
         if self._descent is not None:
-            self._descent.model = NewtonModel(*problem.parts)
+            self._descent.model = problem.newton_model()
 
     def detach(self) -> None:
         """As of :class:`BundleSolver`."""
@@ -127,7 +127,7 @@ class NewtonSolver(BundleSolver):
         return self._descent.step()
 
     def _first_descent(self) -> Descent:
-        model = NewtonModel(*self._problem.parts)
+        model = self._problem.newton_model()
         w, b = self._start
         b = 0.0 if b is None else float(b)
         if self.bundle.is_empty and not w.any():
@@ -135,7 +135,7 @@ class NewtonSolver(BundleSolver):
             samples = _SAMPLES if cheap else ()
             w, b, width, scale = self._on_samples(samples, model, w, b)
         else:
-            width, scale = self.width, model.column_scale()
+            width, scale = self.width, model.rows.column_scale()
             point = self._problem.point(w, b)
             self._offer(point, self._problem.minimise_intercept(point))
             if not self.bundle.is_empty:
@@ -147,7 +147,7 @@ class NewtonSolver(BundleSolver):
     ) -> tuple[Array, float, float, Array]:
         """Start, width and scale of the features from small problems, at the cost of a part."""
         width, scale = 1.0, None
-        least = -(-full.design.nbytes // _LARGEST_SAMPLE)
+        least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
         for share, narrowest in samples:
             share = max(share, least)
             n = len(full.y) // share
@@ -156,7 +156,7 @@ class NewtonSolver(BundleSolver):
             model = full.sample(share, _SEED)
             if model is None:
                 continue
-            scale = model.column_scale()
+            scale = model.rows.column_scale()
             descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
             for _ in range(_SAMPLE_STEPS):
                 descent.differentiate()
@@ -165,8 +165,8 @@ class NewtonSolver(BundleSolver):
                 if descent.settled:
                     descent.width = max(_SHRINK * descent.width, narrowest)
             w, b, width = descent.w, descent.b, descent.width
-            full.design.passes += model.design.passes // share
-        return w, b, width, full.column_scale() if scale is None else scale
+            full.rows.passes += model.rows.passes // share
+        return w, b, width, full.rows.column_scale() if scale is None else scale
 
     def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
         if self._loss.smooth:

@@ -9,6 +9,7 @@ from sklearn.metrics import fbeta_score, roc_auc_score
 
 from sklearn_bundle.losses.measures import ROCAUC, FBeta
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.inner.planes import Bundle
 from tests import reference_measures as reference
@@ -197,7 +198,7 @@ def test_bundle_method_reaches_the_optimum(name, fit_intercept):
     X = rng.normal(size=(n, 3)) + 0.5 * y[:, None]
     joint = fit_intercept and loss.free_intercept == "joint"
     best = reference.optimum(blocks(loss, y, weights), X, reg_lambda, joint)
-    problem = LinearProblem(X, y, weights, loss, fit_intercept)
+    problem = LinearProblem(rows_in_memory(X), y, weights, loss, fit_intercept)
     bundle = Bundle(3, n_free=int(joint))
     for _, state in zip(
         range(200), BundleSolver(problem, reg_lambda, bundle=bundle).states(), strict=False

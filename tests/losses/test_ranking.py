@@ -19,6 +19,7 @@ from sklearn_bundle.losses import (
 )
 from sklearn_bundle.losses.measures import ROCAUC
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from tests import reference_measures as reference
 
@@ -292,7 +293,7 @@ def test_bundle_method_reaches_the_optimum(name):
     _, y, group, weights, rng = draw(loss, 9)
     X = rng.normal(size=(N, 3))
     best = reference.optimum(blocks(loss, y, group, weights), X, reg_lambda)
-    problem = LinearProblem(X, loss.prepare(y, group, N), weights, loss, True)
+    problem = LinearProblem(rows_in_memory(X), loss.prepare(y, group, N), weights, loss, True)
     for _, state in zip(range(200), BundleSolver(problem, reg_lambda).states(), strict=False):
         assert state.lower_bound <= best + 1e-9 <= state.primal + 2e-9
         if state.gap <= 1e-7 * state.primal:

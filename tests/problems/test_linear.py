@@ -5,10 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import _parallel
-from sklearn_bundle._parallel import BlockRunner, row_blocks, split_threads
+from sklearn_bundle._parallel import row_blocks, split_threads
 from sklearn_bundle.losses import Hinge
-from sklearn_bundle.problems import linear
-from sklearn_bundle.problems.linear import Design, LinearProblem
+from sklearn_bundle.problems import rows
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 
 RNG = np.random.default_rng(0)
 
@@ -34,8 +35,7 @@ def test_products(kind, dtype, n_threads, monkeypatch):
     X = make(kind, dtype)
     w, g = RNG.normal(size=X.shape[1]), RNG.normal(size=X.shape[0])
     g[::3] = 0.0
-    with BlockRunner(n_threads) as runner:
-        operator = Design(X, runner)
+    with rows_in_memory(X, n_threads) as operator:
         # float32 entries are exact in float64, where all sums are taken
         reference = X.astype(np.float64)
         np.testing.assert_allclose(operator.scores(w), reference @ w, rtol=1e-13, atol=1e-13)
@@ -50,7 +50,7 @@ def test_products(kind, dtype, n_threads, monkeypatch):
 def test_rows_of_every_length(d, n, dtype, sparse):
     """Rows end within a vector, and so do the data."""
     X = RNG.normal(size=(n, d)).astype(dtype)
-    operator = Design(sp.csr_matrix(X) if sparse else X, BlockRunner(1))
+    operator = rows_in_memory(sp.csr_matrix(X) if sparse else X)
     w, g = RNG.normal(size=d), RNG.normal(size=n)
     reference = X.astype(np.float64)
     # sums of up to 8205 products in another order
@@ -61,7 +61,7 @@ def test_rows_of_every_length(d, n, dtype, sparse):
 def test_sparse_rows_with_few_entries_or_none_at_the_end():
     X = sp.random_array((300, 50), density=0.05, rng=RNG, format="csr")
     X = sp.vstack([X, sp.csr_array((5, 50))], format="csr")
-    operator = Design(X, BlockRunner(1))
+    operator = rows_in_memory(X)
     w, g = RNG.normal(size=50), RNG.normal(size=305)
     np.testing.assert_allclose(operator.scores(w), X @ w, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(operator.gradient(g), X.T @ g, rtol=1e-13, atol=1e-13)
@@ -70,7 +70,7 @@ def test_sparse_rows_with_few_entries_or_none_at_the_end():
 
 def test_entries_that_are_stored_twice_count_twice():
     X = sp.csr_matrix(([1.0, 2.0, 4.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
-    operator = Design(X, BlockRunner(1))
+    operator = rows_in_memory(X)
     assert operator.scores(np.array([10.0, 1.0])).tolist() == [3.0, 40.0]
     assert operator.gradient(np.array([1.0, 1.0])).tolist() == [4.0, 3.0]
 
@@ -80,21 +80,21 @@ def test_a_weight_that_is_not_finite_stays_in_its_rows():
     X = sp.csr_matrix(np.diag(np.arange(1.0, 31.0)))
     w = np.ones(30)
     w[7] = np.inf
-    scores = Design(X, BlockRunner(1)).scores(w)
+    scores = rows_in_memory(X).scores(w)
     assert np.flatnonzero(~np.isfinite(scores)).tolist() == [7]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 @pytest.mark.parametrize("n_entries", [0, 5_000])
 def test_gradient_by_columns(n_threads, n_entries, monkeypatch):
-    monkeypatch.setattr(linear, "_MANY_COLUMNS", 1000)
-    rows, columns = RNG.integers(200, size=n_entries), RNG.integers(2000, size=n_entries)
-    X = sp.csr_matrix((RNG.normal(size=n_entries), (rows, columns)), shape=(200, 2000))
+    monkeypatch.setattr(rows, "_MANY_COLUMNS", 1000)
+    of_rows, columns = RNG.integers(200, size=n_entries), RNG.integers(2000, size=n_entries)
+    X = sp.csr_matrix((RNG.normal(size=n_entries), (of_rows, columns)), shape=(200, 2000))
     g = RNG.normal(size=200)
     g[::3] = 0.0
-    one = Design(X, BlockRunner(1)).gradient(g)
-    with BlockRunner(n_threads) as runner:
-        assert np.array_equal(Design(X, runner).gradient(g), one)
+    one = rows_in_memory(X).gradient(g)
+    with rows_in_memory(X, n_threads) as operator:
+        assert np.array_equal(operator.gradient(g), one)
     np.testing.assert_allclose(one, X.T @ g, rtol=1e-13, atol=1e-13)
 
 
@@ -104,7 +104,7 @@ def test_long_rows_with_few_weights(share, sparse):
     """Rows are left out or read with weight zero, whichever is faster: the sum is the same."""
     X = RNG.normal(size=(60, 150))
     g = RNG.normal(size=60) * (RNG.random(60) < share)
-    operator = Design(sp.csr_matrix(X) if sparse else X, BlockRunner(1))
+    operator = rows_in_memory(sp.csr_matrix(X) if sparse else X)
     np.testing.assert_allclose(operator.gradient(g), X.T @ g, rtol=1e-13, atol=1e-13)
 
 
@@ -112,14 +112,14 @@ def test_long_rows_with_few_weights(share, sparse):
 def test_vectors_with_gaps(sparse):
     X = RNG.normal(size=(40, 30))
     w, g = RNG.normal(size=60)[::2], RNG.normal(size=80)[::2]
-    operator = Design(sp.csr_matrix(X) if sparse else X, BlockRunner(1))
+    operator = rows_in_memory(sp.csr_matrix(X) if sparse else X)
     np.testing.assert_allclose(operator.scores(w), X @ w, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(operator.gradient(g), X.T @ g, rtol=1e-13, atol=1e-13)
 
 
 def test_no_copy_and_no_write():
     X = make("matrix32", np.float64)
-    operator = Design(X, BlockRunner(1))
+    operator = rows_in_memory(X)
     assert np.shares_memory(operator._arrays[0], X.data)
     assert np.shares_memory(operator._arrays[1], X.indices)
     assert not any(array.flags.writeable for array in operator._arrays[:2])
@@ -128,16 +128,16 @@ def test_no_copy_and_no_write():
 
 def test_bytes_of_a_pass():
     X = make("dense", np.float32)
-    assert Design(X, BlockRunner(1)).nbytes == X.nbytes
+    assert rows_in_memory(X).nbytes == X.nbytes
 
 
 @pytest.mark.parametrize("n_threads", [2, 3])
 def test_threads_do_not_change_a_bit(n_threads, monkeypatch):
     monkeypatch.setattr(_parallel, "_BLOCK_ENTRIES", 500)
     X, g = make("matrix32", np.float64), RNG.normal(size=203)
-    one = Design(X, BlockRunner(1))
-    with BlockRunner(n_threads) as runner:
-        assert np.array_equal(Design(X, runner).gradient(g), one.gradient(g))
+    one = rows_in_memory(X)
+    with rows_in_memory(X, n_threads) as operator:
+        assert np.array_equal(operator.gradient(g), one.gradient(g))
 
 
 @pytest.mark.parametrize("entries, n, d", [(0, 1, 1), (10**7, 60_000, 784), (10**7, 5, 10**6)])
@@ -157,7 +157,7 @@ def test_one_level_of_threads():
 def test_protocol_and_points_agree():
     X = make("dense", np.float64)
     y = np.where(RNG.random(203) < 0.4, 1.0, -1.0)
-    problem = LinearProblem(X, y, np.full(203, 1 / 203), Hinge(), True)
+    problem = LinearProblem(rows_in_memory(X), y, np.full(203, 1 / 203), Hinge(), True)
     w = RNG.normal(size=37)
     value, subgradient = problem.evaluate(w)
     point = problem.point(w)
@@ -170,7 +170,7 @@ def test_protocol_and_points_agree():
 def test_scores_of_a_step_that_magnifies_rounding_are_computed_afresh():
     """Near the optimum a direction may be all rounding, and the step along it 1e14."""
     X, step = RNG.normal(size=(30, 4)), 1e14
-    p = LinearProblem(X, np.sign(X[:, 0]), np.full(30, 1 / 30), Hinge(), False)
+    p = LinearProblem(rows_in_memory(X), np.sign(X[:, 0]), np.full(30, 1 / 30), Hinge(), False)
     start = p.point(RNG.normal(size=4))
     end = p.point(start.w * (1.0 + 1e-15 * RNG.normal(size=4)))
     point = p.blend(start, end, step)
@@ -179,6 +179,6 @@ def test_scores_of_a_step_that_magnifies_rounding_are_computed_afresh():
 
 def test_no_plane_above_the_limit():
     X, y = np.ones((2, 1)), np.array([1.0, -1.0])
-    problem = LinearProblem(X, y, np.array([0.5, 0.5]), Hinge(), False)
+    problem = LinearProblem(rows_in_memory(X), y, np.array([0.5, 0.5]), Hinge(), False)
     assert problem.cut(problem.point(np.array([50.0])), risk_limit=10.0) is None
     assert problem.passes == 1

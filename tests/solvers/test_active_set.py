@@ -121,11 +121,11 @@ def test_certified_from_rough_products(case, dtype):
 
 def test_compiled_rows_are_those_of_the_problem(case, dtype):
     p, M, _ = case
-    arguments = p.compiled()
-    if arguments is None:
+    source = p.compiled()
+    if source is None:
         pytest.skip("rows come from the problem")
     out, chosen = np.empty((5, 150), np.float32), np.array([3, 149, 0, 77, 20])
-    lazy.fill(*arguments, chosen, out)
+    lazy.fill(source, chosen, out)
     assert_near(out, M[chosen], dtype)
 
 

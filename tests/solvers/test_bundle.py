@@ -5,6 +5,7 @@ import pytest
 
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.inner.planes import Bundle
@@ -33,7 +34,11 @@ def problem(cancer):
     def make(loss="hinge", fit_intercept=True, rows=slice(None)):
         n = len(y[rows])
         return LinearProblem(
-            X[rows], y[rows], np.full(n, 1 / n), BINARY_LOSSES[loss](), fit_intercept
+            rows_in_memory(X[rows]),
+            y[rows],
+            np.full(n, 1 / n),
+            BINARY_LOSSES[loss](),
+            fit_intercept,
         )
 
     return make
@@ -94,7 +99,7 @@ def test_separable_data(algorithm, reg_lambda):
     X = rng.normal(size=(100, 5))
     y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     X[:, 0] += y
-    p = LinearProblem(X, y, np.full(100, 0.01), Hinge(), True)
+    p = LinearProblem(rows_in_memory(X), y, np.full(100, 0.01), Hinge(), True)
     result = run(BundleSolver(p, reg_lambda, algorithm=algorithm), tol=1e-3, max_iter=200)
     assert result.status is Status.CONVERGED
     margin = optimum("hinge", X, y, np.full(100, 0.01), 1e-3, True) / 1e-3
@@ -228,7 +233,7 @@ def test_line_search_refuses_a_bare_problem():
 
 def test_interruption_keeps_the_best_point(problem):
     p = problem()
-    p._loss = interrupting(Hinge, 4)
+    p.loss = interrupting(Hinge, 4)
     result = run(BundleSolver(p, 1e-3), tol=1e-9, max_iter=100)
     assert result.status is Status.INTERRUPTED
     assert result.n_iter == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.models.chain import taken_apart
-from sklearn_bundle.solvers.chain_auto import AutoSolver
+from sklearn_bundle.solvers.chain_auto import ChainAutoSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import DualSolver
@@ -27,7 +27,7 @@ def made(name, problem, tol):
         return LBFGSSolver(problem)
     settings = {"sampling": "gap", "nonuniformity": 0.8, "precision": 1e-3, "seed": 0}
     dual = DualSolver(problem, potentials=name != "sdca", tol=tol, **settings)
-    return AutoSolver(dual, tol) if name == "auto" else dual
+    return ChainAutoSolver(dual, tol) if name == "auto" else dual
 
 
 def assert_promises(model, optimum, primal, lower_bound, w):

@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
@@ -73,7 +74,7 @@ def dual(loss, X, y, weights, reg_lambda, alpha):
 def problem_of(X, y, weights, loss, free, kind="dense", dtype=np.float64):
     X = np.ascontiguousarray(X, dtype=dtype)
     X = sp.csr_matrix(X) if kind == "csr" else X
-    return LinearProblem(X, y, weights, BINARY_LOSSES[loss](), free)
+    return LinearProblem(rows_in_memory(X), y, weights, BINARY_LOSSES[loss](), free)
 
 
 @pytest.fixture
@@ -215,7 +216,9 @@ def test_many_columns(dtype, indices):
     y = np.where(rng.normal(size=n) + X[:, -1].toarray().ravel() > 0.0, 1.0, -1.0)
     before = X.copy()
     weights = np.full(n, 1 / n)
-    solver = DualCoordinateSolver(LinearProblem(X, y, weights, Hinge(), False), 1e-2)
+    solver = DualCoordinateSolver(
+        LinearProblem(rows_in_memory(X), y, weights, Hinge(), False), 1e-2
+    )
     precisions = set()
     for _, state in zip(range(3000), solver.states(), strict=False):
         precisions.add(solver._w.dtype)

@@ -13,7 +13,7 @@ from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.newton import NewtonSolver
@@ -34,7 +34,8 @@ def convert(X, kind):
 
 
 def problem_of(X, y, weights, loss, free, n_threads=1):
-    return LinearProblem(X, y, weights, BINARY_LOSSES[loss](), free, n_threads)
+    rows = rows_in_memory(X, n_threads)
+    return LinearProblem(rows, y, weights, BINARY_LOSSES[loss](), free)
 
 
 def shuffled_rows(X):
@@ -154,14 +155,14 @@ def test_hessian_against_numpy(kind, free, n_rows):
     else:
         A, V = convert(X, kind)
     problem = problem_of(A, np.ones(5000), np.full(5000, 1 / 5000), "hinge", free)
-    model = NewtonModel(*problem.parts)
+    model = problem.newton_model()
     rows = np.sort(rng.permutation(5000)[:n_rows])
     coefs = rng.uniform(size=n_rows)
     B = np.c_[V[rows], np.ones(n_rows)] if free else V[rows]
     hessian = np.tril(model.hessian(rows, coefs))
     np.testing.assert_allclose(hessian, np.tril(B.T @ (coefs[:, None] * B)), rtol=1e-9, atol=1e-9)
     scale = (V**2).sum(axis=0) / np.abs(V).sum(axis=0)
-    np.testing.assert_allclose(model.column_scale(), scale, rtol=1e-10)
+    np.testing.assert_allclose(model.rows.column_scale(), scale, rtol=1e-10)
 
 
 # ---- certificates and optima -------------------------------------------------------------------

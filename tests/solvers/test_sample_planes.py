@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from sklearn_bundle.losses import BINARY_LOSSES, Softmax
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.problems.sample_space import SampleSpace
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
@@ -31,7 +32,8 @@ def problem(wide):
     X, y, weights = wide
 
     def make(loss="hinge", fit_intercept=True, n_threads=1):
-        return LinearProblem(X, y, weights, BINARY_LOSSES[loss](), fit_intercept, n_threads)
+        rows = rows_in_memory(X, n_threads)
+        return LinearProblem(rows, y, weights, BINARY_LOSSES[loss](), fit_intercept)
 
     return make
 
@@ -182,9 +184,8 @@ def test_same_bits_with_two_threads():
     y = np.where(X[:, 0] + rng.normal(size=300) > 0.0, 1.0, -1.0)
     results = []
     for n_threads in (1, 2):
-        with LinearProblem(
-            X, y, np.full(300, 1 / 300), BINARY_LOSSES["hinge"](), True, n_threads
-        ) as p:
+        rows, weights = rows_in_memory(X, n_threads), np.full(300, 1 / 300)
+        with LinearProblem(rows, y, weights, BINARY_LOSSES["hinge"](), True) as p:
             results.append(run(SamplePlanesSolver(p, LAMBDA), tol=1e-5, max_iter=200))
     one, two = results
     assert one.primal == two.primal and one.lower_bound == two.lower_bound
@@ -202,4 +203,4 @@ def test_refuses_several_scores_a_sample(wide):
     labels = (y > 0.0).astype(np.int64)
     loss = Softmax().bind(np.array([0, 1]))
     with pytest.raises(ValueError, match="one score a sample"):
-        SamplePlanesSolver(LinearProblem(X, labels, weights, loss, True), LAMBDA)
+        SamplePlanesSolver(LinearProblem(rows_in_memory(X), labels, weights, loss, True), LAMBDA)

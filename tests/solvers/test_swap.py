@@ -106,12 +106,12 @@ def test_every_step_keeps_the_laws(data, algorithm, every_step):
         assert solver.value <= value * (1.0 + 1e-14)
         assert state.lower_bound <= best * (1.0 + 1e-9) and best <= state.primal * (1.0 + 1e-9)
         dropped = solver.kinds - kinds
-        if dropped[KINDS.index("away_drop") + 1]:
+        if dropped[KINDS.index("away_drop")]:
             assert np.count_nonzero(a) == size - 1
-        if dropped[KINDS.index("swap_drop") + 1]:
+        if dropped[KINDS.index("swap_drop")]:
             assert np.count_nonzero(a) in (size - 1, size)  # i may be new
         value, size, kinds = solver.value, np.count_nonzero(a), solver.kinds.copy()
-    drops = kinds[KINDS.index("swap_drop") + 1] + kinds[KINDS.index("away_drop") + 1]
+    drops = kinds[KINDS.index("swap_drop")] + kinds[KINDS.index("away_drop")]
     assert drops <= 0.5 * solver.n_steps + 1  # Proposition 3
     assert drops > 0 or algorithm == "fw"
 
