@@ -80,7 +80,7 @@ class BundleEstimator(CertifiedLinear):
         task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
         return linear_solver(self.solver, task, Kept() if kept is None else kept)
 
-    def _settings(self) -> tuple:
+    def _settings(self, data: TrainingData) -> tuple:
         return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
