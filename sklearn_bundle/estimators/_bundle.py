@@ -18,6 +18,7 @@ from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import AutoSolver, Kept, Task, keep, linear_solver
 
 _FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
+# What to do where a limit ended a fit with L1, in place of what linear models say.
 _L1_ADVICE = {
     limit: "With L1, a small reg_lambda takes many iterations, and the later ones are the longer: "
     f"increase reg_lambda or tol, or {limit}; scaling the features helps too."

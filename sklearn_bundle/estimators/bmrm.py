@@ -168,9 +168,10 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     Raises
     ------
     ValueError
-        For a parameter out of its range, one class only, NaN or infinity, negative or all-zero
-        weights, weights where the loss takes none, a cost or edges that do not fit to the classes,
-        multilabel y. Nothing is fitted then.
+        For a parameter out of its range, `cost`, `scaling`, `edges` or `beta` with a loss that does
+        not take it (unless it has its default), one class only, NaN or infinity, negative or
+        all-zero weights, weights where the loss takes none, a cost or edges that do not fit to the
+        classes, multilabel y. Nothing is fitted then.
 
     Warns
     -----

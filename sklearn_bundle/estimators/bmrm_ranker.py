@@ -130,9 +130,10 @@ class BMRMRanker(BundleEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, NaN or infinity, negative or all-zero weights, fewer than
-        two grades, pairs of rows that do not exist, a missing `group`, rows of a query with
-        different weights. Nothing is fitted then.
+        For a parameter out of its range, `cost` or `k` with a loss that does not take it (unless it
+        has its default), NaN or infinity, negative or all-zero weights, fewer than two grades,
+        pairs of rows that do not exist, a missing `group`, rows of a query with different weights.
+        Nothing is fitted then.
 
     Warns
     -----

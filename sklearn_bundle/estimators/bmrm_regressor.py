@@ -115,8 +115,9 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, NaN or infinity, negative or all-zero weights, a y that
-        the loss cannot take. Nothing is fitted then.
+        For a parameter out of its range, `quantile`, `epsilon`, `delta` or `M` with a loss that
+        does not take it (unless it has its default), NaN or infinity, negative or all-zero weights,
+        a y that the loss cannot take. Nothing is fitted then.
 
     Warns
     -----
