@@ -81,7 +81,8 @@ def linear(loss="hinge", **parameters):
 
 
 def regressor(loss, **parameters):
-    return BMRMRegressor(loss, **({"reg_lambda": 0.02, "quantile": 0.3} | parameters))
+    own = {"quantile": 0.3} if loss == "quantile" else {}
+    return BMRMRegressor(loss, **({"reg_lambda": 0.02} | own | parameters))
 
 
 SMOOTH = "squared_hinge", "log_loss"

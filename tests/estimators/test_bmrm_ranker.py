@@ -343,11 +343,11 @@ def test_group_is_routed_through_cross_validation(X, grades, group, loss):
 
 
 def test_search_over_loss_cost_and_regularizer(X, grades):
-    grid = {
-        "loss": ["ordinal", Ordinal("squared")],
-        "cost": ["constant", "absolute"],
-        "regularizer": ["l2", "l1", "lp"],
-    }
+    regularizers = {"regularizer": ["l2", "l1", "lp"]}
+    grid = [
+        {"loss": ["ordinal"], "cost": ["constant", "absolute"], **regularizers},
+        {"loss": [Ordinal("squared")], "cost": ["absolute"], **regularizers},
+    ]
     search = GridSearchCV(ranker(), grid, cv=2, error_score="raise").fit(X, grades)
     assert 0.5 < search.best_score_ <= 1.0
 

@@ -230,7 +230,7 @@ def test_weights_are_repeated_and_missing_rows(X, targets, loss):
         ({"M": np.eye(3)}, "two", r"M must have shape \(2, 2\).*not \(3, 3\)"),
         ({"M": [[1.0, 2.0], [0.0, 1.0]]}, "two", "M must be symmetric"),
         ({"M": [[1.0, 2.0], [2.0, 1.0]]}, "two", "M must be positive semidefinite.*-1.0"),
-        ({"loss": "huber", "M": np.eye(2)}, "two", "loss='huber' takes y of shape"),
+        ({"loss": "huber"}, "two", "loss='huber' takes y of shape"),
         ({"regularizer": "quadratic"}, "real", r"needs B: .*regularizer=Quadratic\(B=...\)"),
     ],
     ids=str,

@@ -413,7 +413,7 @@ def test_mean_is_the_inverse_link():
         (Novelty(0.0), None, "rho must be above 0 and finite, but is 0.0"),
         (Poisson(), np.array([1.0, -2.0]), "y must not be negative .* has a value -2.0"),
         (Poisson(), np.zeros(2), "y must have a value above 0 .* is all 0"),
-        (MultivariateSquaredError(), np.zeros(2), "y must have shape .n, k., but has 1 dim"),
+        (MultivariateSquaredError(), np.zeros(2), "needs y of shape .n_samples, n_targets.*"),
         (MultivariateSquaredError(M), np.zeros((4, 2)), r"M must have shape .2, 2., as y has 2"),
         (MultivariateSquaredError([1.0]), np.zeros((4, 1)), r"M must have shape .1, 1."),
         (MultivariateSquaredError([[1, 2], [0, 1]]), np.zeros((4, 2)), "M must be symmetric"),
