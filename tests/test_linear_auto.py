@@ -13,7 +13,7 @@ from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, BMRMRegressor, bmrm
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.solvers._descent import Descent
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
-from sklearn_bundle.solvers.linear_auto import AutoSolver
+from sklearn_bundle.solvers.linear_auto import LinearAutoSolver
 from sklearn_bundle.solvers.newton import NewtonSolver
 from tests.reference import objective, optimum
 
@@ -112,9 +112,9 @@ def changing(monkeypatch):
             solver = self._solver
             return isinstance(solver, DualCoordinateSolver) and len(solver._trail) >= n_epochs
 
-        monkeypatch.setattr(AutoSolver, "_first", lambda self: "dual-coordinate")
-        monkeypatch.setattr(AutoSolver, "_second", lambda self: second)
-        monkeypatch.setattr(AutoSolver, "_is_slow", is_slow)
+        monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
+        monkeypatch.setattr(LinearAutoSolver, "_second", lambda self: second)
+        monkeypatch.setattr(LinearAutoSolver, "_is_slow", is_slow)
 
     return change
 

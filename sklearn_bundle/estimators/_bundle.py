@@ -14,7 +14,8 @@ from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.linear_auto import AutoSolver, Kept, Task, keep, linear_solver
+from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, Task, linear_solver
+from sklearn_bundle.solvers.linear_start import LinearStart
 
 _FEW = 10  # planes; with 6 and fewer, fits stalled
 _L1_ADVICE = {
@@ -39,7 +40,7 @@ class BundleEstimator(CertifiedLinear):
     @property
     def _advice(self) -> dict[Status, str]:
         advice = CertifiedLinear._advice
-        return advice | _L1_ADVICE if self._omega().inner == "lp" else advice
+        return advice | _L1_ADVICE if self._omega().is_l1 else advice
 
     def _loss(self) -> Loss:
         """The loss, made with those parameters of the estimator that it has too."""
@@ -73,28 +74,28 @@ class BundleEstimator(CertifiedLinear):
         return LinearProblem(rows, target, data.weights, loss, self.fit_intercept)
 
     def _solver(
-        self, problem: LinearProblem, kept: Kept | None, seed: None
-    ) -> BundleSolver | AutoSolver:
+        self, problem: LinearProblem, kept: LinearStart | None, seed: None
+    ) -> BundleSolver | LinearAutoSolver:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         self._check_bundle_size(problem, omega)
         task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
-        return linear_solver(self.solver, task, Kept() if kept is None else kept)
+        return linear_solver(self.solver, task, LinearStart() if kept is None else kept)
 
     def _settings(self) -> tuple:
         return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""
-        if self.bundle_size is None or not (problem.n_free or omega.inner == "lp"):
+        if self.bundle_size is None or not (problem.n_free or omega.is_l1):
             return
         least = _FEW + problem.n_free
         if self.bundle_size < least:
             why = "regularizer='l1'"
-            if omega.inner != "lp":
+            if not omega.is_l1:
                 why = f"loss={self.loss!r}, whose intercept is a coordinate of the planes,"
             raise ValueError(
                 f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
             )
 
-    def _keep(self, solver: BundleSolver | AutoSolver, result: SolverResult) -> Kept:
-        return keep(solver, (result.w, result.intercept))
+    def _keep(self, solver: BundleSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
+        return solver.kept((result.w, result.intercept))

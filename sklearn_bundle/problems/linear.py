@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
+from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.rows import RowOperator
@@ -76,12 +77,17 @@ class LinearProblem:
         Numbers of an intercept that is a coordinate of its own.
     intercept_scale : float
         Square of the w that changes scores as much as such an intercept of 1, about.
+    newton_loss : NewtonLoss
+        The loss as Newton's method sees it; None where it cannot.
     """
+
+    nonnegative = True  # no loss is negative
 
     def __init__(
         self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
     ):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
+        self.newton_loss = newton_loss(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1

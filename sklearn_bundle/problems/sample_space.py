@@ -36,7 +36,7 @@ class SampleNorm(Regularizer):
         X start.
     """
 
-    inner = "gram"
+    is_quadratic = True
 
     def __init__(self, n_samples: int, start: Array | None = None, scores: Array | None = None):
         self.n_samples = n_samples
@@ -74,6 +74,7 @@ class SampleSpace:
         The regularizer, which knows the start that the shares of all points belong to.
     """
 
+    nonnegative = True
     n_free = 0
     intercept_scale = 1.0
 
@@ -95,14 +96,14 @@ class SampleSpace:
         self._rows = problem.rows
         # These ask a point for its scores and its intercept alone.
         self.set_intercept = problem.set_intercept
-        self.minimise_intercept = problem.minimise_intercept
         self.risk = problem.risk
         self.line_search = problem.line_search
+        self.risk_along = problem.risk_along
 
     def detach(self) -> None:
         """Let go of the problem."""
         self._linear = self._rows = None
-        self.set_intercept = self.minimise_intercept = self.risk = self.line_search = None
+        self.set_intercept = self.risk = self.line_search = self.risk_along = None
 
     @property
     def passes(self) -> int:

@@ -15,6 +15,28 @@ CROSSED = 1e-6
 ROUNDED = 1e-12
 
 
+def confirmed(
+    bound: float, primal: float, advice: str, terms: Callable[[], float] | None = None
+) -> float:
+    """A bound that was computed afresh beside an objective that was: never above it.
+
+    ``terms`` gives the size of what objective and bound are differences of, if that may be far
+    larger than they are; ``advice`` says why they may cross and what a user can do.
+
+    Raises
+    ------
+    ValueError
+        If the bound is above the objective by more than rounding explains.
+    """
+    crossed = bound - primal
+    if crossed > CROSSED * abs(primal) and not (terms and crossed <= ROUNDED * terms()):
+        raise ValueError(
+            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
+            f"rounding explains: {advice}."
+        )
+    return uncrossed(bound, primal)
+
+
 class Best:
     """The best point and the best bound of a solver so far.
 
@@ -31,7 +53,7 @@ class Best:
         Whether values are of a working precision until they are computed afresh: a bound above the
         objective then stays, and says that there is no more to see in that precision.
     advice : str
-        What a user can do where fresh values cross: the end of a sentence.
+        Why fresh values may cross, and what a user can do: the end of a sentence.
 
     Attributes
     ----------
@@ -90,22 +112,14 @@ class Best:
     ) -> None:
         """Fresh values, which replace the kept ones whether they are better or not.
 
-        ``terms`` gives the size of what objective and bound are differences of, if that may be far
-        larger than they are.
-
         Raises
         ------
         ValueError
-            If the bound is above the objective by more than rounding explains.
+            As :func:`confirmed`, which says what ``terms`` is.
         """
         self.primal, self.point = primal, point
-        crossed = bound - primal
-        if crossed > CROSSED * abs(primal) and not (terms and crossed <= ROUNDED * terms()):
-            raise ValueError(
-                f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
-                f"rounding explains: {self._advice}."
-            )
-        self.bound, self.proof = max(uncrossed(bound, primal), self.least), proof
+        self.bound = max(confirmed(bound, primal, self._advice, terms), self.least)
+        self.proof = proof
 
     def withdraw(self) -> None:
         """Forget the bound and its proof."""

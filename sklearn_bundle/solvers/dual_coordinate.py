@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,11 @@ from sklearn_bundle._compiled import coordinate
 from sklearn_bundle.losses import Hinge, LogLoss, SquaredHinge
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
-from sklearn_bundle.solvers.bundle import BundleSolver, Proof
+from sklearn_bundle.solvers.asks import LineSearch
+from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 
 Array = NDArray[np.float64]
 
@@ -91,6 +94,9 @@ class DualCoordinateSolver(BundleSolver):
         As of :class:`BundleSolver`.
     """
 
+    needs: ClassVar[dict[str, type]] = {"dual-coordinate": LineSearch}
+    needs_euclidean: ClassVar[bool] = True
+
     def __init__(
         self,
         problem: LinearProblem,
@@ -149,6 +155,10 @@ class DualCoordinateSolver(BundleSolver):
         self._spent = self.n_passes
         super().detach()
         self._rows = self._stored = None
+
+    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+        """As of :class:`BundleSolver`."""
+        return LinearStart(point, self.proof, alpha=self.alpha)
 
     @property
     def alpha(self) -> Array:
@@ -295,7 +305,7 @@ class DualCoordinateSolver(BundleSolver):
 
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data; the next epoch begins from there."""
-        gap, before = self._primal - self._bound, self._at_check
+        gap, before = self._best.gap, self._at_check
         alpha = self._newest()
         self._alpha[:], self._mean = alpha, None
         self._go_on_from(*self._prove(alpha))
@@ -314,7 +324,7 @@ class DualCoordinateSolver(BundleSolver):
         offset = self._offset(alpha)
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)
-        if self._keep_better(bound, (gradient, offset)):
+        if self._best.prove(bound, Proof(self._lambda, (gradient, offset), 0.0)):
             self._new_plane = self.plane
         w = gradient / -self._lambda
         point = self._problem.point(w)
@@ -324,11 +334,11 @@ class DualCoordinateSolver(BundleSolver):
         return point, bound
 
     def _within(self) -> bool:
-        return self._tol is not None and self._primal - self._bound <= self._tol * self._primal
+        return self._tol is not None and self._best.gap <= self._tol * self._best.primal
 
     def _offer_fresh(self, point: Point, risk: float) -> None:
         self._offer(point, risk)
-        if self._best is point:
+        if self._best.point is point:
             self._fresh = point
 
     def _search_ray(self, point: Point, curvature: float) -> None:
@@ -339,7 +349,7 @@ class DualCoordinateSolver(BundleSolver):
             scaled = Point(point.w, step * point.scores, step * point.intercept)
             risk = self._problem.minimise_intercept(scaled)
             objective = 0.5 * step * step * curvature + risk
-            if objective < self._primal:
+            if objective < self._best.primal:
                 scaled.w = step * point.w
                 self._offer_fresh(scaled, risk)
 
