@@ -1,4 +1,4 @@
-"""What every estimator shares: the certificate, the one warning, callbacks, safety after errors."""
+"""What every fit has: parameters read once, the certificate, the one warning, callbacks."""
 
 import warnings
 from collections.abc import Callable

@@ -183,6 +183,7 @@ class PathSearch(Search):
     """Cross-validation over reg_lambda, each fold along a path."""
 
     _chosen = "reg_lambda"
+    _not_shared = "reg_lambda", "warm_start"
 
     def _values(self) -> NDArray[np.float64]:
         return check_reg_lambdas(self.reg_lambdas)
