@@ -18,14 +18,9 @@ from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._search import MOST_VALUES, Search
 from sklearn_bundle.estimators._validation import check_sample_weight, checked_score, splits
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.losses import (
-    RANKING_LOSSES,
-    REGRESSION_LOSSES,
-    Loss,
-    RankingLoss,
-    RegressionLoss,
-)
+from sklearn_bundle.losses import Loss
 from sklearn_bundle.solvers.contract import SolverResult
 
 _LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
@@ -112,7 +107,7 @@ def bmrm_path(
     >>> reg_lambdas, coefs.shape
     (array([0.1  , 0.01 , 0.001]), (30, 3))
     """
-    if isinstance(loss, RankingLoss) or loss in list(RANKING_LOSSES):
+    if BMRMRanker._takes_loss(loss):
         raise ValueError(
             f"bmrm_path takes losses of classification and regression, got loss={loss!r}, which "
             "is one of ranking."
@@ -121,7 +116,7 @@ def bmrm_path(
         raise ValueError(
             f"bmrm_path takes no {name}: the values are reg_lambdas, and all share planes."
         )
-    regression = isinstance(loss, RegressionLoss) or loss in list(REGRESSION_LOSSES)
+    regression = BMRMRegressor._takes_loss(loss)
     estimator = (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
     values = check_reg_lambdas(reg_lambdas)
     models, results = [], []

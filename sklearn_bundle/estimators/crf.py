@@ -14,7 +14,7 @@ from sklearn_bundle.estimators._sequences import TrainingSequences, check_traini
 from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.problems.chain import ChainProblem
-from sklearn_bundle.solvers.chain_auto import LBFGS_ITERATIONS, AutoSolver
+from sklearn_bundle.solvers.chain_auto import LBFGS_ITERATIONS, ChainAutoSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
@@ -353,7 +353,9 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
         return self._reg_lambda(data.total), *of_steps
 
-    def _keep(self, solver: AutoSolver | DualSolver | LBFGSSolver, result: SolverResult) -> Any:
+    def _keep(
+        self, solver: ChainAutoSolver | DualSolver | LBFGSSolver, result: SolverResult
+    ) -> Any:
         return solver.kept
 
     def _model(self, data: TrainingSequences, points: list[tuple]) -> dict[str, Any]:
@@ -385,7 +387,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     def _solver(
         self, problem: ChainProblem, kept: Any, seed: int
-    ) -> AutoSolver | DualSolver | LBFGSSolver:
+    ) -> ChainAutoSolver | DualSolver | LBFGSSolver:
         auto = self.solver == "auto"
         if auto and (problem.density > _DENSE or isinstance(kept, np.ndarray)):
             return LBFGSSolver(problem, kept, LBFGS_ITERATIONS)
@@ -401,7 +403,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
             seed=seed,
             kept=kept,
         )
-        return AutoSolver(dual, self.tol) if auto else dual
+        return ChainAutoSolver(dual, self.tol) if auto else dual
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.problems.hinge_dual import HingeDual
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 
@@ -195,9 +196,8 @@ class PragamSVC(CertifiedLinearClassifier):
         return (Hinge(),)
 
     def _problem(self, data: ClassificationData, target: np.ndarray, n_threads: int) -> HingeDual:
-        return HingeDual(
-            data.X, target, data.weights, self.reg_lambda, self.fit_intercept, n_threads
-        )
+        rows = rows_in_memory(data.X, n_threads)
+        return HingeDual(rows, target, data.weights, self.reg_lambda, self.fit_intercept)
 
     def _seed(self) -> int | None:
         if self.lipschitz != "power":

@@ -22,7 +22,7 @@ from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
 from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
-from sklearn_bundle.solvers.swap import ALGORITHMS, Kept, SwapSolver
+from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
@@ -332,7 +332,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         scale = object() if callable(self.kernel) else self.C * data.samples.total
         return scale, self.solver
 
-    def _keep(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> Kept:
+    def _keep(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> SimplexPoints:
         return solver.kept
 
     def _released(self, solver: SwapSolver | ActiveSetSolver) -> None:
@@ -340,7 +340,9 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
 
     def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> Any:
         """The solver with its rows, or if they are those of an active set its best point."""
-        return solver if isinstance(solver, SwapSolver) else Kept(result.w / result.w.sum())
+        return (
+            solver if isinstance(solver, SwapSolver) else SimplexPoints(result.w / result.w.sum())
+        )
 
     def _model(self, data: KernelTraining, points: list[tuple]) -> dict[str, Any]:
         kernel = data.values.kernel
@@ -371,7 +373,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         return costs
 
     def _solver(
-        self, task: _Task, kept: Kept | SwapSolver | None, seed: int
+        self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int
     ) -> SwapSolver | ActiveSetSolver:
         problem = task.problem
         settings = {
@@ -385,7 +387,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         if isinstance(kept, SwapSolver):
             return SwapSolver(problem, last=kept, **settings)
         if kept is None and self.n_initial > 1:
-            kept = Kept(self._start(problem, settings))
+            kept = SimplexPoints(self._start(problem, settings))
         if kept is not None:
             settings |= {"start": kept.newest, "best": kept.best, "first_step": kept.n_steps}
         size, most = self.active_set, self.active_set
