@@ -245,6 +245,21 @@ def test_a_fold_with_one_class(data):
         BMRMClassifierCV(cv=folds).fit(X, y)
 
 
+class Named(BMRMClassifierCV):
+    """A search with a parameter of its own."""
+
+    def __init__(self, name="", *, reg_lambdas=10, cv=None):
+        super().__init__(reg_lambdas=reg_lambdas, cv=cv)
+        self.name = name
+
+
+def test_a_class_derived_from_a_search(data):
+    ours = Named("mine", reg_lambdas=LAMBDAS, cv=3).fit(*data)
+    search = BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=3).fit(*data)
+    assert np.array_equal(ours.scores_, search.scores_)
+    assert np.array_equal(ours.coef_, search.coef_)
+
+
 def test_pickle_clone_and_names(data):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(data[0]).add_prefix("x")
