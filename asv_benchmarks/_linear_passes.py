@@ -13,9 +13,9 @@ from _measure import Table, cpu_seconds
 from _parts import Session
 from benchmarks.common import Array
 
-from sklearn_bundle._parallel import BlockRunner
 from sklearn_bundle.losses import Hinge
-from sklearn_bundle.problems.linear import Design, LinearProblem
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 
 TITLE = """\
 passes: GB/s of the data (CSR: values, indices and row pointers), CPU time in one thread. "scores"
@@ -71,11 +71,11 @@ def _compare(session: Session, table: Table, name: str, X: Any, y: Array) -> Non
 
 def _passes(X: Any, y: Array, arrays: tuple) -> dict[str, Callable[[], Any]]:
     n = X.shape[0]
-    design = Design(X, BlockRunner(1))
-    risk = LinearProblem(X, y, np.full(n, 1.0 / n), Hinge(), fit_intercept=False)
+    rows = rows_in_memory(X)
+    risk = LinearProblem(rows, y, np.full(n, 1.0 / n), Hinge(), fit_intercept=False)
     g = np.random.default_rng(0).choice([-1.0, 1.0], n)
-    w = design.gradient(y)
-    w /= np.abs(design.scores(w)).mean()  # about half of the margins are then below one
+    w = rows.gradient(y)
+    w /= np.abs(rows.scores(w)).mean()  # about half of the margins are then below one
     words = [_as_words(array) for array in arrays]
     copies = [np.empty_like(array) for array in words]
 
@@ -86,8 +86,8 @@ def _passes(X: Any, y: Array, arrays: tuple) -> dict[str, Callable[[], Any]]:
     return {
         "copy": copy,
         "read": lambda: [array.sum() for array in words],
-        "scores": lambda: design.scores(w),
-        "gradient": lambda: design.gradient(g),
+        "scores": lambda: rows.scores(w),
+        "gradient": lambda: rows.gradient(g),
         "evaluate": lambda: risk.evaluate(w),
     }
 

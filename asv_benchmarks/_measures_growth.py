@@ -17,6 +17,7 @@ from benchmarks.common import Array
 from sklearn_bundle import BMRMClassifier, BMRMRanker
 from sklearn_bundle.losses import ROCAUC, Ordinal
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 
 TASKS = SHIPPED = ("roc_auc", "ordinal")
 ASKED = 1.2  # exponent, at most
@@ -80,7 +81,8 @@ def _time(task: str, n: int, repeat: int) -> tuple[float, float, int]:
         target = loss.prepare(y, None, n)
         model = BMRMRanker(task, **_STEPS)
     calls = max(1, _BATCH // n)
-    with LinearProblem(X, target, np.full(n, 1.0 / n), loss, fit_intercept=False) as problem:
+    rows, weights = rows_in_memory(X), np.full(n, 1.0 / n)
+    with LinearProblem(rows, target, weights, loss, fit_intercept=False) as problem:
         evaluate = _repeatedly(problem, model.fit(X, y).coef_.ravel(), calls)
         runs = {"evaluate": evaluate, "fit": partial(model.fit, X, y)}
         timed = race(runs, repeat)

@@ -4,7 +4,7 @@
 * ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorising.
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
   meaning, because certificates are made of them.
-* Signatures are lazy: a type that no one uses is never compiled.
+* Signatures are lazy: a type that nobody uses is never compiled.
 * Results go to numba's disk cache if a cache folder can be written, and nowhere if not.
 """
 
@@ -57,8 +57,8 @@ def frozen(array: np.ndarray) -> np.ndarray:
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a function that only compiled code calls.
 
-    It has no wrapper that Python could call: that takes LLVM longer than many a function, the more
-    so where named tuples of arrays are taken apart.
+    It has no wrapper that Python could call: LLVM takes longer for that than for many a function,
+    above all where arguments are named tuples of arrays.
     """
     return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -66,6 +66,6 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for one that is called in one place: it becomes a part of its caller.
 
-    Each function is optimised again together with all that it calls, and that takes the longest.
+    Each function is optimized again together with all that it calls, and that takes the longest.
     """
     return jit(function, inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True)

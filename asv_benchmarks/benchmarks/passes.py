@@ -6,8 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import Benchmark
-from sklearn_bundle._parallel import BlockRunner
-from sklearn_bundle.problems.linear import Design
+from sklearn_bundle.problems.rows import rows_in_memory
 
 _ROWS = 20_000
 
@@ -43,22 +42,22 @@ class PassesBenchmark(Benchmark):
     def setup(self, data: str, dtype: str) -> None:
         X: Any = DATA[data]().astype(dtype)
         rng = np.random.default_rng(0)
-        self.design = Design(X, BlockRunner(1))
+        self.rows = rows_in_memory(X)
         self.w, self.g = rng.standard_normal(X.shape[1]), rng.standard_normal(_ROWS)
         self.few = self.g * (rng.random(_ROWS) < 0.1)
-        self.design.scores(self.w)  # compiles
-        self.design.gradient(self.g)
+        self.rows.scores(self.w)  # compiles
+        self.rows.gradient(self.g)
 
     def time_scores(self, data: str, dtype: str) -> None:
-        self.design.scores(self.w)
+        self.rows.scores(self.w)
 
     def time_gradient(self, data: str, dtype: str) -> None:
-        self.design.gradient(self.g)
+        self.rows.gradient(self.g)
 
     def time_gradient_of_few_rows(self, data: str, dtype: str) -> None:
-        self.design.gradient(self.few)
+        self.rows.gradient(self.few)
 
     def track_bytes(self, data: str, dtype: str) -> int:
-        return self.design.nbytes
+        return self.rows.nbytes
 
     track_bytes.unit = "bytes"

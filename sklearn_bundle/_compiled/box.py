@@ -1,6 +1,6 @@
 """A box and a hyperplane as the caller gives them: checks, and what the projection needs of them.
 
-As in ``projection.py``, an array has an entry an item or CHUNK equal ones.
+As in ``projection.py``, an array has one entry per item, or CHUNK equal ones for all items.
 """
 
 import numpy as np

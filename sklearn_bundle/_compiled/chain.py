@@ -1,9 +1,9 @@
 """Linear chains: their layout, scores, and what features are expected.
 
-Rows have an entry a label and are padded with zeros to ``width``, a multiple of the length of
+A row has one entry per label and is padded with zeros to ``width``, a multiple of the length of
 vectors. The parameters w are rows: one for each attribute, one for each label that a transition
-comes from (``width`` of them), then the bias of the labels, at the first position, at the last
-position. All arrays of rows are flat.
+comes from (``width`` of them), and three of biases: of a label at any position, at the first one
+and at the last one. All arrays of rows are flat.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from sklearn_bundle._jit import inner, jit
 
 
 class Chains(NamedTuple):
-    """Sequences of tokens, each with attributes; the attributes of a sequence without repetition.
+    """Sequences of tokens with attributes; each sequence lists its attributes once.
 
     Sequence i has the tokens ``tokens[i]:tokens[i + 1]``, the attributes ``attributes[blocks[i]:
     blocks[i + 1]]`` and the entries ``entries[i]:entries[i + 1]``, sorted by attributes: entry e is

@@ -49,7 +49,7 @@ def best_labels(chains, w, first, last, labels):
 def several_best(chains, w, i, n_best, labels, values):
     """The ``n_best`` most probable labellings of sequence i, best first, and their scores.
 
-    ``labels`` has a row each; returns how many there are, which may be less.
+    ``labels`` has one row per labelling; returns how many there are, which may be fewer.
     """
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]

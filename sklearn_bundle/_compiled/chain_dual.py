@@ -25,16 +25,19 @@ from sklearn_bundle._compiled.vector import WIDTH, fma, load, plus, splat, sprea
 from sklearn_bundle._jit import inlined, inner, jit
 
 WEIGHTS, GAPS, GRADIENT = 0, 1, 2  # what a sweep is for
-_TINY = 1e-300
-_PIECE = 512  # products that are summed before they join the others
+_TINY = 1e-300  # a probability of 0 has this in its logarithm, which 0 then multiplies
+# Products that are summed before they join the others: 64 vectors and three sums of halves, the 67
+# roundings that chain_rounding.py counts.
+_PIECE = 512
 
 
 class Blocks(NamedTuple):
     """A dual point: for each sequence a distribution of its labellings.
 
-    Log-potentials: ``nodes`` has a row a token, ``pairs`` a matrix (width, width) a sequence of two
-    tokens and more, at ``pairs_at[i]``. Marginals: ``nodes`` the same, ``pairs`` a matrix for each
-    two tokens in sequence, of sequence i from ``pairs_at[i]`` on.
+    Log-potentials: ``nodes`` has one row per token, ``pairs`` one matrix (width, width) per
+    sequence of at least two tokens, number ``pairs_at[i]``. Marginals: ``nodes`` the same,
+    ``pairs`` one matrix per pair of neighbouring tokens, those of sequence i from number
+    ``pairs_at[i]`` on.
     """
 
     potentials: bool
@@ -202,7 +205,7 @@ def _entropy(blocks, at, pairs_at, T, S):
 
 @inner
 def _entropy_of(values, at, size, S):
-    """Of ``values[at : at + size]``, a row after the other."""
+    """Of ``values[at : at + size]``, row by row."""
     entropy = 0.0
     for first in range(at, at + size, S):
         row = 0.0

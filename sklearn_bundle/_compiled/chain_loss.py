@@ -7,7 +7,7 @@ from sklearn_bundle._compiled.elementary import log, log1p_unit
 from sklearn_bundle._compiled.sums import added
 from sklearn_bundle._jit import inner
 
-_SMALL = 1.0  # losses below are sums over positions
+_SMALL = 1.0  # nats: a smaller loss would be the small difference of large numbers
 
 
 @inner

@@ -7,7 +7,7 @@ u is 2^-53. Let ``E`` bound how far rounding moves the log-weight of any path of
   and logarithms that are as large as the scores. In all ``(K + 20) u`` a position and ``4 u`` times
   the largest score and transition, those of a shift of the scores included. In logarithms each
   step adds and subtracts numbers within the range of two rows and two matrices: ``16 u``. Nothing
-  grows with T but the number of steps, since rows are normalised and log Z is a compensated sum.
+  grows with T but the number of steps, since rows are normalized and log Z is a compensated sum.
   Scores that are rounded themselves count as well, see problems/_chain_rounding.py.
 * Log Z errs by E, as all paths do; the score of the true labels by the error of scores. A loss
   that is a sum of ``log(1 + odds)`` errs by ``expm1(2E)`` times the sum of ``odds/(1 + odds)``.
@@ -37,9 +37,9 @@ from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, spread, times, total
 from sklearn_bundle._jit import inner
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # the unit roundoff of float64
 _LARGEST = 700.0  # its exponential is finite: a bound may be useless, but is no NaN
-ENTROPY = 60.0
+ENTROPY = 60.0  # by which x log x moves, over what the x move: the last line above
 
 
 @inner
@@ -119,7 +119,7 @@ def less_truth(nodes, labels, norms, start, T, K, S, error, off, depth):
 def defects(nodes, pairs, at, T, K, S):
     """How far marginals are from those of a chain: sums over the positions.
 
-    How far masses are from one, and what rows and columns of pairs lack; the largest of the masses.
+    By how much masses differ from one, and rows and columns of pairs from them; the worst mass.
     """
     masses = rows = worst = 0.0
     for t in range(T):

@@ -13,8 +13,8 @@ from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.vector import WIDTH, load, plus, splat, store, total
 from sklearn_bundle._jit import inner, jit
 
-_TINY = 1e-300
-_ITERATIONS = 50
+_TINY = 1e-300  # the least probability of which a logarithm is taken: it is finite
+_ITERATIONS = 50  # of the line search; halvings alone would narrow [0, 1] to 1e-15
 
 
 class _Buffers(NamedTuple):

@@ -5,14 +5,14 @@ from sklearn_bundle._jit import jit
 
 @jit
 def ascend(centre, y, scores, step, out):
-    """out = centre + step (1 - y f)."""
+    """``out = centre + step (1 - y f)``."""
     for i in range(out.shape[0]):
         out[i] = centre[i] + step * (1.0 - y[i] * scores[i])
 
 
 @jit
 def squared_distance(weights, u, v):
-    """sum of s_i (u_i - v_i)^2."""
+    """``sum_i s_i (u_i - v_i)^2``."""
     s0 = s1 = s2 = s3 = 0.0
     head = u.shape[0] - u.shape[0] % 4
     for i in range(0, head, 4):

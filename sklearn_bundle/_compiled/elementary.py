@@ -1,4 +1,4 @@
-"""exp, log and log(1 + e) as polynomials, which LLVM vectorises: 6 to 7 times faster than libm.
+"""exp, log and log(1 + e) as polynomials, which LLVM vectorizes: 6 to 7 times faster than libm.
 
 Relative error below 4e-16 (log: absolute, near 1), checked in tests/test_elementary.py. They are
 inlined into loops.
@@ -8,10 +8,10 @@ import numpy as np
 
 from sklearn_bundle._jit import jit
 
-_LOG2_E = 1.4426950408889634
+_LOG2_E = 1.4426950408889634  # 1 / log 2
 _LN2_HIGH = 6.93147180369123816490e-01  # 32 bits, so that k * _LN2_HIGH is exact
-_LN2_LOW = 1.90821492927058770002e-10
-_LN2 = 0.6931471805599453
+_LN2_LOW = 1.90821492927058770002e-10  # log 2 - _LN2_HIGH
+_LN2 = 0.6931471805599453  # log 2
 _ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
 
 

@@ -12,9 +12,9 @@ from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, store
 from sklearn_bundle._jit import inlined, jit
 
-_ATTEMPTS = 10
-_ROUNDING = 1e-13  # of the numbers that a gain is the difference of
-_OVER = 1.5  # steps longer than the quadratic model asks for take fewer epochs
+_ATTEMPTS = 10  # steps that are tried, each half of the last: down to 1/512 of the first
+_ROUNDING = 1e-13  # of the numbers whose difference a gain is: a loss below is no loss
+_OVER = 1.5  # times the step that the quadratic model asks for: so it took fewer epochs in a trial
 
 
 class _Buffers(NamedTuple):

@@ -1,7 +1,7 @@
 """Partition function and marginals of a chain, by the forward and backward recursions.
 
-Arrays of rows are flat, as in chain.py: rows are padded to ``width``, and the padding of results is
-zero.
+Arrays of rows are flat, as in chain.py: rows are padded to ``width``, and the padding of results
+is zero.
 """
 
 from typing import NamedTuple
@@ -27,16 +27,20 @@ from sklearn_bundle._jit import inlined, inner
 
 _LARGEST = 150.0  # scores up to this size need no shift: nothing can underflow, see marginals()
 _WIDEST = 300.0  # the same for their range in a row, once the largest is subtracted
-STRIDE = 16  # positions after which the mass of the marginals is set to one again
-BLOCK = 128  # positions whose pairs are summed before they join the others
+# Positions after which the mass of the marginals is set to one again. In between it moves by the
+# rounding of up to 16 steps; the division and the sum are spread over as many.
+STRIDE = 16
+# Positions whose pairs are summed before they join the others: a sum over T positions has
+# BLOCK + T / BLOCK roundings instead of T.
+BLOCK = 128
 
 
 class Room(NamedTuple):
     """Memory to work in.
 
     ``forward``, ``weighted`` and ``nodes`` have one row per position, ``table`` has two per label,
-    ``pairs`` one, ``row`` is one, and ``scales`` has one number per position; the first is 0 after
-    the recursion in logarithms.
+    ``pairs`` has one per label, ``row`` is one row. ``scales`` has one number per position; the
+    first is 0 after the recursion in logarithms.
     """
 
     forward: NDArray[np.float64]
@@ -60,13 +64,13 @@ def marginals(chains, scores, pairs, T, room, nodes, edges):
     """Log partition function; marginals of the positions, and sums of those of the pairs.
 
     Scaled probabilities. Scores of size 150 and less need no shift: with a range of 300 each in
-    a position and in the transitions, the normalised forward values stay above exp(-600) / K, the
+    a position and in the transitions, the normalized forward values stay above exp(-600) / K, the
     backward values within exp(300) of one, and nothing underflows that is ever needed. Larger
     scores are shifted by the largest of the position; where the range is larger than 300 after
     that, or a transition is larger than 150, logarithms are used.
 
-    What rounding makes of the results is bounded in chain_rounding.py: it counts the operations
-    here. Log Z is a compensated sum, a sequence's log-probability is a small difference of it.
+    chain_rounding.py bounds what rounding makes of the results: it counts the operations here.
+    Log Z is a compensated sum, since a sequence's log-probability is a small difference of it.
     """
     K, S = chains.n_labels, chains.width
     if T == 1:
@@ -195,7 +199,7 @@ def pair_marginals(chains, scores, pairs, T, room, out):
 
 @inner
 def _combination(factors, at, table, column, K, S):
-    """Eight entries of factors' times table, in two sums, which do not wait for one another."""
+    """Eight entries of factors' times table, in two sums that do not wait for each other."""
     even, odd = splat(0.0), splat(0.0)
     for k in range(0, K, 2):  # a row more than K is zero
         even = fma(spread(factors, at + k), load(table, k * S + column), even)
@@ -273,7 +277,7 @@ def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
 
 @inner
 def _pairs_from_logarithms(scores, pairs, t, K, S, room, out, at):
-    """Marginals of the pairs at t - 1 and t to ``out[at:]``, where zeros are; their mass is one."""
+    """Marginals of the pairs at t - 1 and t into ``out[at:]``, which holds zeros; mass one."""
     here, highest = t * S, -np.inf
     for j in range(K):
         for k in range(K):

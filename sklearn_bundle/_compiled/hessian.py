@@ -10,7 +10,7 @@ from sklearn_bundle._jit import jit
 
 @jit
 def csr_hessian(data, indices, indptr, rows, coefs, start, stop, free, H):
-    """Add the products of rows[start:stop]; an entry goes to (i, j) or to (j, i), not to both."""
+    """Add the products of ``rows[start:stop]``; each goes to (i, j) or to (j, i), not to both."""
     d = H.shape[0] - 1
     for r in range(start, stop):
         first, end = indptr[rows[r]], indptr[rows[r] + 1]

@@ -4,13 +4,40 @@ What :func:`sklearn_bundle._compiled.swap.run` leaves to its caller is done here
 back to Python, which would cost more than a row of a small problem.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle._compiled import swap
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
-LINEAR, RBF = 0, 1
+LINEAR, RBF = 0, 1  # the kernels that :func:`fill` knows
+_BLOCK = 4  # rows computed together at most, two for each read of the columns
+
+
+class Source(NamedTuple):
+    """Points and a kernel, from which rows ``y_i y (k(x_i, x) + 1)`` are computed.
+
+    Point i is ``values[points[i]]`` and column i of ``columns``. ``kernel`` is LINEAR or RBF,
+    ``norms`` are ``gamma |x|^2``, ``own`` is the diagonal without rounding. The first class has the
+    points before ``split``. Values of a point with those of its own class are wanted by every pair
+    of classes that it belongs to: they are kept in ``store`` (which may have no rows), those of
+    the points ``known``.
+    """
+
+    kernel: int
+    gamma: np.float32
+    values: NDArray[np.float32]
+    points: NDArray[np.intp]
+    columns: NDArray[np.float32]
+    norms: NDArray[np.float32]
+    y: NDArray[np.float32]
+    own: NDArray[np.float32]
+    split: int
+    store: NDArray[np.float32]
+    known: NDArray[np.bool_]
 
 
 @jit
@@ -54,7 +81,7 @@ def gather(transposed, points, out):
             row[c] = source[points[c]]
 
 
-@jit
+@inner
 def _products(x, y, columns, first, last, out_x, out_y):
     """Inner products of two points with columns first to last.
 
@@ -77,41 +104,37 @@ def _products(x, y, columns, first, last, out_x, out_y):
             out_y[c] += (y0 * a0 + y1 * a1) + (y2 * a2 + y3 * a3)
 
 
-@jit
-def _values(kernel, values, points, columns, norms, chosen, todo, count, first, last, out, spare):
+@inner
+def _values(source, chosen, todo, count, first, last, out, spare):
     """Kernel values of the first ``count`` rows ``todo`` of ``out``, in columns first to last.
 
     Blocks are too small for BLAS, which would spend its time on copying ``columns``.
     """
-    name, gamma = kernel
+    values, points, columns, norms = source.values, source.points, source.columns, source.norms
     for t in range(0, count, 2):
         r, s = todo[t], todo[min(t + 1, count - 1)]
         x, y = values[points[chosen[r]]], values[points[chosen[s]]]
         second = out[s, first:last] if s != r else spare[: last - first]
         _products(x, y, columns, first, last, out[r, first:last], second)
-    if name == RBF:
+    if source.kernel == RBF:
+        scale = np.float32(2.0) * source.gamma
         for t in range(count):
             r = todo[t]
             i = chosen[r]
             left, right = norms[i : i + 1], norms[first:last]
-            passes.rbf_single(out[r : r + 1], first, last, left, right, np.float32(2.0) * gamma)
+            passes.rbf_single(out[r : r + 1], first, last, left, right, scale)
 
 
-@jit
+@inner
 def _copy(source, target):
     for c in range(target.shape[0]):
         target[c] = source[c]
 
 
 @jit
-def fill(kernel, values, points, columns, norms, y, own, split, store, known, chosen, out):
-    """Rows ``y_i y (k(x_i, x) + 1)`` for the chosen i.
-
-    Point i is ``values[points[i]]`` and column i of ``columns``; the first class has the points
-    before ``split``. Values of a point with those of its own class are wanted by every pair of
-    classes that it belongs to: they are kept in ``store`` (which may have no rows), those of the
-    points ``known``. ``own`` is the diagonal, without rounding.
-    """
+def fill(source, chosen, out):
+    """Rows of the chosen points into ``out``."""
+    points, split, store, known = source.points, source.split, source.store, source.known
     todo = np.empty(out.shape[0], dtype=np.int64)
     spare = np.empty(out.shape[1], dtype=np.float32)
     for side in range(2):
@@ -124,84 +147,43 @@ def fill(kernel, values, points, columns, norms, y, own, split, store, known, ch
             else:
                 todo[count] = r
                 count += 1
-        _values(
-            kernel, values, points, columns, norms, chosen, todo, count, first, last, out, spare
-        )
+        _values(source, chosen, todo, count, first, last, out, spare)
         for t in range(count):
             i = chosen[todo[t]]
             if store.shape[0] > 0 and first <= i < last:
                 _copy(out[todo[t], first:last], store[points[i], : last - first])
                 known[points[i]] = True
     for r in range(out.shape[0]):
-        swap.sign(out[r], y, y[chosen[r]])
-        out[r, chosen[r]] = own[chosen[r]]
+        swap.sign(out[r], source.y, source.y[chosen[r]])
+        out[r, chosen[r]] = source.own[chosen[r]]
 
 
 @jit
-def run(
-    algorithm,
-    kernel,
-    values,
-    points,
-    columns,
-    norms,
-    y,
-    own,
-    split,
-    store,
-    known,
-    block,
-    rows,
-    owners,
-    n_kept,
-    slots,
-    used,
-    ridge,
-    diagonal,
-    q,
-    value,
-    a,
-    single,
-    support,
-    where,
-    size,
-    tol,
-    kinds,
-    first,
-    n_candidates,
-    seed,
-):
-    """As ``swap.run`` from step 0 on, with missing rows computed, up to ``block`` at a time.
+def run(rule, matrix, source, n_kept, point, value, size, kinds, first):
+    """As ``swap.run`` from step 0 on, with missing rows computed, up to four at a time.
 
-    ``kernel`` is (name, gamma), gamma in float32; the first ``n_kept`` slots are
-    taken. Returns Q, the size of the support, the number of steps done, the slots taken, the rows
-    computed, and DONE or INDEFINITE.
+    The first ``n_kept`` slots are taken. Returns Q, the size of the support, the number of steps
+    done, the slots taken, the rows computed, and DONE or INDEFINITE.
     """
-    chosen = np.empty(block, dtype=np.int64)
+    rows, slots, owners = matrix.rows, matrix.slots, matrix.owners
+    chosen = np.empty(_BLOCK, dtype=np.int64)
     done, n_rows = 0, 0
     while True:
-        value, size, done, missing = swap.run(
-            *(algorithm, rows, slots, used, ridge, diagonal, q, value, a, single),
-            *(support, where, size),
-            *(tol, kinds, first, done, n_candidates, seed),
-        )
+        value, size, done, missing = swap.run(rule, matrix, point, value, size, kinds, first, done)
         if missing < 0:
             return value, size, done, n_kept, n_rows, missing
         free = owners.shape[0] - n_kept
         if free > 0:
-            count = promising(q, value, slots, missing, chosen[: min(block, free)])
+            count = promising(point.q, value, slots, missing, chosen[: min(_BLOCK, free)])
             slot = n_kept
             n_kept += count
         else:
             count = 1
             chosen[0] = missing
-            slot = longest_unused(used, owners)
+            slot = longest_unused(matrix.used, owners)
             slots[owners[slot]] = -1
         out = rows[slot : slot + count]
-        fill(
-            *(kernel, values, points, columns, norms, y, own, split, store, known),
-            *(chosen[:count], out),
-        )
+        fill(source, chosen[:count], out)
         for c in range(count):
             owners[slot + c] = chosen[c]
             slots[chosen[c]] = slot + c

@@ -5,7 +5,7 @@ import numpy as np
 from sklearn_bundle._compiled.projection import CHUNK
 from sklearn_bundle._jit import jit
 
-_MARGIN = 2.0  # standard errors between a pivot and the crossing: one in twenty misses
+_MARGIN = 2.0  # standard errors between a pivot and the crossing: one pivot in twenty misses
 
 
 @jit

@@ -10,10 +10,10 @@ where k_i <= K_i are the kinks at which item i leaves one bound and meets the ot
 is a nondecreasing piecewise-linear function of t that is to cross z (Saha, Zhang and Vishwanathan,
 2010, appendix B).
 
-m has n entries; r, 1/r, w, l and u have n or, if they are the same for all items, CHUNK: work goes
-by chunks of as many items. One short loop a task, over contiguous memory and with one output: such
-loops become vector code. What decides and repeats is Python, since code that is inlined into one
-large function takes LLVM many seconds.
+m has n entries; r, 1/r, w, l and u have n or, if they are the same for all items, CHUNK: the work
+is done in chunks of that many items. Each task is one short loop over contiguous memory with one
+output: such loops become vector code. The decisions and the outer loops are Python, since code
+that is inlined into one large function takes LLVM many seconds.
 """
 
 import numpy as np

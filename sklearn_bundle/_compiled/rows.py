@@ -10,11 +10,12 @@ from sklearn_bundle._compiled import elementary
 from sklearn_bundle._jit import jit
 
 _LOWEST = np.float32(-87.33654)  # log of the smallest normal float32
-_LOG2_E = np.float32(1.4426950408889634)
+_LOG2_E = np.float32(1.4426950408889634)  # 1 / log 2
 _LN2_HIGH = np.float32(0.693359375)  # 10 bits, so that k * _LN2_HIGH is exact
-_LN2_LOW = np.float32(-2.12194440e-4)
+_LN2_LOW = np.float32(-2.12194440e-4)  # log 2 - _LN2_HIGH
 _ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-_ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+_ZERO, _ONE = np.float32(0.0), np.float32(1.0)  # Python's would make float64 of a sum
+# Coefficients of Cephes' expf: exp(r) = 1 + r + r^2 (_C2 + _C3 r + ... + _C7 r^5), |r| <= log(2)/2.
 _C2, _C3 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1)
 _C4, _C5 = np.float32(4.1665795894e-2), np.float32(8.3334519073e-3)
 _C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)

@@ -9,10 +9,11 @@ from sklearn_bundle._jit import inner, jit
 
 
 class Sampling(NamedTuple):
-    """With probability ``share`` from a tree, else uniformly.
+    """Blocks are drawn from a tree with probability ``share``, else uniformly.
 
-    The second half of ``tree`` are leaves: weights to draw in proportion to or, with ``largest``,
-    to take the largest of. With ``adaptive``, a leaf is ``factors[i]`` times what :func:`put` says.
+    The second half of ``tree`` are leaves, one weight per block: blocks are drawn in proportion to
+    them, or with ``largest`` the one of the largest weight is taken. With ``adaptive``, a leaf is
+    ``factors[i]`` times the weight that :func:`put` is given. ``state`` is the generator's.
     """
 
     n: int
@@ -45,7 +46,7 @@ def grow(tree, largest):
 
 @inner
 def put(sampling, i, weight):
-    """Set leaf i. Sums are taken anew, so that rounding does not add up."""
+    """Set leaf i. The sums above it are computed anew, so that rounding does not add up."""
     if not sampling.adaptive:
         return
     tree = sampling.tree

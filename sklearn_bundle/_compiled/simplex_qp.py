@@ -1,6 +1,6 @@
-"""The bundle's inner problem: a convex quadratic programme on the unit simplex.
+"""The bundle's inner problem: a convex quadratic program on the unit simplex.
 
-    minimise  1/2 alpha' Q alpha - c' alpha   over  alpha >= 0, sum(alpha) = 1
+    minimize  1/2 alpha' Q alpha - c' alpha   over  alpha >= 0, sum(alpha) = 1
 
 A primal active-set method, warm-started. On the support the equality-constrained problem is solved
 in difference form: with r the heaviest plane, alpha_r = 1 - sum of the others leaves a positive
@@ -14,8 +14,8 @@ import numpy as np
 
 from sklearn_bundle._jit import jit
 
-_RIDGE = 1e-14
-_ROUNDING = 2e-16
+_RIDGE = 1e-14  # of a diagonal entry, see above
+_ROUNDING = 2e-16  # of the numbers that are added up: about a unit in the last place of float64
 _CANCELLED = 4e-16  # of a weight, after a step to 0: not of the sum, beside which it may be tiny
 
 
@@ -33,7 +33,7 @@ def _gradient(Q, c, alpha, size, out):
 
 @jit
 def _face_direction(Q, gradient, alpha, support, count, factor, direction, ridge):
-    """Newton step to the minimiser over the affine hull of the support, into ``direction``."""
+    """Newton step to the minimizer over the affine hull of the support, into ``direction``."""
     heaviest = 0
     for k in range(count):
         if alpha[support[k]] > alpha[support[heaviest]]:

@@ -5,7 +5,7 @@ from sklearn_bundle._jit import inner
 
 @inner
 def added(total, carry, term):
-    """``total + term``, and ``carry`` with what that sum has rounded off (Knuth, without branches).
+    """``total + term``, and ``carry`` plus what that sum rounds off (Knuth, without branches).
 
     After any number of terms ``total + carry`` errs by one unit in the last place of the result
     and by the square of the unit times the number of terms times the sum of their absolute values.

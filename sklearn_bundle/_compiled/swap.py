@@ -1,4 +1,4 @@
-"""Frank-Wolfe steps on the unit simplex: maximise ``g(a) = -a'Ka``, K positive definite.
+"""Frank-Wolfe steps on the unit simplex: maximize ``g(a) = -a'Ka``, K positive definite.
 
 K is a matrix that is given by rows, plus a diagonal ``ridge``. Kept up to date are ``q = K a`` and
 ``Q = a'q = -g``; the gradient of g is -2 q. Vertex i is the one with the smallest q, the ascent
@@ -6,29 +6,79 @@ vertex; vertex j is one of the support, a descent vertex. Numbers of equations a
 those of Allende, Frandi, Nanculef and Sartori (2013).
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import vertices
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
-NONE, FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4, 5  # kinds of steps
+FW, SWAP_ADD, SWAP_DROP, AWAY, AWAY_DROP = 0, 1, 2, 3, 4  # kinds of steps
 DONE, INDEFINITE = -1, -2  # in place of a missing row
 USE_FW, USE_CVM, USE_MFW, USE_SWAP, USE_SWAP_2O = 1, 2, 3, 4, 5  # Algorithms 1 to 5
-_CORRECTION = 0.5  # CVM corrects its support until its spread is below this share of the gap
-_FEW = 0.15  # share of a support up to which reading it point by point is the faster way
-_LOOK = 32  # steps between two looks at the certificate
-_ROUNDING = 1e-15
-_NEGATIVE = 1e-4  # relative; far above rounding in float32
+# CVM corrects its support until the spread of q there is below this share of the gap. The paper
+# solves the problem on the support; half is a choice.
+_CORRECTION = 0.5
+_SMALL_SUPPORT = 0.15  # share of the vertices; a smaller support is faster to read index by index
+_LOOK = 32  # steps between two looks at the certificate, which is a pass over all vertices
+_ROUNDING = 1e-15  # of Q: a smaller gap is rounding, a few units in the last place
+_NEGATIVE = 1e-4  # of the diagonal: a distance below minus this is far beyond rounding in float32
+_OF_RIDGE = 1e-12  # of the ridge, which is float64: far beyond the rounding of its subtraction
 
 
-@jit
+class Rule(NamedTuple):
+    """How vertices and steps are chosen, and the relative duality gap at which steps end.
+
+    ``algorithm`` is one of the constants ``USE_``. The ascent vertex is looked for among
+    ``n_candidates`` random vertices that belong to ``seed`` and the step's number, or among all if
+    that is 0.
+    """
+
+    algorithm: int
+    tol: float
+    n_candidates: int
+    seed: int
+
+
+class Matrix(NamedTuple):
+    """``K = M + diag(ridge)``, with those rows of M that are known.
+
+    Row i of M is ``rows[slots[i]]``, which may be longer than needed; it is missing if ``slots[i]``
+    is -1. Slot s holds the row of vertex ``owners[s]``. ``used[i]`` is the last step that needed
+    row i. ``diagonal`` is that of K, in ``single`` in single precision.
+    """
+
+    rows: NDArray[np.float32] | NDArray[np.float64]
+    slots: NDArray[np.int64]
+    owners: NDArray[np.int64]
+    used: NDArray[np.int64]
+    ridge: NDArray[np.float64]
+    diagonal: NDArray[np.float64]
+    single: NDArray[np.float32]
+
+
+class Point(NamedTuple):
+    """A point a of the simplex, ``q = K a``, and the support of a.
+
+    The support are the first entries of ``support``, in any order; ``where[i]`` is the position of
+    vertex i among them, or -1.
+    """
+
+    a: NDArray[np.float64]
+    q: NDArray[np.float64]
+    support: NDArray[np.int64]
+    where: NDArray[np.int64]
+
+
+@inner
 def move(q, keep, by_i, row_i, by_j, row_j):
     """``q = keep q + by_i K_i + by_j K_j``, the ridge left out."""
     for k in range(q.shape[0]):
         q[k] = keep * q[k] + by_i * row_i[k] + by_j * row_j[k]
 
 
-@jit
+@inner
 def swap_step(q, i, j, k_ij, diagonal, a_j):
     """Step length (26), at most a_j, and its gain (28), clipped."""
     slope = q[j] - q[i]
@@ -39,7 +89,7 @@ def swap_step(q, i, j, k_ij, diagonal, a_j):
     return a_j, a_j * (2.0 * slope - a_j * bend)
 
 
-@jit
+@inner
 def forward_step(q, i, value, diagonal):
     """Frank-Wolfe step length (25), at most 1, and its gain (27), clipped."""
     slope = value - q[i]
@@ -50,27 +100,29 @@ def forward_step(q, i, value, diagonal):
     return 1.0, 2.0 * slope - bend
 
 
-@jit
+@inner
 def away_step(q, j, value, diagonal, a_j):
     """Step length away from j, at most a_j / (1 - a_j)."""
     step = (q[j] - value) / (diagonal[j] - 2.0 * q[j] + value)
     return min(step, a_j / (1.0 - a_j)) if a_j < 1.0 else 0.0
 
 
-@jit
-def plan(algorithm, q, value, a, i, row_i, diagonal, single, support, where, size, lanes, at):
+@inner
+def plan(algorithm, matrix, point, value, size, i, row_i, lanes, at):
     """What to do next: kind, step length, and the position of j in the support."""
+    a, q, support = point.a, point.q, point.support
+    diagonal = matrix.diagonal
     forward, forward_gain = forward_step(q, i, value, diagonal)
     if algorithm == USE_FW:
         return FW, forward, 0
     if algorithm not in (USE_SWAP_2O, USE_CVM):
         p = vertices.highest(q, support, size)
-    elif size < _FEW * q.shape[0]:
+    elif size < _SMALL_SUPPORT * q.shape[0]:
         p = vertices.best_partner(q, i, row_i, diagonal, a, support, size)
     else:
         d_i, scale = np.float32(diagonal[i]), 1.0 / (value - q[i])
-        j = vertices.best_of_all(q, q[i], d_i, scale, row_i, single, a, lanes, at)
-        p = where[j] if j >= 0 else -1
+        j = vertices.best_of_all(q, q[i], d_i, scale, row_i, matrix.single, a, lanes, at)
+        p = point.where[j] if j >= 0 else -1
     if p < 0:
         return FW, forward, 0
     j = support[p]
@@ -90,9 +142,9 @@ def plan(algorithm, q, value, a, i, row_i, diagonal, single, support, where, siz
     return (SWAP_DROP if step == a[j] else SWAP_ADD), step, p
 
 
-@jit
+@inner
 def _scale(factor, a, support, size):
-    if size < _FEW * a.shape[0]:
+    if size < _SMALL_SUPPORT * a.shape[0]:
         for s in range(size):
             a[support[s]] *= factor
     else:
@@ -100,32 +152,33 @@ def _scale(factor, a, support, size):
             a[k] *= factor
 
 
-@jit
-def _add(i, support, where, size):
-    if where[i] < 0:
-        support[size] = i
-        where[i] = size
+@inner
+def _add(i, point, size):
+    if point.where[i] < 0:
+        point.support[size] = i
+        point.where[i] = size
         size += 1
     return size
 
 
-@jit
-def _drop(p, a, support, where, size):
-    j, last = support[p], support[size - 1]
-    a[j] = 0.0
-    support[p] = last
-    where[last] = p
-    where[j] = -1
+@inner
+def _drop(p, point, size):
+    j, last = point.support[p], point.support[size - 1]
+    point.a[j] = 0.0
+    point.support[p] = last
+    point.where[last] = p
+    point.where[j] = -1
     return size - 1
 
 
-@jit
-def take(kind, step, i, p, row_i, row_j, ridge, diagonal, q, value, a, support, where, size):
+@inner
+def take(kind, step, i, p, row_i, row_j, matrix, point, value, size):
     """Take the planned step; returns the new Q and the new size of the support.
 
     Every kind is ``a = keep a + by_i e_i - by_j e_j``; one loop for all keeps the code small.
     """
-    j = support[p]
+    a, q, ridge, diagonal = point.a, point.q, matrix.ridge, matrix.diagonal
+    j = point.support[p]
     if kind == FW:
         keep, by_i, by_j = 1.0 - step, step, 0.0
         new_value = keep**2 * value + step * (2.0 * keep * q[i] + step * diagonal[i])
@@ -137,21 +190,21 @@ def take(kind, step, i, p, row_i, row_j, ridge, diagonal, q, value, a, support, 
         keep, by_i, by_j = 1.0 + step, 0.0, step
         new_value = keep**2 * value - step * (2.0 * keep * q[j] - step * diagonal[j])
     if keep != 1.0:
-        _scale(keep, a, support, size)
+        _scale(keep, a, point.support, size)
     move(q, keep, by_i, row_i, -by_j, row_j)
     if by_i > 0.0:
-        size = _add(i, support, where, size)
+        size = _add(i, point, size)
         a[i] += by_i
         q[i] += by_i * ridge[i]
     if by_j > 0.0:
         a[j] -= by_j
         q[j] -= by_j * ridge[j]
         if kind in (SWAP_DROP, AWAY_DROP):
-            size = _drop(p, a, support, where, size)
+            size = _drop(p, point, size)
     return new_value, size
 
 
-@jit
+@inner
 def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes, at):
     """i, or -1 if the gap is within ``delta``: by a full search, unless a candidate will do."""
     if candidates.shape[0] > 0:
@@ -169,7 +222,7 @@ def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes,
     return i
 
 
-@jit
+@inner
 def _draw(n, number, seed, candidates):
     """Random indices that belong to step ``number``."""
     state = (np.uint64(seed) + np.uint64(number)) * np.uint64(0x9E3779B97F4A7C15)
@@ -196,65 +249,46 @@ def primal_value(a, q, ridge, value):
     return 0.5 * (value - diagonal) / (value * value) + 0.5 * losses
 
 
-@jit
+@inner
 def convex(i, j, row_i, ridge, diagonal):
     """Whether the squared distance of i and j is not negative, but for rounding."""
     k_ii, k_jj = diagonal[i] - ridge[i], diagonal[j] - ridge[j]
-    rounding = _NEGATIVE * (abs(k_ii) + abs(k_jj)) + 1e-12 * (ridge[i] + ridge[j])
+    rounding = _NEGATIVE * (abs(k_ii) + abs(k_jj)) + _OF_RIDGE * (ridge[i] + ridge[j])
     return i == j or k_ii - 2.0 * row_i[j] + k_jj >= -rounding
 
 
 @jit
-def run(
-    algorithm,
-    rows,
-    slots,
-    used,
-    ridge,
-    diagonal,
-    q,
-    value,
-    a,
-    single,
-    support,
-    where,
-    size,
-    tol,
-    kinds,
-    first,
-    done,
-    n_candidates,
-    seed,
-):
+def run(rule, matrix, point, value, size, kinds, first, done):
     """Steps until there are ``len(kinds)`` of them, of which ``done`` are there already.
 
-    ``first`` steps were taken before these.
-    Row i of the matrix is ``rows[slots[i]]``, and may be longer than needed; ``used[i]`` is the
-    last step that needed it. Stops where the relative duality gap of the L2-SVM is within ``tol``,
-    which is looked at every 32 steps, where no step is left, and where a row is missing, its slot
-    -1. Returns Q, the size of the support, the number of steps done, and the missing row, or DONE,
-    or INDEFINITE where ``k_ii - 2 k_ij + k_jj`` is negative.
+    ``value`` is Q, ``size`` that of the support; ``first`` steps were taken before these. The kind
+    of each step is written to ``kinds``. Stops where the relative duality gap of the L2-SVM is
+    within ``rule.tol``, which is looked at every 32 steps, where no step is left, and where a row
+    is missing. Returns Q, the size of the support, the number of steps done, and the missing row,
+    or DONE, or INDEFINITE where ``k_ii - 2 k_ij + k_jj`` is negative.
     """
+    rows, slots, used = matrix.rows, matrix.slots, matrix.used
+    a, q, support = point.a, point.q, point.support
     lanes, gains = np.empty(vertices.LANES), np.empty(vertices.LANES, dtype=np.float32)
     at = np.empty(vertices.LANES, dtype=np.int32)
-    candidates = np.empty(n_candidates, dtype=np.int64)
+    candidates = np.empty(rule.n_candidates, dtype=np.int64)
     begin = done
     while done < kinds.shape[0]:
         if done > begin and (first + done) % _LOOK == 0:
-            primal = primal_value(a, q, ridge, value)
-            if primal - 0.5 / value <= tol * primal:
+            primal = primal_value(a, q, matrix.ridge, value)
+            if primal - 0.5 / value <= rule.tol * primal:
                 break
-        _draw(q.shape[0], first + done, seed, candidates)
-        i = _ascent_vertex(algorithm, q, value, _ROUNDING, support, size, candidates, lanes, at)
+        _draw(q.shape[0], first + done, rule.seed, candidates)
+        i = _ascent_vertex(
+            rule.algorithm, q, value, _ROUNDING, support, size, candidates, lanes, at
+        )
         if i < 0:
             break
         used[i] = first + done + 1  # more than any row that this step can do without
         if slots[i] < 0:
             return value, size, done, i
         row_i = rows[slots[i], : q.shape[0]]
-        kind, step, p = plan(
-            *(algorithm, q, value, a, i, row_i, diagonal, single, support, where, size, gains, at)
-        )
+        kind, step, p = plan(rule.algorithm, matrix, point, value, size, i, row_i, gains, at)
         if not step > 0.0:
             break
         row_j = row_i
@@ -264,12 +298,9 @@ def run(
             if slots[j] < 0:
                 return value, size, done, j
             row_j = rows[slots[j], : q.shape[0]]
-        if not (value > 0.0 and convex(i, support[p], row_i, ridge, diagonal)):
+        if not (value > 0.0 and convex(i, support[p], row_i, matrix.ridge, matrix.diagonal)):
             return value, size, done, INDEFINITE
-        value, size = take(
-            *(kind, step, i, p, row_i, row_j, ridge, diagonal),
-            *(q, value, a, support, where, size),
-        )
+        value, size = take(kind, step, i, p, row_i, row_j, matrix, point, value, size)
         kinds[done] = kind
         done += 1
     return value, size, done, DONE

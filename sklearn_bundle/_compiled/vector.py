@@ -1,8 +1,8 @@
 """Explicit vectors of eight doubles, for rows that are short and of unknown length.
 
-LLVM vectorises a loop for rows of 32 and more and leaves the rest to scalar code; a row of 22
-labels, padded to 24, is all rest. With these it is three vector operations on any processor, since
-LLVM splits a vector into registers of the size that there are.
+LLVM vectorizes a loop for rows of at least 32 entries and leaves the rest to scalar code; a row of
+22 labels, padded to 24, is all rest. With these vectors it is three operations on any processor,
+since LLVM splits a vector into the registers that the processor has.
 
 Nothing checks bounds, and negative indices are wrong: ``load(array, i)`` reads ``array[i:i + 8]``
 of a contiguous one-dimensional array.
@@ -12,7 +12,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, models, register_model
 
-WIDTH = 8
+WIDTH = 8  # doubles: the widest registers that there are (AVX-512), two or four of the others
+# Types of LLVM: vectors as they are computed with, and as float32 arrays hold them; integers.
 _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
 _FLOATS = ir.VectorType(ir.FloatType(), WIDTH)
 _INT32 = ir.IntType(32)
@@ -26,7 +27,7 @@ class VectorType(types.Type):
         super().__init__(name="VectorOfDoubles")
 
 
-_vector = VectorType()
+_vector = VectorType()  # in signatures
 
 
 @register_model(VectorType)
@@ -275,8 +276,8 @@ def store_totals(typing_context, array, index, a, b, c, d):
 def gather_fma(typing_context, data, indices, k, count, w, total):
     """``data[k:k + 8] * w[indices[k:k + 8]] + total``, of the first ``count`` entries alone.
 
-    All eight are read: there must be as many, and finite ones. Eight loads, since no processor's
-    gather instruction is much faster than these, and some are slower.
+    All eight are read: there must be eight entries, all finite. w is read by eight loads, since no
+    processor's gather instruction is much faster than these, and some are slower.
     """
 
     def generate(context, builder, signature, arguments):
@@ -321,8 +322,8 @@ def _add_four(context, builder, signature, arguments, choose=None):
 def scatter_add(typing_context, data, indices, k, count, factor, out):
     """``out[indices[k + r]] += factor * data[k + r]`` for r below 4 and below ``count``.
 
-    All four are read, and their places written to, be it with what was there: there must be as
-    many, and finite ones. Places may repeat.
+    All four are read, and their places are written to, some with what they held before: there must
+    be four entries, all finite. Places may repeat.
     """
     arguments = data, indices, types.intp, types.intp, types.float64, out
     return types.void(*arguments), _add_four
@@ -332,7 +333,7 @@ def scatter_add(typing_context, data, indices, k, count, factor, out):
 def scatter_add_within(typing_context, data, indices, k, count, factor, out, left, right, spare):
     """The same for places from ``left`` to below ``right``; the others go to ``spare``.
 
-    It has 64 entries, since each addition to one waits for the last one.
+    ``spare`` has 64 entries, since an addition to an entry waits for the last one to the same.
     """
 
     def generate(context, builder, signature, arguments):

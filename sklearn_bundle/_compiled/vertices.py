@@ -7,7 +7,7 @@ import numpy as np
 
 from sklearn_bundle._jit import jit
 
-LANES = 64  # minima side by side: a single running minimum does not vectorise
+LANES = 64  # minima side by side, eight vectors of doubles: one running minimum has no vectors
 
 
 @jit
@@ -54,9 +54,10 @@ def highest(q, support, size):
 def best_partner(q, i, row_i, diagonal, a, support, size):
     """The second-order descent vertex (19): position in the support of the largest SWAP gain.
 
-    (19) is the gain of a step without a limit; here it is that of the step that can be taken, by
-    which it is then compared with the Frank-Wolfe step. With (19) in one place only, a vertex with
-    hardly any weight is chosen again and again, and Frank-Wolfe steps follow that gain nothing.
+    (19) is the gain of a step without a limit. Here it is the gain of the step that can be taken,
+    which is then compared with that of the Frank-Wolfe step. With (19) in one of the two places
+    only, a vertex with hardly any weight is chosen again and again, and the Frank-Wolfe steps that
+    follow gain nothing.
     """
     best, best_gain = -1, 0.0
     for p in range(size):
@@ -75,8 +76,8 @@ def best_partner(q, i, row_i, diagonal, a, support, size):
 def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
     """As ``best_partner``, the vertex itself, or -1: one pass over all vertices.
 
-    Gains are in single precision and relative to ``1/scale^2``, so that they do not underflow: this
-    is but a choice. Where a is 0, so is the gain.
+    Gains are in single precision, which will do for a choice, and relative to ``1/scale^2``, so
+    that they do not underflow. Where a is 0, so is the gain.
     """
     n = q.shape[0]
     least, two = np.float32(1e-7) * d_i, np.float32(2.0)

@@ -12,10 +12,12 @@ from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.linear_auto import AutoSolver, Kept, Task, keep, linear_solver
+from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, Task, linear_solver
+from sklearn_bundle.solvers.linear_start import LinearStart
 
 _FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
 # What to do where a limit ended a fit with L1, in place of what linear models say.
@@ -46,7 +48,7 @@ class BundleEstimator(CertifiedLinear):
     @property
     def _advice(self) -> dict[Status, str]:
         advice = CertifiedLinear._advice
-        return advice | _L1_ADVICE if self._omega().inner == "lp" else advice
+        return advice | _L1_ADVICE if self._omega().is_l1 else advice
 
     @classmethod
     def _takes_loss(cls, loss: Any) -> bool:
@@ -96,34 +98,35 @@ class BundleEstimator(CertifiedLinear):
 
     def _problem(self, data: TrainingData, target: Prepared, n_threads: int) -> LinearProblem:
         loss, y = target
-        return LinearProblem(data.X, y, data.weights, loss, self.fit_intercept, n_threads)
+        rows = rows_in_memory(data.X, n_threads)
+        return LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
 
     def _solver(
-        self, problem: LinearProblem, kept: Kept | None, seed: None
-    ) -> BundleSolver | AutoSolver:
+        self, problem: LinearProblem, kept: LinearStart | None, seed: None
+    ) -> BundleSolver | LinearAutoSolver:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         self._check_bundle_size(problem, omega)
         task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
-        return linear_solver(self.solver, task, Kept() if kept is None else kept)
+        return linear_solver(self.solver, task, LinearStart() if kept is None else kept)
 
-    def _settings(self) -> tuple:
+    def _settings(self, data: TrainingData) -> tuple:
         return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""
-        if self.bundle_size is None or not (problem.n_free or omega.inner == "lp"):
+        if self.bundle_size is None or not (problem.n_free or omega.is_l1):
             return
         least = _FEWEST_PLANES + problem.n_free
         if self.bundle_size < least:
             why = "regularizer='l1'"
-            if omega.inner != "lp":
+            if not omega.is_l1:
                 why = f"loss={self.loss!r}, whose intercept is a coordinate of the planes,"
             raise ValueError(
                 f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
             )
 
-    def _keep(self, solver: BundleSolver | AutoSolver, result: SolverResult) -> Kept:
-        return keep(solver, (result.w, result.intercept))
+    def _keep(self, solver: BundleSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
+        return solver.kept((result.w, result.intercept))
 
 
 def _is_given(value: Any, default: Any) -> bool:

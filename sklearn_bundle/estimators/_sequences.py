@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from sklearn_bundle._values import mixed, shown
+from sklearn_bundle.estimators._base import features_of
 from sklearn_bundle.estimators._features import (
     check_finite,
     fit_vectorizer,
@@ -121,9 +122,7 @@ def check_training_sequences(
         check_finite(X, packed.lengths, names, kept)
     else:
         X = packed.positions
-        for attribute in ("n_features_in_", "feature_names_in_"):
-            if hasattr(estimator, attribute):
-                fitted[attribute] = getattr(estimator, attribute)
+        fitted |= features_of(estimator)
     for attribute in _OPTIONAL:
         if attribute not in fitted:
             vars(estimator).pop(attribute, None)

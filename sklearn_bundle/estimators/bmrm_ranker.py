@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sklearn_bundle._values import as_numbers
-from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import (

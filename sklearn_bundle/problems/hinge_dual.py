@@ -8,6 +8,7 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._numeric.multiplier import constant, multiplier, solution
 from sklearn_bundle.losses.hinge import Hinge
 from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
@@ -26,24 +27,27 @@ class HingeDual(LinearProblem):
 
     Parameters
     ----------
-    X, y, weights, fit_intercept, n_threads
+    rows, target, weights, fit_intercept
         As for LinearProblem.
     reg_lambda : float
     """
 
-    def __init__(self, X, y, weights, reg_lambda: float, fit_intercept: bool, n_threads: int = 1):
-        super().__init__(X, y, weights, Hinge(), fit_intercept, n_threads)
+    def __init__(
+        self,
+        rows: RowOperator,
+        target: Array,
+        weights: Array,
+        reg_lambda: float,
+        fit_intercept: bool,
+    ):
+        super().__init__(rows, target, weights, Hinge(), fit_intercept)
         self.reg_lambda = reg_lambda
-        self._signed_weights = weights * y
-        self._signs = frozen(y), frozen(weights), frozen(self._signed_weights)
-
-    @property
-    def n_samples(self) -> int:
-        return len(self._y)
+        self._signed_weights = weights * target
+        self._signs = frozen(target), frozen(weights), frozen(self._signed_weights)
 
     def combine(self, u: Array) -> Array:
         """``X'(s y u)``, one product with X'."""
-        return self._design.gradient(np.multiply(self._signed_weights, u, out=self._derivatives))
+        return self.rows.gradient(np.multiply(self._signed_weights, u, out=self._derivatives))
 
     def primal_point(self, combined: Array) -> Point:
         """``w(u) = X'(s y u) / reg_lambda`` with its scores: one product with X."""
@@ -61,7 +65,7 @@ class HingeDual(LinearProblem):
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
         norm = float(np.sum(combined * combined))
-        return float(np.sum(self._weights * u)) - norm / (2.0 * self.reg_lambda)
+        return float(np.sum(self.weights * u)) - norm / (2.0 * self.reg_lambda)
 
     def project(self, centre: Array, scores: Array, step: float) -> Array:
         """Projection of ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
@@ -69,7 +73,7 @@ class HingeDual(LinearProblem):
         It maximises ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
         """
         moved = np.empty_like(centre)
-        dual.ascend(centre, self._y, scores, step, moved)
+        dual.ascend(centre, self.target, scores, step, moved)
         if not self.fit_intercept:
             return np.clip(moved, 0.0, 1.0)
         y, weights, signed = self._signs
@@ -85,20 +89,20 @@ class HingeDual(LinearProblem):
         negative = -float(np.sum(np.minimum(self._signed_weights, 0.0) * u))
         if positive == negative:
             return u
-        heavier = self._y > 0.0 if positive > negative else self._y < 0.0
+        heavier = self.target > 0.0 if positive > negative else self.target < 0.0
         return u * np.where(heavier, min(positive, negative) / max(positive, negative), 1.0)
 
     def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """Curvature of -D from u to v, by the squared distance: no more than L. 0 at u = v."""
         change = u_combined - v_combined
         squared = float(np.sum(change * change)) / self.reg_lambda
-        distance = float(dual.squared_distance(self._weights, u, v))
+        distance = float(dual.squared_distance(self.weights, u, v))
         return squared / distance if distance > 0.0 else 0.0
 
     def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
         change = v_combined - u_combined
-        slope = float(np.sum(self._weights * (v - u)))
+        slope = float(np.sum(self.weights * (v - u)))
         slope -= float(np.sum(u_combined * change)) / self.reg_lambda
         curvature = float(np.sum(change * change)) / self.reg_lambda
         if slope <= 0.0:
@@ -116,8 +120,8 @@ class HingeDual(LinearProblem):
         for step in range(_POWER_STEPS):
             scores = self.point(w / np.linalg.norm(w)).scores
             if self.fit_intercept:
-                scores = scores - np.sum(self._weights * scores)
-            w = self._design.gradient(self._weights * scores)
+                scores = scores - np.sum(self.weights * scores)
+            w = self.rows.gradient(self.weights * scores)
             before, value = value, float(np.linalg.norm(w))
             settled = value - before <= _POWER_PRECISION * value
             if not value > 0.0 or (settled and step >= _LEAST_POWER_STEPS):

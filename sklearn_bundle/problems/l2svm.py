@@ -121,21 +121,6 @@ class KernelData:
         return sums + fsum(coef), errors
 
 
-class Compiled(NamedTuple):
-    """What compiled code needs in order to compute rows by itself: arguments of ``lazy.fill``."""
-
-    kernel: tuple
-    values: NDArray[np.float32]
-    points: NDArray[np.intp]
-    columns: NDArray[np.float32]
-    norms: NDArray[np.float32]
-    y: NDArray[np.float32]
-    own: NDArray[np.float32]
-    split: int
-    store: NDArray[np.float32]
-    known: NDArray[np.bool_]
-
-
 class Certified(NamedTuple):
     """What a point proves, computed afresh.
 
@@ -201,7 +186,7 @@ class L2SVM:
         """Memory for rows of this problem, which the next problem of this thread may reuse."""
         return self.data.space(n_rows * self.n, self.dtype).reshape(n_rows, self.n)
 
-    def compiled(self) -> Compiled | None:
+    def compiled(self) -> lazy.Source | None:
         """For dense points in single precision and kernels of :data:`_COMPILED`."""
         values = self.data.rows(self.dtype)
         points, kernel = values.dense, values.kernel
@@ -209,8 +194,9 @@ class L2SVM:
             return None
         columns = np.empty((points.values.shape[1], self.n), np.float32)
         lazy.gather(points.transposed, self.points, columns)
-        return Compiled(
-            (_COMPILED[kernel.name], np.float32(kernel.gamma)),
+        return lazy.Source(
+            _COMPILED[kernel.name],
+            np.float32(kernel.gamma),
             frozen(points.values),
             self.points,
             columns,

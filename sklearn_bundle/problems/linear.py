@@ -3,26 +3,22 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle._compiled import design
-from sklearn_bundle._jit import frozen
-from sklearn_bundle._parallel import BlockRunner, column_ranges, row_blocks
+from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
 LARGEST_RISK = 1e100  # squares of what is larger overflow
-# Leaving out rows breaks the stream that the processor prefetches: with rows of several cache lines
-# it is faster to read all of them, unless few have a weight (MNIST: up to twice as fast).
-_LONG_ROW = 64
-_MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
-_TINY = 1e-300
-_LARGEST_DRIFT = 1e3  # times the rounding of a product: an error of about 1e-13
+LARGEST_DRIFT = 1e3  # times the rounding of a fresh product: an error of about 1e-13 in the scores
+_TINY = 1e-300  # mean square in place of that of an X of zeros
 
 
 @dataclass
@@ -51,94 +47,6 @@ class Plane:
     balance: Array | None = None
 
 
-class Design:
-    """The data matrix as an operator: X W' and G'X over row blocks, counting passes.
-
-    With k outputs w has shape (k d,), an output after the other, and scores (n, k).
-    """
-
-    def __init__(
-        self,
-        X: np.ndarray | sp.spmatrix | sp.sparray,
-        runner: BlockRunner,
-        n_outputs: int | None = None,
-    ):
-        n, d = self.shape = X.shape
-        self.passes = 0
-        self.n_outputs = n_outputs
-        self._runner = runner
-        many = "" if n_outputs is None else "_many"
-        kind = "csr" if sp.issparse(X) else "dense"
-        if sp.issparse(X):
-            unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
-            indices = np.asarray(X.indices).view(unsigned)
-            self._arrays = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
-        else:
-            self._arrays = (frozen(X),)
-        self._scores = getattr(design, f"{kind}_scores{many}")
-        self._gradient = getattr(design, f"{kind}_gradient{many}")
-        n_entries = len(self._arrays[1]) if sp.issparse(X) else X.size
-        self._skip = n_outputs is not None or n_entries <= _LONG_ROW * n
-        of_outputs = () if n_outputs is None else (n_outputs,)
-        self.scores_shape = (n, *of_outputs)
-        self._bounds = row_blocks(n_entries, n, 1)
-        self._gradient_bounds = row_blocks(n_entries, n, d * (n_outputs or 1))
-        self._columns = None
-        if sp.issparse(X) and n_outputs is None and d > _MANY_COLUMNS:
-            self._columns = column_ranges(self._arrays[1], d, runner.n_threads)
-        else:
-            self._partial = np.empty((len(self._gradient_bounds) - 1, d, *of_outputs))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of X that a pass over all rows reads."""
-        return sum(array.nbytes for array in self._arrays)
-
-    def scores(self, w: Array) -> Array:
-        """X w."""
-        out = np.empty(self.scores_shape)
-        w = np.ascontiguousarray(w if self.n_outputs is None else w.reshape(self.n_outputs, -1).T)
-        bounds = self._bounds
-        self._runner.run(
-            lambda k: self._scores(*self._arrays, w, bounds[k], bounds[k + 1], out),
-            len(bounds) - 1,
-        )
-        self.passes += 1
-        return out
-
-    def gradient(self, g: Array) -> Array:
-        """X'g: parts of blocks of rows summed in order, or each column's sum by itself."""
-        self.passes += 1
-        g = np.ascontiguousarray(g)
-        if self._columns is not None:
-            return self._gradient_by_columns(g)
-        bounds, partial, skip = self._gradient_bounds, self._partial, self._skip
-        self._runner.run(
-            lambda k: self._gradient(*self._arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
-            len(bounds) - 1,
-        )
-        total = partial.sum(axis=0)
-        return total if self.n_outputs is None else total.T.ravel()
-
-    def _gradient_by_columns(self, g: Array) -> Array:
-        """A thread a range of columns, each of them reading all rows: no sums of parts."""
-        out, ranges, args = np.empty(self.shape[1]), self._columns, (*self._arrays, g, self._skip)
-        if len(ranges) == 2:
-            self._gradient(*args, 0, len(g), out)
-        else:
-            self._runner.run(
-                lambda k: design.csr_gradient_columns(*args, ranges[k], ranges[k + 1], out),
-                len(ranges) - 1,
-            )
-        return out
-
-
-def mean_square(X: np.ndarray | sp.spmatrix | sp.sparray, weights: Array) -> float:
-    """Weighted mean of the rows' squared lengths."""
-    norms = row_norms(X, squared=True)
-    return float(weights @ norms)
-
-
 class LinearProblem:
     """``R(w) = min_b R(X w + b)``, with b = 0, or ``R(w, b)`` with b a coordinate of its own.
 
@@ -148,52 +56,70 @@ class LinearProblem:
 
     Parameters
     ----------
-    X : ndarray or CSR of shape (n, d), float32 or float64
-    y : what the loss takes for a target
+    rows : RowOperator
+        The data X of shape (n, d); its threads end with this problem's ``with``.
+    target : what the loss takes for one
     weights : ndarray of shape (n,), positive, summing to one
     loss : Loss
     fit_intercept : bool
-    n_threads : int
-        Threads over row blocks.
+
+    Attributes
+    ----------
+    rows, target, weights, loss
+        As given.
+    fit_intercept : bool
+        Whether there is an intercept that is minimised out.
+    n_outputs : int
+        Scores a sample.
+    scores_shape : tuple
+        (n,) or (n, n_outputs).
+    n_free : int
+        Numbers of an intercept that is a coordinate of its own.
+    intercept_scale : float
+        Square of the w that changes scores as much as such an intercept of 1, about.
+    newton_loss : NewtonLoss
+        The loss as Newton's method sees it; None where it cannot.
     """
 
-    def __init__(self, X, y, weights, loss: Loss, fit_intercept: bool, n_threads: int = 1):
-        self._runner = BlockRunner(n_threads)
-        self._design = Design(X, self._runner, loss.n_outputs(y))
-        self._y = y
-        self._weights = weights
-        self._X, self._loss = X, loss
+    nonnegative = True  # no loss is negative
+
+    def __init__(
+        self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
+    ):
+        self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
+        self.newton_loss = newton_loss(loss)
+        k = loss.n_outputs(target)
+        self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
+        self.n_outputs = k or 1
         self.fit_intercept = fit_intercept and loss.free_intercept == "minimised"
         joint = fit_intercept and loss.free_intercept == "joint"
         self.n_free = self.n_outputs if joint else 0
-        #: Square of the w that changes scores as much as an intercept of 1, about.
-        self.intercept_scale = 1.0 / max(mean_square(X, weights), _TINY) if joint else 1.0
+        self.intercept_scale = 1.0 / max(rows.mean_square(weights), _TINY) if joint else 1.0
 
     @cached_property
     def _derivatives(self) -> Array:
-        return np.empty(self._design.scores_shape)
+        return np.empty(self.scores_shape)
 
     @cached_property
     def _scratch(self) -> Array:
-        return np.empty((4, len(self._weights)))
+        return np.empty((4, self.n_samples))
 
     @cached_property
     def _along(self) -> Array:
-        return np.empty((2, int(np.prod(self._design.scores_shape))))
+        return np.empty((2, self.n_samples * self.n_outputs))
+
+    @property
+    def n_samples(self) -> int:
+        return self.rows.shape[0]
 
     @property
     def n_features(self) -> int:
-        return self._design.shape[1]
+        return self.rows.shape[1]
 
     @property
     def n_entries(self) -> int:
         """Stored entries of X."""
-        return self._X.nnz if sp.issparse(self._X) else self._X.size
-
-    @property
-    def n_outputs(self) -> int:
-        """Scores a sample."""
-        return self._design.n_outputs or 1
+        return self.rows.n_entries
 
     @property
     def dimension(self) -> int:
@@ -203,22 +129,13 @@ class LinearProblem:
     @property
     def passes(self) -> int:
         """Products with X or X' so far."""
-        return self._design.passes
-
-    @property
-    def loss(self) -> Loss:
-        return self._loss
-
-    @property
-    def parts(self) -> tuple:
-        """X, y and weights, whether there is a free intercept, and what runs products with X."""
-        return self._X, self._y, self._weights, self.fit_intercept, self._runner, self._design
+        return self.rows.passes
 
     def __enter__(self) -> "LinearProblem":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._runner.__exit__(*exception)
+        self.rows.__exit__(*exception)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """R(w) and a subgradient; infinity, and zeros, where numbers overflow."""
@@ -227,7 +144,7 @@ class LinearProblem:
 
     def point(self, w: Array, intercept: Array | None = None) -> Point:
         """The point w with its scores: one product with X, none at w = 0."""
-        scores = self._design.scores(w) if w.any() else np.zeros(self._design.scores_shape)
+        scores = self._scores(w) if w.any() else np.zeros(self.scores_shape)
         if intercept is None:
             intercept = np.zeros(self.n_free) if self.n_free else 0.0
         return Point(w, scores, intercept)
@@ -239,20 +156,20 @@ class LinearProblem:
         """
         scores = point.scores + point.intercept if self.n_free else point.scores
         free = self.fit_intercept
-        args = self._y, self._weights, free, self._derivatives, self._scratch
-        cut = self._loss.cut(scores, *args)
+        args = self.target, self.weights, free, self._derivatives, self._scratch
+        cut = self.loss.cut(scores, *args)
         if free:
             point.intercept = cut.intercept
         if not cut.risk <= risk_limit:
             return None
         balance = np.atleast_1d(self._derivatives.sum(axis=0)) if self.n_free else None
-        return Plane(self._design.gradient(self._derivatives), cut.offset, cut.risk, balance)
+        return Plane(self.rows.gradient(self._derivatives), cut.offset, cut.risk, balance)
 
     def set_intercept(self, point: Point) -> None:
         """Make the point's intercept the best one."""
         if self.fit_intercept:
-            point.intercept = self._loss.intercept(
-                point.scores, self._y, self._weights, self._scratch
+            point.intercept = self.loss.intercept(
+                point.scores, self.target, self.weights, self._scratch
             )
 
     def minimise_intercept(self, point: Point) -> float:
@@ -262,15 +179,15 @@ class LinearProblem:
 
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
-        return self._loss.risk(point.scores, self._y, self._weights, point.intercept)
+        return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
         """Step t >= 0 along (w, b) from start towards end and beyond that minimises
 
         ``slope t + curvature t^2/2 + risk``.
         """
-        return self._loss.line_search(
-            *self._line(start, end), self._y, self._weights, slope, curvature, self._scratch
+        return self.loss.line_search(
+            *self._line(start, end), self.target, self.weights, slope, curvature, self._scratch
         )
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
@@ -279,12 +196,19 @@ class LinearProblem:
 
         def risk(step: float) -> tuple[float, float]:
             moved, gradient = scores + step * direction, np.empty_like(scores)
-            value = self._loss.evaluate(moved, self._y, self._weights, gradient)
+            value = self.loss.evaluate(moved, self.target, self.weights, gradient)
             if not np.isfinite(value):
                 return np.inf, np.inf  # too far
             return value, float(np.sum(gradient * direction))
 
         return risk
+
+    def newton_model(self) -> NewtonModel:
+        """The problem as Newton's method sees it."""
+        return NewtonModel(self.rows, self.target, self.weights, self.fit_intercept)
+
+    def _scores(self, w: Array) -> Array:
+        return self.rows.scores(w, *self.scores_shape[1:])
 
     def _line(self, start: Point, end: Point) -> tuple[Array, Array]:
         """Scores at the start and their change; valid until the next call."""
@@ -294,7 +218,7 @@ class LinearProblem:
         scores, direction = self._along
         shifts = float(start.intercept), float(end.intercept)
         design.line(start.scores.ravel(), end.scores.ravel(), *shifts, scores, direction)
-        shape = self._design.scores_shape
+        shape = self.scores_shape
         return scores.reshape(shape), direction.reshape(shape)
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
@@ -307,8 +231,8 @@ class LinearProblem:
         design.blend(step, start.w, end.w, w)
         intercept = (1.0 - step) * start.intercept + step * end.intercept
         drift = abs(1.0 - step) * start.drift + abs(step) * end.drift
-        if drift > _LARGEST_DRIFT:
-            return Point(w, self._design.scores(w), intercept)
+        if drift > LARGEST_DRIFT:
+            return Point(w, self._scores(w), intercept)
         scores = np.empty_like(start.scores)
         design.blend(step, start.scores.ravel(), end.scores.ravel(), scores.ravel())
         return Point(w, scores, intercept, drift)

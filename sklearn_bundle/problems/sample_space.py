@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
-from sklearn_bundle.problems.linear import LARGEST_RISK, LinearProblem, Plane, Point
+from sklearn_bundle.problems.linear import (
+    LARGEST_DRIFT,
+    LARGEST_RISK,
+    LinearProblem,
+    Plane,
+    Point,
+)
 from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
-
-_LARGEST_DRIFT = 1e3  # times the rounding of a product: an error of about 1e-13
 
 
 class SampleNorm(Regularizer):
@@ -32,7 +36,7 @@ class SampleNorm(Regularizer):
         X start.
     """
 
-    inner = "gram"
+    is_quadratic = True
 
     def __init__(self, n_samples: int, start: Array | None = None, scores: Array | None = None):
         self.n_samples = n_samples
@@ -70,17 +74,18 @@ class SampleSpace:
         The regularizer, which knows the start that the shares of all points belong to.
     """
 
+    nonnegative = True
     n_free = 0
     intercept_scale = 1.0
 
     def __init__(self, problem: LinearProblem):
         self.attach(problem)
-        if problem.n_free or self._design.n_outputs is not None:
+        if problem.n_free or len(problem.scores_shape) > 1:
             raise ValueError(
                 "Planes in sample space need a loss with one score a sample whose intercept, if it "
                 "has one, is minimised out; use 'line-search'."
             )
-        self.n_samples = self._design.shape[0]
+        self.n_samples = self._rows.shape[0]
         self.dimension = 2 * self.n_samples + 1
         self.norm = SampleNorm(self.n_samples)
         self._scratch = np.empty((4, self.n_samples))
@@ -88,17 +93,17 @@ class SampleSpace:
     def attach(self, problem: LinearProblem) -> None:
         """Stand for this problem; for another object with the same data all points stay."""
         self._linear = problem
-        *_, self._design = problem.parts
+        self._rows = problem.rows
         # These ask a point for its scores and its intercept alone.
         self.set_intercept = problem.set_intercept
-        self.minimise_intercept = problem.minimise_intercept
         self.risk = problem.risk
         self.line_search = problem.line_search
+        self.risk_along = problem.risk_along
 
     def detach(self) -> None:
         """Let go of the problem."""
-        self._linear = self._design = None
-        self.set_intercept = self.minimise_intercept = self.risk = self.line_search = None
+        self._linear = self._rows = None
+        self.set_intercept = self.risk = self.line_search = self.risk_along = None
 
     @property
     def passes(self) -> int:
@@ -113,22 +118,22 @@ class SampleSpace:
 
     def gradient(self, plane: Array) -> Array:
         """``X'g``, of length d: a product with X'."""
-        return self._design.gradient(plane[: self.n_samples])
+        return self._rows.gradient(plane[: self.n_samples])
 
     def weights(self, x: Array, norm: SampleNorm) -> Array:
         """w, of length d, of a point that belongs to ``norm``: a product with X'."""
         v, share = x[: self.n_samples], x[-1]
         if share == 1.0 and not v.any():
             return norm.start
-        w = self._design.gradient(v)
+        w = self._rows.gradient(v)
         return w if share == 0.0 else w + share * norm.start
 
     def point(self, x: Array, intercept: float | None, drift: float = 1.0) -> Point:
         """The point x, with its scores afresh where they carry too much rounding."""
         n = self.n_samples
-        if drift > _LARGEST_DRIFT:
+        if drift > LARGEST_DRIFT:
             x = x.copy()
-            x[n:-1] = self._design.scores(self.weights(x, self.norm))
+            x[n:-1] = self._rows.scores(self.weights(x, self.norm))
             drift = 1.0
         return Point(x, x[n:-1], 0.0 if intercept is None else intercept, drift)
 
@@ -144,13 +149,12 @@ class SampleSpace:
 
         (g, offset) is a plane of the risk whatever rounding there is in the point's scores.
         """
-        _, y, sample_weights, fit_intercept, *_ = self._linear.parts
-        n, plane = self.n_samples, np.zeros(self.dimension)
-        args = y, sample_weights, fit_intercept, plane[:n], self._scratch
-        cut = self._linear.loss.cut(point.scores, *args)
-        if fit_intercept:
+        problem, n, plane = self._linear, self.n_samples, np.zeros(self.dimension)
+        args = problem.target, problem.weights, problem.fit_intercept, plane[:n], self._scratch
+        cut = problem.loss.cut(point.scores, *args)
+        if problem.fit_intercept:
             point.intercept = cut.intercept
         if not cut.risk <= risk_limit:
             return None
-        plane[n:-1] = self._design.scores(self.gradient(plane))
+        plane[n:-1] = self._rows.scores(self.gradient(plane))
         return Plane(plane, cut.offset, cut.risk)

@@ -19,14 +19,25 @@ class Regularizer(Shown, ABC):
     k times that, an output after the other.
 
     The contract of a regularizer of one's own: :meth:`value`, :meth:`conjugate`,
-    :meth:`conjugate_gradient` and :meth:`slope` are required, :meth:`conjugate_curvature` unless
-    ``inner`` says otherwise. Lower bounds rest on the conjugate (theorem 2 of [1]_); it is right if
-    ``Omega(w) + Omega*(m) = <w, m>`` at ``w = conjugate_gradient(m)``.
+    :meth:`conjugate_gradient`, :meth:`slope` and :meth:`conjugate_curvature` are required, the last
+    not where ``is_quadratic`` is true. Lower bounds rest on the conjugate (theorem 2 of [1]_): that
+    is right if ``Omega(w) + Omega*(m) = <w, m>`` at ``w = conjugate_gradient(m)``.
+
+    Attributes
+    ----------
+    is_quadratic : bool
+        Whether ``Omega(w) = w'Bw / 2`` for some B; False by default. Where it is true, the inner
+        problem of the bundle method needs only the products of planes, and a line search only the
+        two derivatives of :meth:`slope`.
+    is_euclidean : bool
+        Whether ``Omega(w) = ||w||^2 / 2``: true of :class:`L2`, and not of classes derived from it.
+    is_l1 : bool
+        Whether ``Omega(w) = ||w||_1``: true of :class:`L1`.
 
     Raises
     ------
     NotImplementedError
-        If ``inner`` is "newton" and there is no :meth:`conjugate_curvature`; raised by `fit`.
+        If ``is_quadratic`` is false and there is no :meth:`conjugate_curvature`; raised by `fit`.
 
     See Also
     --------
@@ -49,9 +60,12 @@ class Regularizer(Shown, ABC):
     True
     """
 
-    #: How the bundle's inner problem is solved: "gram" where the conjugate is a quadratic form,
-    #: "newton" where it is twice differentiable, "lp" where Omega is polyhedral.
-    inner: ClassVar[str] = "newton"
+    is_quadratic: ClassVar[bool] = False
+    is_l1: ClassVar[bool] = False
+
+    @property
+    def is_euclidean(self) -> bool:
+        return False
 
     def bind(self, n_features: int, dimension: int) -> "Regularizer":
         """Check the parameters against the data and do once what need not be done again.
@@ -123,7 +137,7 @@ class Regularizer(Shown, ABC):
     def conjugate_curvature(self, m: Array, planes: Array) -> Array:
         """``P H P'`` for the rows P of `planes`, H the Hessian of Omega* at m.
 
-        Required where ``inner`` is "newton"; the conjugate of a norm has none.
+        Required unless ``is_quadratic`` is true; the conjugate of a norm has none.
 
         Parameters
         ----------
@@ -143,7 +157,7 @@ class Regularizer(Shown, ABC):
             If there is none.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} has inner={self.inner!r}, but no conjugate_curvature."
+            f"{type(self).__name__} has no conjugate_curvature, and is_quadratic is not true."
         )
 
     @abstractmethod

@@ -29,7 +29,11 @@ class L2(Regularizer):
     (12.5, 12.5)
     """
 
-    inner = "gram"
+    is_quadratic = True
+
+    @property
+    def is_euclidean(self):
+        return type(self) is L2
 
     def value(self, w):
         return 0.5 * float(np.sum(w * w))
@@ -160,7 +164,7 @@ class Quadratic(Regularizer):
     (2.5, array([1.  , 0.25]))
     """
 
-    inner = "gram"
+    is_quadratic = True
 
     def __init__(self, B: ArrayLike):
         self.B = B
@@ -207,7 +211,7 @@ class L1(Regularizer):
     (0.0, inf)
     """
 
-    inner = "lp"
+    is_l1 = True
 
     def value(self, w):
         return float(np.sum(np.abs(w)))
@@ -226,7 +230,7 @@ class L1(Regularizer):
 class _FactoredQuadratic(Regularizer):
     """A :class:`Quadratic` with its factor: for one fit, not a parameter."""
 
-    inner = "gram"
+    is_quadratic = True
 
     def __init__(self, B: Any, n_features: int | None):
         self._matrix, self._solve = factored(B, n_features)

@@ -63,7 +63,7 @@ class Descent:
         self.model, self.width = model, width
         self._loss, self._lambda, self._scale = loss, reg_lambda, scale
         self.w, self.b = w, b
-        self.scores = model.design.scores(w) if w.any() else np.zeros(len(model.y))
+        self.scores = model.rows.scores(w) if w.any() else np.zeros(len(model.y))
         self.n_steps = 0
         self.decrement, self.settled = np.inf, False
         self._trust, self._ridge, self._detail = 1.0, 0.0, 1
@@ -97,8 +97,8 @@ class Descent:
         if self.n_steps % _REFRESHED and not self._loss.smooth:
             change = np.subtract(self.derivatives, self._spare, out=self._spare)
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
-                return self.gradient + self.model.design.gradient(change)
-        return self.model.design.gradient(self.derivatives)
+                return self.gradient + self.model.rows.gradient(change)
+        return self.model.rows.gradient(self.derivatives)
 
     def _centre(self) -> None:
         """Move b to the smoothed risk's minimum."""
@@ -124,7 +124,7 @@ class Descent:
         if along is None:
             return False
         w, b = along[: len(self.w)], float(along[-1]) if model.free else 0.0
-        direction = model.design.scores(w)
+        direction = model.rows.scores(w)
         length = self._search(direction, w, b)
         self._adapt_damping(length)
         self.settled = self._loss.smooth or (

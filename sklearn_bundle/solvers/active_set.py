@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.l2svm import L2SVM
+from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,
     REFINEMENTS,
     Candidate,
-    Kept,
+    SimplexPoints,
     SwapSolver,
     confirmed,
     modelled,
@@ -85,18 +86,16 @@ class ActiveSetSolver:
         self.indefinite = False
         self.n_steps = self.n_rows = 0
         self._first_step = first_step
-        self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
+        self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self._matrix = np.empty((0, 0), problem.dtype)
         self._filled = self._missed = 0
-        self._primal, self._bound = np.inf, -np.inf
+        self._best = Best(provisional=True)
         self._rng, self._sampling = np.random.default_rng(seed), False
         active = self._first(size, start)
         self._open(active, np.zeros(len(active)) if start is None else start[active], None)
         self._look_at_all()
         if best is not None:
-            primal, candidate = modelled(problem, best)
-            if primal < self._primal:
-                self._primal, self._best = primal, candidate
+            self._best.offer(*modelled(problem, best))
         if start is not None:  # or a fit of few steps would never get to other points
             self._grow()
         self._sampling = True
@@ -105,14 +104,15 @@ class ActiveSetSolver:
         """One state for every 128 steps or less, and one for every look at all points."""
         idle = 0  # problems without progress
         while self._missed < MOST_REFINEMENTS and idle < _MOST_IDLE:
-            steps, reached = self.n_steps, (self._primal, self._bound)
+            steps, reached = self.n_steps, (self._best.primal, self._best.bound)
             yield from self._solve()
             if self.indefinite:
                 return
             self._look()
             yield self._state()
             grown = self._grow()
-            idle = 0 if grown or (self._primal, self._bound) != reached else idle + 1
+            progress = grown or (self._best.primal, self._best.bound) != reached
+            idle = 0 if progress else idle + 1
             if self.n_steps == steps and not grown:
                 return
 
@@ -120,19 +120,18 @@ class ActiveSetSolver:
         """Objective of the best point and bound of the newest, from ``K a`` in float64."""
         if moving and not self._looked:
             self._look_at_all()
-        found = confirmed(self._problem, self._best, self._newest, moving)
-        self._primal, self._best, self._bound = found
-        self.indefinite = self.indefinite or self._bound == -np.inf
+        self._best.renew(*confirmed(self._problem, self._best.point, self._newest, moving))
+        self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._missed += 1
         return self._state()
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> SimplexPoints:
         """Where a next fit may go on."""
-        newest, best = np.zeros(self._problem.n), self._best[0]
+        newest, best = np.zeros(self._problem.n), self._best.point[0]
         newest[self._active] = self._solver.a
         number = self._first_step + self.n_steps
-        return Kept(newest, None if np.array_equal(best, newest) else best, number)
+        return SimplexPoints(newest, None if np.array_equal(best, newest) else best, number)
 
     def _first(self, size: int, start: Array | None) -> np.ndarray:
         """Random points of both classes, as many of each as there are if they are few."""
@@ -176,7 +175,7 @@ class ActiveSetSolver:
 
     def _wanted(self) -> float:
         """Relative gap on the active points."""
-        if not np.isfinite(self._primal):
+        if not np.isfinite(self._best.primal):
             return _LOOSEST
         gap = self._gap()
         least = _SLACK if self._problem.dtype == np.float32 else _EXACT_SLACK
@@ -193,7 +192,7 @@ class ActiveSetSolver:
             self.n_steps = steps + self._solver.n_steps
             self.kinds = kinds + self._solver.kinds
             self.n_rows = rows + self._solver.n_rows
-            self._bound = max(self._bound, state.lower_bound)
+            self._best.prove(state.lower_bound)
             if state.relative_gap <= wanted:
                 return
             yield self._state()
@@ -203,7 +202,8 @@ class ActiveSetSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
-        self._bound = 0.0  # what rounding has made of it is forgotten
+        self._best.withdraw()  # what rounding has made of it is forgotten
+        self._best.prove(0.0)
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 
     def _look(self) -> None:
@@ -225,9 +225,8 @@ class ActiveSetSolver:
         if value > 0.0:  # or the kernel is indefinite
             self._newest = self._last
             primal = self._problem.primal_value(a, q, value)
-            self._bound = max(self._bound, 0.5 / value)
-            if primal < self._primal:
-                self._primal, self._best = primal, self._newest
+            self._best.prove(0.5 / value)
+            self._best.offer(primal, self._newest)
         self._looked = True
 
     def _outside(self) -> np.ndarray:
@@ -267,7 +266,7 @@ class ActiveSetSolver:
         return violators
 
     def _gap(self) -> float:
-        return (self._primal - self._bound) / self._primal
+        return self._best.gap / self._best.primal
 
     def _grow(self) -> bool:
         """Add points; whether there were any to add."""
@@ -284,7 +283,7 @@ class ActiveSetSolver:
         return len(newcomers) > 0
 
     def _state(self) -> State:
-        bound = -np.inf if self.indefinite else min(self._bound, self._primal)
-        alpha = self._best[2]
-        further = (*self.kinds[1:], len(self._active))
-        return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)
+        if self.indefinite:  # there is no bound
+            self._best.withdraw()
+        alpha, further = self._best.point[2], (*self.kinds, len(self._active))
+        return self._best.state(alpha, None, self.n_rows, self.n_steps, further)

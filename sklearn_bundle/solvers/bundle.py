@@ -2,18 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.solvers.contract import State, uncrossed
-from sklearn_bundle.solvers.inner.planes import Best, Bundle
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._oracle import with_points
+from sklearn_bundle.solvers.asks import CuttingPlanes, LineSearch, require
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.master import Centre
+from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 
 Array = NDArray[np.float64]
 
+ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
 _QP_SHARE = 0.1  # solve the inner problem to this share of the outer gap: more is wasted
 _WORTH = 0.8  # times the gap: a bound that is costly and promises no more is not computed
 _IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
@@ -26,8 +32,6 @@ _ROUNDING = 1e-15
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, one after the other
 _STEP_PRECISION = 1e-6  # relative, of a step along a curve that is no parabola
 _TINY = 1e-100
-_CROSSED = 1e-6  # relative; far above rounding
-_ROUNDED = 1e-12  # of the terms that objective and bound are differences of
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # towards the best point; after that, the plane there
 _LIFT = 100.0  # of both limits with every iteration that brings no progress
 _ENOUGH_LIFTS = 50  # from 1 to the largest risk
@@ -35,30 +39,12 @@ _STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: a loss bends by abou
 _LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of use
 
 
-class CuttingPlaneProblem(Protocol):
-    """What Algorithms 2 and 4 ask of a problem; line search asks for :class:`LinearProblem`."""
-
-    dimension: int
-    passes: int
-
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w) and a subgradient of R at w, R convex."""
-
-
-class Proof(NamedTuple):
-    """Of the bound ``c - reg_lambda Omega*(-a/reg_lambda) - shortfall``, from a plane (a, c)."""
-
-    reg_lambda: float
-    plane: tuple[Array, float]
-    shortfall: float
-
-
 class BundleSolver:
     """Algorithms 2 ("cutting-plane"), 3 ("line-search") and, with two planes, 4 of the paper.
 
     Parameters
     ----------
-    problem : LinearProblem, or for "cutting-plane" any CuttingPlaneProblem
+    problem : LineSearch, or for "cutting-plane" any CuttingPlanes
     reg_lambda : float
     algorithm : {"line-search", "cutting-plane"}
     theta : float
@@ -74,14 +60,25 @@ class BundleSolver:
     ----------
     plane : (ndarray of shape (d,), float)
         The aggregate plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a/reg_lambda)``.
+
+    Raises
+    ------
+    ValueError
+        For a problem that does not offer what is needed, and at a confirmation if the loss proves
+        not to be convex or to be infinite.
     """
+
+    #: What a problem has to offer, by the name of the solver.
+    needs: ClassVar[dict[str, type]] = {"line-search": LineSearch, "cutting-plane": CuttingPlanes}
+    #: Whether the regularizer has to be ``||w||^2 / 2``.
+    needs_euclidean: ClassVar[bool] = False
 
     #: What made an iteration, since others may begin or go on.
     history_fields: ClassVar[tuple] = (("solver", "U16"),)
 
     def __init__(
         self,
-        problem: CuttingPlaneProblem,
+        problem: CuttingPlanes,
         reg_lambda: float,
         *,
         algorithm: str = "line-search",
@@ -90,46 +87,55 @@ class BundleSolver:
         start: tuple[Array, float | Array | None] | None = None,
         proof: Proof | None = None,
     ):
-        self._linear = hasattr(problem, "line_search")
-        if algorithm == "line-search" and not self._linear:
-            raise ValueError(
-                f"algorithm='line-search' needs a problem with an exact line search, which "
-                f"{type(problem).__name__} has not; use 'cutting-plane'."
-            )
-        self._problem = problem
+        instead = "cutting-plane" if algorithm == "line-search" else None
+        require(problem, BundleSolver.needs[algorithm], algorithm, instead)
+        self._problem = problem = with_points(problem)
         self._lambda = reg_lambda
         self._algorithm = self.name = algorithm
         self._theta = theta
         self.bundle = Bundle(problem.dimension) if bundle is None else bundle
         self._omega = self.bundle.omega
+        if self.needs_euclidean and not self._omega.is_euclidean:
+            raise ValueError(
+                f"{type(self).__name__} is for the L2 regularizer; got "
+                f"{type(self._omega).__name__}. Use 'line-search'."
+            )
+        if self.bundle.anchored and not problem.nonnegative:
+            raise ValueError(
+                f"{type(self._omega).__name__} needs a risk that is nowhere negative; if this one "
+                "is not, let the problem say nonnegative = True."
+            )
         self._start = (self._omega.start(problem.dimension), None) if start is None else start
-        self._bound, self.plane = -np.inf, (np.zeros(problem.dimension), 0.0)
-        self._pull = 1.0
-        if self._linear:
-            self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
-        self._least = 0.0 if self._linear else -np.inf  # no loss and no regularizer is negative
-        self._shortfall = 0.0  # of the bound, for an intercept's coefficient that is not quite 0
+        self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
+        self._best = Best(least=0.0 if problem.nonnegative else -np.inf, advice=ADVICE)
+        if problem.nonnegative:
+            self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0), 0.0)
         if proof is not None and proof.reg_lambda == reg_lambda:
-            self.plane, self._shortfall = proof.plane, proof.shortfall
-            self._bound = self._plane_bound()
-        self._primal, self._step = np.inf, 1.0
-        self._best: Point | None = None
+            self._best.prove(self._value(proof), proof)
+        self._step = 1.0
         self._end: Point | None = None  # the last w_t, on the way to which the next plane is cut
         self._steepest: float | None = None
         self._idle = 0  # iterations since the gap last became smaller
-        n_free = problem.n_free if self._linear else 0
-        slow = n_free > 0 or self._omega.inner != "gram"
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
-        self._patience = _PATIENCE + 2 * n_free if slow else _IDLE_LIMIT
+        self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else _IDLE_LIMIT
 
     @property
-    def proof(self) -> Proof:
+    def proof(self) -> Proof | None:
         """Of the best bound."""
-        return Proof(self._lambda, self.plane, self._shortfall)
+        return self._best.proof
 
-    def attach(self, problem: CuttingPlaneProblem) -> None:
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """Of the proof."""
+        return self._best.proof.plane
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """What a new solver may start from, beside the point."""
+        return LinearStart(point, self.proof, bundle=self.bundle)
+
+    def attach(self, problem: CuttingPlanes) -> None:
         """Go on with the same problem in another object."""
-        self._problem = problem
+        self._problem = with_points(problem)
 
     def detach(self) -> None:
         """Let go of the problem."""
@@ -137,7 +143,7 @@ class BundleSolver:
 
     def states(self) -> Iterator[State]:
         """One state an iteration; ends when rounding leaves nothing to gain."""
-        if self._best is None:
+        if self._best.point is None:
             self._begin(self._point(*self._start))
         if self._idle >= self._patience:  # the last run has ended so
             yield self._state()
@@ -153,21 +159,16 @@ class BundleSolver:
 
         If it may move, the point gets the best intercept, and with L1 fewer nonzeros.
         """
-        self._best = self._fresh_point(self._best)
-        self._primal = self._objective(self._best.w, self._risk(self._best))
-        if moving and self._linear:
-            centred = replace(self._best)
+        best = self._best
+        best.point = self._fresh_point(best.point)
+        best.primal = self._objective(best.point.w, self._problem.risk(best.point))
+        if moving and best.point.intercept is not None:
+            centred = replace(best.point)
             self._offer(centred, self._fresh_risk(centred))
-        if moving and self._omega.inner == "lp":
+        if moving and self._omega.is_l1:
             self._prune()
-        bound = self._fresh_bound()
-        crossed = bound - self._primal
-        if crossed > _CROSSED * abs(self._primal) and crossed > _ROUNDED * self._size_of_terms():
-            raise ValueError(
-                f"The lower bound {bound:.8g} lies above the objective {self._primal:.8g}: the "
-                "loss is not convex, or its gradient is not the derivative of its value."
-            )
-        self._bound = max(uncrossed(bound, self._primal), self._least)
+        bound, proof = self._fresh_bound(), best.proof
+        best.renew(best.primal, best.point, bound, proof, terms=self.size_of_terms)
         return self._state()
 
     def _prune(self) -> None:
@@ -176,18 +177,18 @@ class BundleSolver:
         The best point is a mean of many iterates, and has the nonzeros of all of them; where
         ``|A' alpha|`` is below reg_lambda, those of the optimum are zero.
         """
-        reach = np.abs(self.plane[0])
+        best, reach = self._best, np.abs(self.plane[0])
         for share in _PRUNED:
-            w = np.where(reach >= share * self._lambda, self._best.w, 0.0)
-            point = self._point(w, self._best.intercept)
+            w = np.where(reach >= share * self._lambda, best.point.w, 0.0)
+            point = self._point(w, best.point.intercept)
             objective = self._objective(w, self._fresh_risk(point))
-            if objective <= self._primal:
-                self._primal, self._best = objective, point
+            if objective <= best.primal:
+                best.primal, best.point = objective, point
                 return
 
     def _cutting_plane(self) -> Iterator[None]:
         while True:
-            gap = self._primal - self._bound
+            gap = self._best.gap
             self._cut(self._point(*self._solve_inner()))
             self._count_idle(gap)
             yield
@@ -198,8 +199,8 @@ class BundleSolver:
             if self._end is not None:
                 # The same w_t again: cut nearer to it, where the model is sure to be cut off.
                 theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
-                self._cut(problem.blend(self._best, self._end, theta))
-            gap = self._primal - self._bound
+                self._cut(problem.blend(self._best.point, self._end, theta))
+            gap = self._best.gap
             self._end = self._point(*self._solve_inner())
             problem.set_intercept(self._end)
             self._search_towards(self._end)
@@ -223,38 +224,29 @@ class BundleSolver:
 
     def _solve_inner(self) -> tuple[Array, Array | None]:
         """The minimiser of reg_lambda Omega + model; keeps the bound if it is the best."""
-        gap = self._primal - self._bound
+        known, gap = self._best, self._best.gap
         exact = not np.isfinite(gap) or self._idle > 0
         tolerance = 0.0 if exact else _QP_SHARE * gap
-        worth = -np.inf if exact else self._primal - _WORTH * gap
-        best = Best(
-            *(self._best.w, self._best.intercept, self._primal, worth), self._pull, self._step
-        )
-        inner = self.bundle.solve(self._lambda, tolerance, best)
-        if self._keep_better(inner.bound, inner.plane):
-            self._shortfall = self._plane_bound() - inner.bound
+        worth = -np.inf if exact else known.primal - _WORTH * gap
+        near = known.point.w, known.point.intercept, known.primal
+        centre = Centre(*near, worth, self._pull, self._step)
+        inner = self.bundle.solve(self._lambda, tolerance, centre)
+        proof = Proof(self._lambda, inner.plane, 0.0)
+        if known.prove(inner.bound, proof):
+            known.proof = proof._replace(shortfall=self._value(proof) - inner.bound)
         return self._near_best(inner.w), inner.intercept
-
-    def _keep_better(self, bound: float, plane: tuple[Array, float]) -> bool:
-        """Keep the plane if it proves more than the one before; whether it does."""
-        if bound - self._primal <= _CROSSED * abs(self._primal):  # beyond, :meth:`confirm` refuses
-            bound = uncrossed(bound, self._primal)
-        better = bound > self._bound
-        if better:
-            self._bound, self.plane, self._shortfall = bound, plane, 0.0
-        return better
 
     def _near_best(self, w: Array) -> Array:
         """w_t itself, unless it is so far away that its scores would overflow."""
-        if self._omega.inner != "newton" or self._best is None:
+        if self._omega.is_quadratic or self._omega.is_l1:
             return w
-        farthest = _LEAP * (1.0 + np.abs(self._best.w).max(initial=0.0))
+        farthest = _LEAP * (1.0 + np.abs(self._best.point.w).max(initial=0.0))
         return np.clip(w, -farthest, farthest)
 
     def _search_towards(self, end: Point) -> None:
-        start, problem, omega = self._best, self._problem, self._omega
+        start, problem, omega = self._best.point, self._problem, self._omega
         along = end.w - start.w
-        if omega.inner == "gram":  # Omega is a parabola along a line
+        if omega.is_quadratic:
             slope, curvature = omega.slope(start.w, along)
             parabola = self._lambda * slope, self._lambda * curvature
             step = problem.line_search(start, end, *parabola)
@@ -263,7 +255,7 @@ class BundleSolver:
         self._step = step
         if 0.0 < step < np.inf:
             point = problem.blend(start, end, step)
-            self._offer(point, problem.minimise_intercept(point))
+            self._offer(point, self._fresh_risk(point))
 
     def _search_curve(self, start: Point, end: Point, along: Array) -> float:
         """The step along a line on which Omega is any convex function."""
@@ -282,17 +274,17 @@ class BundleSolver:
         """Add the plane at ``point``, or nearer to the best point where it would be of no use."""
         plane = self._plane(point)
         for step in _RETREAT:
-            if self._is_moderate(plane) or self._best is None:
+            if self._is_moderate(plane) or self._best.point is None:
                 break
-            point = self._blend(self._best, point, step)
+            point = self._problem.blend(self._best.point, point, step)
             plane = self._plane(point)
         if plane is None:
-            if self._best is None or not np.isfinite(self._fresh_risk(point)):
+            if self._best.point is None or not np.isfinite(self._fresh_risk(point)):
                 raise ValueError(
                     "The loss is not finite at the best point so far, or next to it: check the "
                     "loss, and the scale of the features."
                 )
-            plane = self._plane(self._best)
+            plane = self._plane(self._best.point)
         else:
             self._offer(point, plane.risk)
         self.bundle.add(plane.gradient, plane.offset, plane.balance)
@@ -308,84 +300,60 @@ class BundleSolver:
 
     def _risk_limit(self) -> float:
         """The more iterations bring nothing, the farther out a plane may be cut."""
-        if self._best is None or self._algorithm == "cutting-plane":
+        if self._best.point is None or self._algorithm == "cutting-plane":
             return LARGEST_RISK
-        return min(LARGEST_RISK, _RISK_LIMIT * self._lift * self._primal)
+        return min(LARGEST_RISK, _RISK_LIMIT * self._lift * self._best.primal)
 
     @property
     def _lift(self) -> float:
         return _LIFT ** min(self._idle, _ENOUGH_LIFTS)
 
-    # What follows asks a LinearProblem, or another problem by its protocol alone.
-
     def _point(self, w: Array, intercept: float | Array | None) -> Point:
-        if self._linear:
-            return self._problem.point(w, intercept if self._problem.n_free else None)
-        return Point(w, None, None)
+        """The point w; an intercept that is minimised out is not known yet."""
+        return self._problem.point(w, intercept if self._problem.n_free else None)
 
     def _plane(self, point: Point) -> Plane | None:
-        if self._linear:
-            return self._problem.cut(point, self._risk_limit())
-        risk, gradient = self._problem.evaluate(point.w)
-        if not risk <= LARGEST_RISK:
-            return None
-        return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
+        return self._problem.cut(point, self._risk_limit())
 
     def _fresh_point(self, point: Point) -> Point:
         """The point with scores from the data."""
-        if self._linear:
-            return self._problem.point(point.w, point.intercept)
-        return replace(point)
-
-    def _blend(self, start: Point, end: Point, step: float) -> Point:
-        if self._linear:
-            return self._problem.blend(start, end, step)
-        return Point(start.w + step * (end.w - start.w), None, None)
-
-    def _risk(self, point: Point) -> float:
-        """At the point's own intercept."""
-        if self._linear:
-            return self._problem.risk(point)
-        return self._problem.evaluate(point.w)[0]
+        return self._problem.point(point.w, point.intercept)
 
     def _fresh_risk(self, point: Point) -> float:
-        if self._linear:
-            return self._problem.minimise_intercept(point)
-        return self._problem.evaluate(point.w)[0]
+        """At the best intercept, which becomes that of the point."""
+        self._problem.set_intercept(point)
+        return self._problem.risk(point)
 
-    def _offer(self, point: Point, risk: float) -> None:
-        primal = self._objective(point.w, risk)
-        if primal < self._primal:
-            self._primal, self._best = primal, point
+    def _offer(self, point: Point, risk: float) -> bool:
+        return self._best.offer(self._objective(point.w, risk), point)
 
     def _objective(self, w: Array, risk: float) -> float:
         return self._lambda * self._omega.value(w) + risk
 
-    def _plane_bound(self) -> float:
-        """What the kept plane proves."""
-        gradient, offset = self.plane
+    def _value(self, proof: Proof) -> float:
+        """What the plane proves."""
+        gradient, offset = proof.plane
         bound = offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
-        return bound - self._shortfall
+        return bound - proof.shortfall
 
     def _fresh_bound(self) -> float:
-        """The same, with nothing that was summed up on the way."""
-        return self._plane_bound()
+        """What the kept plane proves, with nothing that was summed up on the way."""
+        return -np.inf if self._best.proof is None else self._value(self._best.proof)
 
-    def _size_of_terms(self) -> float:
-        """Those of the plane, and those of the loss: it is as small as scores are like targets."""
-        zeros = np.zeros_like(self._best.w)
-        if self._linear:
-            risk = self._problem.risk(self._point(zeros, None))
-        else:
-            risk = self._problem.evaluate(zeros)[0]
+    def size_of_terms(self) -> float:
+        """Of what objective and bound are differences of: terms of the plane, and of the loss.
+
+        The objective is as small as scores are like targets; the risk at 0 is as large as targets.
+        """
+        zeros = np.zeros_like(self._best.point.w)
+        risk = self._problem.risk(self._point(zeros, None))
         return risk + abs(self.plane[1]) + self._lambda * len(zeros) + _TINY
 
     def _count_idle(self, gap_before: float) -> None:
-        gained = gap_before - (self._primal - self._bound)
-        self._idle = 0 if gained > _ROUNDING * abs(self._primal) else self._idle + 1
+        gained = gap_before - self._best.gap
+        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
 
     def _state(self) -> State:
-        best = self._best
-        bound = max(self._bound, self._least)
+        point = self._best.point
         passes = self._problem.passes
-        return State(self._primal, bound, best.w, best.intercept, passes, further=(self.name,))
+        return self._best.state(point.w, point.intercept, passes, further=(self.name,))

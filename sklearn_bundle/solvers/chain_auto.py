@@ -20,7 +20,7 @@ LBFGS_ITERATIONS = 3  # of L-BFGS, which take about as long as an epoch
 _MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors: 0.8 GB
 
 
-class AutoSolver:
+class ChainAutoSolver:
     """Begins with exponentiated gradient, and goes on with L-BFGS where the gap falls too slowly.
 
     That is where more than 100 further epochs would be needed; it goes on from the point reached.

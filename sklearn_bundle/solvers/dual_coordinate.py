@@ -2,21 +2,21 @@
 
 from collections import deque
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import entr
-from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle._compiled import coordinate
-from sklearn_bundle._jit import frozen
 from sklearn_bundle.losses import Hinge, LogLoss, SquaredHinge
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
-from sklearn_bundle.solvers.bundle import BundleSolver, Proof
+from sklearn_bundle.solvers.asks import LineSearch
+from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 
 Array = NDArray[np.float64]
 
@@ -53,14 +53,6 @@ _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
 def has_dual_steps(loss: Loss) -> bool:
     """Whether there is a coordinate step for the loss."""
     return type(loss) in _KINDS
-
-
-def _merged(X: np.ndarray | sp.spmatrix | sp.sparray) -> np.ndarray | sp.spmatrix | sp.sparray:
-    """X itself unless entries may be stored in parts, whose squares are not those of their sums."""
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 class DualCoordinateSolver(BundleSolver):
@@ -102,6 +94,9 @@ class DualCoordinateSolver(BundleSolver):
         As of :class:`BundleSolver`.
     """
 
+    needs: ClassVar[dict[str, type]] = {"dual-coordinate": LineSearch}
+    needs_euclidean: ClassVar[bool] = True
+
     def __init__(
         self,
         problem: LinearProblem,
@@ -116,15 +111,15 @@ class DualCoordinateSolver(BundleSolver):
         if bundle is None:
             bundle = Bundle(problem.dimension, _PLANES)
         super().__init__(problem, reg_lambda, bundle=bundle, start=start, proof=proof)
-        X, y, weights, self._free, *_ = problem.parts
+        y, weights, self._free = problem.target, problem.weights, problem.fit_intercept
         self.name = "dual-coordinate"
         self._kind = _KINDS[type(problem.loss)]
         self._tol = tol_hint
-        n, d = X.shape
+        n, d = problem.rows.shape
         self._y, self._weights = y, weights
-        self._far = sp.issparse(X) and d > _FAR
+        self._far = problem.rows.stored().width == 0 and d > _FAR
         self._block = _BLOCK if self._far else 1
-        squares = row_norms(_merged(X), squared=True) / reg_lambda
+        squares = problem.rows.squared_norms() / reg_lambda
         self._pull = _PULL * float(weights @ squares) if self._free else 0.0
         self._numbers = np.column_stack([y, weights, squares + self._pull, np.zeros(n)])
         self._alpha = self._numbers[:, coordinate.ALPHA]
@@ -151,21 +146,19 @@ class DualCoordinateSolver(BundleSolver):
     def attach(self, problem: LinearProblem) -> None:
         """As of :class:`BundleSolver`."""
         super().attach(problem)
-        X, *_, self._design = problem.parts
-        self._passes_before = self._design.passes - self._spent
-        if sp.issparse(X):
-            unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
-            indices = np.asarray(X.indices).view(unsigned)
-            self._rows = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64), 0
-        else:
-            none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
-            self._rows = frozen(X.reshape(-1)), frozen(none[0]), none[1], X.shape[1]
+        self._rows = problem.rows
+        self._passes_before = self._rows.passes - self._spent
+        self._stored = self._rows.stored()
 
     def detach(self) -> None:
         """As of :class:`BundleSolver`."""
         self._spent = self.n_passes
         super().detach()
-        self._rows = self._design = None
+        self._rows = self._stored = None
+
+    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+        """As of :class:`BundleSolver`."""
+        return LinearStart(point, self.proof, alpha=self.alpha)
 
     @property
     def alpha(self) -> Array:
@@ -183,7 +176,7 @@ class DualCoordinateSolver(BundleSolver):
     @property
     def n_passes(self) -> int:
         """Products with X or X' of these epochs and their checks."""
-        return self._design.passes - self._passes_before
+        return self._rows.passes - self._passes_before
 
     @property
     def rate_a_pass(self) -> float:
@@ -257,14 +250,14 @@ class DualCoordinateSolver(BundleSolver):
 
     def _shorten(self) -> None:
         """Scale alpha down as far as the hinge's dual rises: it may be of another reg_lambda."""
-        gradient = self._design.gradient(self._y * self._alpha)
+        gradient = self._rows.gradient(self._y * self._alpha)
         square = max(float(gradient @ gradient), _TINY)
         self._alpha *= min(self._lambda * float(self._alpha.sum()) / square, 1.0)
 
     def _epoch(self) -> None:
         size, (high, low) = self._size, self._limits
         size, largest, smallest, gap, gained, b = coordinate.epoch(
-            *(*self._rows, self._numbers.ravel(), self._active, size, self._block),
+            *(*self._stored, self._numbers.ravel(), self._active, size, self._block),
             *(self._order, self._far, self._kind, self._w, 1.0 / self._lambda),
             *(high, low, self._b, self._pull, self._seed),
         )
@@ -293,7 +286,7 @@ class DualCoordinateSolver(BundleSolver):
         """Of parts of passes the whole ones."""
         self._passed += passes
         whole = int(self._passed)
-        self._design.passes += whole
+        self._rows.passes += whole
         self._passed -= whole
 
     def _is_time(self) -> bool:
@@ -312,7 +305,7 @@ class DualCoordinateSolver(BundleSolver):
 
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data; the next epoch begins from there."""
-        gap, before = self._primal - self._bound, self._at_check
+        gap, before = self._best.gap, self._at_check
         alpha = self._newest()
         self._alpha[:], self._mean = alpha, None
         self._go_on_from(*self._prove(alpha))
@@ -327,11 +320,11 @@ class DualCoordinateSolver(BundleSolver):
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
         """The point that belongs to alpha, offered as the best one, and the bound."""
-        gradient = self._design.gradient(-self._y * alpha)
+        gradient = self._rows.gradient(-self._y * alpha)
         offset = self._offset(alpha)
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)
-        if self._keep_better(bound, (gradient, offset)):
+        if self._best.prove(bound, Proof(self._lambda, (gradient, offset), 0.0)):
             self._new_plane = self.plane
         w = gradient / -self._lambda
         point = self._problem.point(w)
@@ -341,11 +334,11 @@ class DualCoordinateSolver(BundleSolver):
         return point, bound
 
     def _within(self) -> bool:
-        return self._tol is not None and self._primal - self._bound <= self._tol * self._primal
+        return self._tol is not None and self._best.gap <= self._tol * self._best.primal
 
     def _offer_fresh(self, point: Point, risk: float) -> None:
         self._offer(point, risk)
-        if self._best is point:
+        if self._best.point is point:
             self._fresh = point
 
     def _search_ray(self, point: Point, curvature: float) -> None:
@@ -356,7 +349,7 @@ class DualCoordinateSolver(BundleSolver):
             scaled = Point(point.w, step * point.scores, step * point.intercept)
             risk = self._problem.minimise_intercept(scaled)
             objective = 0.5 * step * step * curvature + risk
-            if objective < self._primal:
+            if objective < self._best.primal:
                 scaled.w = step * point.w
                 self._offer_fresh(scaled, risk)
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy
 
 from sklearn_bundle.problems.chain import ChainProblem
+from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
@@ -71,10 +73,9 @@ class LBFGSSolver:
         self._problem = problem
         self._iterations = iterations
         start = np.zeros(problem.n_parameters) if start is None else start
-        self._best = State(np.inf, 0.0, start, None, 0)
-        self._passes = 0
-        if known is not None:
-            self._passes, self._best.lower_bound = known.passes, known.lower_bound
+        self._passes, bound = (0, 0.0) if known is None else (known.passes, known.lower_bound)
+        self._best = Best(least=0.0)
+        self._best.renew(np.inf, start, bound)  # what is returned where no objective is finite
         self._pairs: deque[_Pair] = deque(maxlen=_MEMORY)
         self._idle = 0
         self._at = self._look(start)
@@ -82,7 +83,7 @@ class LBFGSSolver:
     @property
     def kept(self) -> Array:
         """The best point so far."""
-        return self._best.w
+        return self._best.point
 
     def attach(self, problem: ChainProblem) -> None:
         """Go on with the same problem in another object."""
@@ -98,9 +99,9 @@ class LBFGSSolver:
             yield self._state()
         while self._idle < _IDLE_LIMIT:
             for _ in range(self._iterations):
-                reached = self._best.primal, self._best.lower_bound
+                reached = self._best.primal, self._best.bound
                 moved = self._iterate()
-                progress = (self._best.primal, self._best.lower_bound) != reached
+                progress = (self._best.primal, self._best.bound) != reached
                 self._idle = 0 if progress else self._idle + 1
                 if not moved:
                     self._idle = _IDLE_LIMIT
@@ -108,10 +109,10 @@ class LBFGSSolver:
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:
-        """P and its gradient at the best point once more; that is the point in any case."""
-        w = self._best.w
-        self._best.primal = np.inf
-        self._look(w)
+        """P and its gradient at the best point once more; the point stays, moving or not."""
+        best = self._best
+        value, _, bound = self._evaluate(best.point)
+        best.renew(value, best.point, max(best.bound, bound))
         return self._state()
 
     def _iterate(self) -> bool:
@@ -178,19 +179,18 @@ class LBFGSSolver:
 
     def _look(self, w: Array) -> _Look:
         """P and its gradient; the best point and the best bound are kept."""
-        value, gradient, bound = self._problem.evaluate(w)
-        self._passes += 1
-        best = self._best
-        best.lower_bound = max(best.lower_bound, bound)
-        if value < best.primal:
-            best.primal, best.w = value, w
+        value, gradient, bound = self._evaluate(w)
+        self._best.offer(value, w)
+        self._best.prove(bound)
         return _Look(w, value, gradient)
 
+    def _evaluate(self, w: Array) -> tuple[float, Array, float]:
+        self._passes += 1
+        return self._problem.evaluate(w)
+
     def _state(self) -> State:
-        best = self._best
-        bound = min(best.lower_bound, best.primal)
-        gap = best.primal - bound
-        return State(best.primal, bound, best.w, None, self._passes, None, (gap,))
+        state = self._best.state(self._best.point, None, self._passes)
+        return replace(state, further=(state.gap,))
 
 
 def _between(low: tuple[float, float], high: tuple[float, float]) -> float:

@@ -1,6 +1,6 @@
 """Solvers of linear problems by name, and the one that chooses among them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import log
 
@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.regularizers import L2, Regularizer
-from sklearn_bundle.solvers.bundle import BundleSolver, Proof
+from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._certificate import confirmed
+from sklearn_bundle.solvers.asks import offers
+from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
 from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
-from sklearn_bundle.solvers.sample_planes import SampleBundle, SamplePlanesSolver
+from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
 
 Array = NDArray[np.float64]
 
@@ -27,17 +30,17 @@ _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row
 _INDULGENCE = 10.0  # times the passes of other methods, for epochs that were asked for by name
 
-
-@dataclass
-class Kept:
-    """What a fit leaves for a new solver on the same data and loss; reg_lambda may differ."""
-
-    start: tuple[Array, float | Array | None] | None = None
-    proof: Proof | None = None
-    bundle: Bundle | None = None
-    sample_bundle: SampleBundle | None = None
-    alpha: Array | None = None
-    width: float | None = None
+SOLVERS: dict[str, type[BundleSolver]] = {
+    "newton": NewtonSolver,
+    "dual-coordinate": DualCoordinateSolver,
+    "line-search": BundleSolver,
+    "cutting-plane": BundleSolver,
+}
+# Whether a loss gives a problem what the solver of this name needs of it.
+_PIECES: dict[str, Callable[[Loss], bool]] = {
+    "newton": lambda loss: newton_loss(loss) is not None,
+    "dual-coordinate": has_dual_steps,
+}
 
 
 @dataclass
@@ -53,37 +56,36 @@ class Task:
 
     def can(self, name: str) -> bool:
         """Whether the solver knows the loss and the regularizer."""
-        return knows(name, self.problem.loss, self.omega)
+        needs = SOLVERS[name].needs[name]
+        return knows(name, self.problem.loss, self.omega) and offers(self.problem, needs)
 
     @property
     def in_samples(self) -> bool:
         """Whether planes with an entry a sample are the shorter ones, and can be had."""
         problem = self.problem
-        n = len(problem.parts[2])
-        plain = type(self.omega) is L2 and not problem.n_free
-        return plain and problem.n_outputs == 1 and problem.n_features > 2 * n
+        plain = self.omega.is_euclidean and not problem.n_free and len(problem.scores_shape) == 1
+        return plain and problem.n_features > 2 * problem.n_samples
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
-    """Whether the solver of this name takes the loss and the regularizer."""
-    if name == "newton":
-        return type(omega) is L2 and newton_loss(loss) is not None
-    if name == "dual-coordinate":
-        return type(omega) is L2 and has_dual_steps(loss)
-    return True
+    """Whether the solver of this name takes the loss and the regularizer: known before the data."""
+    if name == "auto":
+        return True
+    has_pieces = _PIECES[name](loss) if name in _PIECES else True
+    return has_pieces and (omega.is_euclidean or not SOLVERS[name].needs_euclidean)
 
 
 def linear_solver(
-    name: str, task: Task, kept: Kept, *, to_the_end: bool = False
-) -> "BundleSolver | AutoSolver":
+    name: str, task: Task, kept: LinearStart, *, to_the_end: bool = False
+) -> "BundleSolver | LinearAutoSolver":
     """The solver of this name, which starts from what suits it.
 
     Dual coordinate epochs hand over where they would take too long, unless ``to_the_end``.
     """
     if name == "auto":
-        return AutoSolver(task, kept)
+        return LinearAutoSolver(task, kept)
     if name == "dual-coordinate" and not to_the_end:
-        return AutoSolver(task, kept, first=name)
+        return LinearAutoSolver(task, kept, first=name)
     problem, reg_lambda = task.problem, task.reg_lambda
     if name == "line-search" and task.in_samples:
         return SamplePlanesSolver(
@@ -91,8 +93,8 @@ def linear_solver(
             theta=task.theta,
             max_size=task.max_size,
             bundle=kept.sample_bundle,
-            start=kept.start,
-            proof=_fitting(kept.proof, 2 * len(problem.parts[2]) + 1),
+            start=kept.point,
+            proof=_fitting(kept.proof, 2 * problem.n_samples + 1),
         )
     bundle, proof = kept.bundle, _fitting(kept.proof, problem.dimension)
     if bundle is not None:
@@ -102,13 +104,13 @@ def linear_solver(
             *(problem, reg_lambda),
             tol_hint=task.tol,
             bundle=bundle,
-            start=kept.start,
+            start=kept.point,
             proof=proof,
             alpha=kept.alpha,
         )
     if bundle is None:
         bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
-    shared = {"theta": task.theta, "bundle": bundle, "start": kept.start, "proof": proof}
+    shared = {"theta": task.theta, "bundle": bundle, "start": kept.point, "proof": proof}
     if name == "newton":
         return NewtonSolver(problem, reg_lambda, tol=task.tol, width=kept.width, **shared)
     return BundleSolver(problem, reg_lambda, algorithm=name, **shared)
@@ -119,19 +121,7 @@ def _fitting(proof: Proof | None, dimension: int) -> Proof | None:
     return proof if proof is not None and len(proof.plane[0]) == dimension else None
 
 
-def keep(solver: "BundleSolver | AutoSolver", start: tuple[Array, float | Array | None]) -> Kept:
-    """What a new solver may start from, beside the point ``start``."""
-    if isinstance(solver, AutoSolver):
-        return replace(solver.kept, start=start)
-    if isinstance(solver, SamplePlanesSolver):
-        return Kept(start, solver.proof, sample_bundle=solver.bundle)
-    if isinstance(solver, DualCoordinateSolver):
-        return Kept(start, solver.proof, alpha=solver.alpha)
-    width = solver.width if isinstance(solver, NewtonSolver) else None
-    return Kept(start, solver.proof, bundle=solver.bundle, width=width)
-
-
-class AutoSolver:
+class LinearAutoSolver:
     """Newton's method, dual coordinate epochs or line search.
 
     * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
@@ -149,7 +139,7 @@ class AutoSolver:
     Parameters
     ----------
     task : Task
-    kept : Kept
+    start : LinearStart
     first : str, default=None
         The solver to begin with, which has ten times the passes before it is judged, and may be ten
         times as slow; by default the one that the rule says.
@@ -157,11 +147,12 @@ class AutoSolver:
 
     history_fields = BundleSolver.history_fields
 
-    def __init__(self, task: Task, kept: Kept, first: str | None = None):
-        self._task, self.kept = task, kept
+    def __init__(self, task: Task, start: LinearStart, first: str | None = None):
+        self._task, self._start = task, start
         self._indulgence = 1.0 if first is None else _INDULGENCE
         first = self._first() if first is None else first
-        self._solver = linear_solver(first, task, kept, to_the_end=True)
+        self._solver = linear_solver(first, task, start, to_the_end=True)
+        self._in_epochs = first == "dual-coordinate"
         self._floor = -np.inf  # what the solver before has proved
         self._patience = _SURE
 
@@ -175,6 +166,10 @@ class AutoSolver:
         """As of the solver at work."""
         return self._solver.plane
 
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """As of the solver at work when the last confirmation was made."""
+        return replace(self._start, point=point)
+
     def attach(self, problem: LinearProblem) -> None:
         """As of the solver at work."""
         self._task = replace(self._task, problem=problem)
@@ -187,13 +182,14 @@ class AutoSolver:
 
     def states(self) -> Iterator[State]:
         """Those of the solvers at work."""
-        if isinstance(self._solver, DualCoordinateSolver):
+        if self._in_epochs:
             yield from self._epochs()
             following = self._following()
         else:
             following = self._solver
         for state in following.states():
-            self._solver = following  # not before: until now it has no point to confirm
+            # Not before: until now it has no point to confirm.
+            self._solver, self._in_epochs = following, False
             yield self._raised(state)
 
     def _epochs(self) -> Iterator[State]:
@@ -210,18 +206,20 @@ class AutoSolver:
         """The solver that goes on from where the epochs end."""
         best = self._solver.confirm()
         self._floor = best.lower_bound
-        self.kept = replace(
-            self.kept,
-            start=(best.w, best.intercept),
+        self._start = replace(
+            self._start,
+            point=(best.w, best.intercept),
             proof=self._solver.proof,
             bundle=self._solver.bundle,
         )
-        return linear_solver(self._second(), self._task, self.kept)
+        return linear_solver(self._second(), self._task, self._start)
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh; a bound of the solver before was so as well."""
-        state = self._raised(self._solver.confirm(moving=moving))
-        self.kept = keep(self._solver, (state.w, state.intercept))
+        state = self._solver.confirm(moving=moving)
+        bound = max(state.lower_bound, self._floor)
+        state.lower_bound = confirmed(bound, state.primal, ADVICE, self._solver.size_of_terms)
+        self._start = self._solver.kept((state.w, state.intercept))
         return state
 
     def _raised(self, state: State) -> State:
@@ -231,11 +229,12 @@ class AutoSolver:
     def _first(self) -> str:
         task = self._task
         if task.can("newton"):
-            smooth = newton_loss(task.problem.loss).smooth
+            smooth = task.problem.newton_loss.smooth
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             if factorisation(task.problem) <= affordable:
                 return "newton"
-        planes_alone = self.kept.alpha is None and (self.kept.bundle or self.kept.sample_bundle)
+        start = self._start
+        planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
         if task.can("dual-coordinate") and not planes_alone:
             return "dual-coordinate"
         return self._second()
@@ -252,8 +251,6 @@ class AutoSolver:
         That is asked when half as much has been spent: whatever the answer, little is lost.
         """
         solver = self._solver
-        if not isinstance(solver, DualCoordinateSolver):
-            return False
         others = _LINE_SEARCH_PASSES
         if self._second() == "newton":
             others = _NEWTON_STEPS * (_NEWTON_PASSES + factorisation(self._task.problem))

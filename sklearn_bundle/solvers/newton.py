@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.losses._newton import newton_loss
-from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.solvers._descent import Descent
-from sklearn_bundle.solvers.bundle import BundleSolver, Proof
+from sklearn_bundle.solvers.asks import NewtonSteps, require
+from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 
 Array = NDArray[np.float64]
 
@@ -34,7 +36,7 @@ _LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take tim
 CHEAP_FACTORISATION = 0.25  # passes; with more, steps on samples of the rows cost too much
 
 
-def factorisation(problem: LinearProblem) -> float:
+def factorisation(problem: NewtonSteps) -> float:
     """Cost of a step's Cholesky factorisation in passes over X."""
     return problem.n_features**3 / (_FACTORISATION * max(problem.n_entries, _LEAST_ENTRIES))
 
@@ -49,19 +51,22 @@ class NewtonSolver(BundleSolver):
 
     Parameters
     ----------
-    problem : LinearProblem
-        With a loss that :func:`newton_loss` knows, and the L2 regularizer.
+    problem : NewtonSteps
     reg_lambda, tol : float
-        The relative gap ``tol`` says how small the width has to become.
+        The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
+        become.
     theta, bundle, start, proof
         As of :class:`BundleSolver`; from a bundle with planes no samples are taken.
     width : float
         Of the smoothing, to go on with from a bundle.
     """
 
+    needs: ClassVar[dict[str, type]] = {"newton": NewtonSteps}
+    needs_euclidean: ClassVar[bool] = True
+
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: NewtonSteps,
         reg_lambda: float,
         *,
         tol: float,
@@ -71,26 +76,31 @@ class NewtonSolver(BundleSolver):
         proof: Proof | None = None,
         width: float | None = None,
     ):
+        require(problem, NewtonSteps, "newton", "line-search")
         super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
         self._tol = tol
         self.width = 1.0 if width is None else min(1.0, width / _SHRINK**2)
-        self._loss = newton_loss(problem.loss)
+        self._loss = problem.newton_loss
         self._scores: Array | None = None
         self._descent: Descent | None = None
         self._gaps: list[float] = []
         self.name = "newton"
 
-    def attach(self, problem: LinearProblem) -> None:
+    def attach(self, problem: NewtonSteps) -> None:
         """As of :class:`BundleSolver`."""
         super().attach(problem)
         if self._descent is not None:
-            self._descent.model = NewtonModel(*problem.parts)
+            self._descent.model = problem.newton_model()
 
     def detach(self) -> None:
         """As of :class:`BundleSolver`."""
         super().detach()
         if self._descent is not None:
             self._descent.model = None
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """As of :class:`BundleSolver`."""
+        return replace(super().kept(point), width=self.width)
 
     def states(self) -> Iterator[State]:
         """One state a step on all rows; after a stall, one an iteration of line search."""
@@ -99,7 +109,7 @@ class NewtonSolver(BundleSolver):
                 yield self._state()
             self.name = "line-search"
             self._descent, self._idle = None, 0
-            self._begin(self._fresh_point(self._best))
+            self._begin(self._fresh_point(self._best.point))
         yield from super().states()
 
     def _newton(self) -> Iterator[None]:
@@ -114,8 +124,8 @@ class NewtonSolver(BundleSolver):
             len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
         ):
             self._look(descent)
-            if self._bound > self._least:
-                gaps.append(self._primal - self._bound)
+            if self._best.bound > self._best.least:
+                gaps.append(self._best.gap)
             yield
             if not self._go_on():
                 return
@@ -127,7 +137,7 @@ class NewtonSolver(BundleSolver):
         return self._descent.step()
 
     def _first_descent(self) -> Descent:
-        model = NewtonModel(*self._problem.parts)
+        model = self._problem.newton_model()
         w, b = self._start
         b = 0.0 if b is None else float(b)
         if self.bundle.is_empty and not w.any():
@@ -135,9 +145,9 @@ class NewtonSolver(BundleSolver):
             samples = _SAMPLES if cheap else ()
             w, b, width, scale = self._on_samples(samples, model, w, b)
         else:
-            width, scale = self.width, model.column_scale()
+            width, scale = self.width, model.rows.column_scale()
             point = self._problem.point(w, b)
-            self._offer(point, self._problem.minimise_intercept(point))
+            self._offer(point, self._fresh_risk(point))
             if not self.bundle.is_empty:
                 self._solve_inner()
         return Descent(model, self._loss, self._lambda, scale, w, b, width)
@@ -147,7 +157,7 @@ class NewtonSolver(BundleSolver):
     ) -> tuple[Array, float, float, Array]:
         """Start, width and scale of the features from small problems, at the cost of a part."""
         width, scale = 1.0, None
-        least = -(-full.design.nbytes // _LARGEST_SAMPLE)
+        least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
         for share, narrowest in samples:
             share = max(share, least)
             n = len(full.y) // share
@@ -156,7 +166,7 @@ class NewtonSolver(BundleSolver):
             model = full.sample(share, _SEED)
             if model is None:
                 continue
-            scale = model.column_scale()
+            scale = model.rows.column_scale()
             descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
             for _ in range(_SAMPLE_STEPS):
                 descent.differentiate()
@@ -165,8 +175,8 @@ class NewtonSolver(BundleSolver):
                 if descent.settled:
                     descent.width = max(_SHRINK * descent.width, narrowest)
             w, b, width = descent.w, descent.b, descent.width
-            full.design.passes += model.design.passes // share
-        return w, b, width, full.column_scale() if scale is None else scale
+            full.rows.passes += model.rows.passes // share
+        return w, b, width, full.rows.column_scale() if scale is None else scale
 
     def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
         if self._loss.smooth:
@@ -184,13 +194,13 @@ class NewtonSolver(BundleSolver):
         error = float(slack @ slack) / (2.0 * self._lambda)
         if error <= self._objective(descent.w, descent.risk):
             self._solve_inner()
-        near = self._primal - self._bound <= _NEARLY * self._tol * self._primal
+        near = self._best.gap <= _NEARLY * self._tol * self._best.primal
         if near and descent.model.free and not self._loss.smooth:
-            self._offer_copy(point, self._problem.minimise_intercept(point))
+            self._offer_copy(point, self._fresh_risk(point))
 
     def _offer_copy(self, point: Point, risk: float) -> None:
         """The descent's scores will change."""
-        if self._objective(point.w, risk) >= self._primal:
+        if self._objective(point.w, risk) >= self._best.primal:
             return
         if self._scores is None:
             self._scores = np.empty_like(point.scores)
@@ -199,7 +209,7 @@ class NewtonSolver(BundleSolver):
 
     def _narrow(self, descent: Descent) -> bool:
         """Shrink the width if the last step was whole and the smoothing leaves too much."""
-        wanted = _SMOOTHED * self._tol * self._primal
+        wanted = _SMOOTHED * self._tol * self._best.primal
         if self._loss.smooth or not descent.settled or descent.smoothed <= wanted:
             return False
         aim = _BELOW * np.sqrt(wanted / descent.smoothed)

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.sample_space import SampleNorm, SampleSpace
-from sklearn_bundle.solvers.bundle import BundleSolver, Proof
+from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 
 Array = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ class SampleBundle(Bundle):
 
     def cancellation(self) -> float:
         """How much larger the planes are than their alpha-weighted mean: at least 1."""
-        alpha, gram = self._alpha[: self.size], self._gram[: self.size, : self.size]
+        alpha, gram = self.alpha, self.gram
         together = np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
         apart = float(alpha @ np.sqrt(np.diagonal(gram)))
         return apart / together if together > 0.0 else np.inf
@@ -129,10 +130,14 @@ class SamplePlanesSolver(BundleSolver):
         return self._space.point(x, point.intercept)
 
     def _fresh_bound(self) -> float:
-        g, offset = self.plane
+        g, offset = self._best.proof.plane
         a = self._space.gradient(g)
         return offset - 0.5 / self._lambda * float(np.sum(a * a))
 
+    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+        """As of :class:`BundleSolver`."""
+        return LinearStart(point, self.proof, sample_bundle=self.bundle)
+
     def _state(self) -> LazyState:
-        make_w = partial(self._space.weights, self._best.w, self._omega)
+        make_w = partial(self._space.weights, self._best.point.w, self._omega)
         return LazyState(super()._state(), make_w)

@@ -1,7 +1,6 @@
 """Stochastic dual coordinate ascent for chain CRFs, with gap sampling."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.sampling import Sampling, grow
 from sklearn_bundle.problems.chain import ChainProblem
+from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import Certificate, State
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")
@@ -82,24 +82,20 @@ class DualSolver:
         self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
         self._renew()
         self._calls = problem.n_sequences * potentials
-        self._best = State(problem.at_zero, 0.0, np.zeros(problem.n_parameters), None, 0)
+        self._best = Best(least=0.0)
+        self._best.offer(problem.at_zero, np.zeros(problem.n_parameters))
+        self._proved = 0.0  # the highest bound that was computed afresh
         self._confirmed: State | None = None
-        self._bound = 0.0
 
     def attach(self, problem: ChainProblem) -> None:
         """Go on with the same problem in another object; a fit that is done already says so."""
         self.problem = problem
         self._calls, self._confirmed = 0, None
-        self._started = self._best.relative_gap <= self._tol
+        self._started = self._state(0.0).relative_gap <= self._tol
 
     def detach(self) -> None:
         """Let go of the problem."""
         self.problem = None
-
-    @property
-    def dual_bytes(self) -> int:
-        """Memory that the dual point takes."""
-        return self.kept.nodes.nbytes + self.kept.pairs.nbytes
 
     def release(self) -> None:
         """Give the memory of the dual point back."""
@@ -123,6 +119,7 @@ class DualSolver:
             if Certificate(self._dual + estimate, self._dual).relative_gap <= self._tol:
                 yield self.confirm()
             else:
+                self._best.prove(self._dual - self._doubt)
                 yield self._state(estimate)
 
     def confirm(self, *, moving: bool = True) -> State:
@@ -142,11 +139,11 @@ class DualSolver:
         self._calls += (3 if self.kept.potentials else 1) * problem.n_sequences
         self._grow()
         best = self._best
-        if moving and primal < best.primal:
-            best = replace(best, primal=primal, w=w)
-        bound = min(max(best.lower_bound, self._dual - self._doubt), best.primal)
-        self._best = replace(best, lower_bound=bound)  # at once: Ctrl-C may come at any time
-        self._confirmed = replace(self._best, passes=self._passes, further=(estimate,))
+        if moving:
+            best.offer(primal, w)
+        best.renew(best.primal, best.point, max(self._proved, self._dual - self._doubt))
+        self._proved = best.bound
+        self._confirmed = self._state(estimate)
         return self._confirmed
 
     @property
@@ -162,11 +159,8 @@ class DualSolver:
         return w
 
     def _state(self, estimate: float) -> State:
-        """The best point and bound; the dual less what rounding has made of it is a bound, too."""
-        best = self._best
-        self._bound = max(self._bound, best.lower_bound, self._dual - self._doubt)
-        bound = min(self._bound, best.primal)
-        return replace(best, lower_bound=bound, passes=self._passes, further=(estimate,))
+        """The best point and the best bound."""
+        return self._best.state(self._best.point, None, self._passes, None, (estimate,))
 
     def _grow(self) -> None:
         """The tree of the sampling, from the gaps as they stand."""

@@ -1,13 +1,14 @@
 """Frank-Wolfe methods for the L2-SVM (Allende, Frandi, Nanculef and Sartori, 2013)."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle.problems.l2svm import Certified
+from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
@@ -22,7 +23,6 @@ ALGORITHMS = {
 KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")
 CHUNK = 128  # steps a state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
-_COMPILED_BLOCK = 4
 _REFRESH = 100_000  # steps after which K a is computed afresh; then after twice as many
 MOST_IDLE = 20  # states without progress: what is left is rounding
 MOST_REFINEMENTS = 20  # by then they no longer help
@@ -43,8 +43,8 @@ class SimplexProblem(Protocol):
     def space(self, n_rows: int) -> np.ndarray:
         """Memory for rows."""
 
-    def compiled(self) -> Any:
-        """Arguments from which ``lazy.run`` computes rows by itself, or None."""
+    def compiled(self) -> lazy.Source | None:
+        """What ``lazy.run`` computes rows from by itself, or None."""
 
     def promote(self) -> None:
         """Work in double precision from here on."""
@@ -65,7 +65,7 @@ class SimplexProblem(Protocol):
 Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
 
 
-class Kept(NamedTuple):
+class SimplexPoints(NamedTuple):
     """Points of the simplex from which to go on: the newest, and that of the lowest objective.
 
     ``n_steps`` were taken to get there.
@@ -171,11 +171,11 @@ class SwapSolver:
         self._seed = seed
         self.n_steps = self.n_rows = 0
         self._first_step = first_step
-        self.kinds = np.zeros(len(KINDS) + 1, dtype=np.int64)
+        self.kinds = np.zeros(len(KINDS), dtype=np.int64)
         self.indefinite = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self._refresh_at = _REFRESH
-        self._bound, self._primal = -np.inf, np.inf
+        self._best = Best(provisional=True)
         if last is None:
             self._open_cache(rows)
         else:
@@ -184,17 +184,15 @@ class SwapSolver:
         if start is None:
             start = np.zeros(problem.n)
             start[0] = 1.0
-            if self._slots[0] < 0:
+            if self._matrix.slots[0] < 0:
                 self._load(0)
-            q = self._rows[self._slots[0], : problem.n].astype(np.float64)
+            q = self._matrix.rows[self._matrix.slots[0], : problem.n].astype(np.float64)
             q[0] += problem.ridge[0]
         self._set(start.copy(), problem.products(start) if q is None else q.copy())
         self._offer()
         if best is not None:
-            primal, candidate = modelled(problem, best)
-            if primal < self._primal:
-                self._primal, self._best = primal, candidate
-        if not np.isfinite(self._primal):
+            self._best.offer(*modelled(problem, best))
+        if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or no numbers: scale the features.")
 
     def states(self) -> Iterator[State]:
@@ -203,7 +201,7 @@ class SwapSolver:
         while self._missed < MOST_REFINEMENTS:
             if self._stale:
                 self._refine()
-            steps, reached = self.n_steps, (self._primal, self._bound)
+            steps, reached = self.n_steps, (self._best.primal, self._best.bound)
             self._advance()
             self._offer()
             yield self._state()
@@ -211,7 +209,7 @@ class SwapSolver:
                 self._refresh_at *= 2  # rounding of rows adds up over many steps
                 self._missed -= 1
                 self.confirm()
-            idle = 0 if (self._primal, self._bound) != reached else idle + 1
+            idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
             if idle > MOST_IDLE and self._problem.dtype == np.float32:
                 idle, self._missed = 0, REFINEMENTS
                 self.confirm()
@@ -226,34 +224,41 @@ class SwapSolver:
         What rounding had made of them is forgotten, and steps go on from the exact ``K a``.
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
-        newest = self._newest() if self.value > 0.0 else self._best
-        found = confirmed(self._problem, self._best, newest, moving)
-        self._primal, self._best, self._bound = found
-        self.indefinite = self.indefinite or self._bound == -np.inf
+        newest = self._newest() if self.value > 0.0 else self._best.point
+        self._best.renew(*confirmed(self._problem, self._best.point, newest, moving))
+        self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._stale = True
         return self._state()
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> SimplexPoints:
         """Where a next fit may go on."""
-        best = self._best[0]
-        return Kept(self.a.copy(), None if np.array_equal(best, self.a) else best, self._number)
+        best = self._best.point[0]
+        return SimplexPoints(
+            self.a.copy(), None if np.array_equal(best, self.a) else best, self._number
+        )
 
     @property
     def _number(self) -> int:
         """Steps up to here, with those of fits before."""
         return self._first_step + self.n_steps
 
+    @property
+    def a(self) -> Array:
+        return self._point.a
+
+    @property
+    def q(self) -> Array:
+        return self._point.q
+
     def _set(self, a: Array, q: Array) -> None:
-        self.a, self.q, self.value = a, q, float(np.sum(a * q))
-        self._support = np.zeros(len(a), dtype=np.int64)
-        self._where = np.full(len(a), -1, dtype=np.int64)
         active = np.flatnonzero(a)
         self._size = len(active)
-        self._support[: self._size] = active
-        self._where[active] = np.arange(self._size)
-        largest = np.finfo(np.float32).max
-        self._single = np.minimum(self._problem.diagonal, largest).astype(np.float32)
+        support = np.zeros(len(a), dtype=np.int64)
+        support[: self._size] = active
+        where = np.full(len(a), -1, dtype=np.int64)
+        where[active] = np.arange(self._size)
+        self._point, self.value = swap.Point(a, q, support, where), float(np.sum(a * q))
 
     def _refine(self) -> None:
         """Go on from ``K a`` in float64; steps with rounded rows only add what a moves from here.
@@ -268,42 +273,45 @@ class SwapSolver:
         self._set(self.a, self._problem.products(self.a))
 
     def _open_cache(self, rows: np.ndarray | None = None) -> None:
-        """Space for rows: row i is in slot ``_slots[i]``, or nowhere if that is -1."""
+        """Space for rows of M, or all of them if they are known."""
         n, problem = self._problem.n, self._problem
-        self._used = np.zeros(n, dtype=np.int64)
-        self._compiled = None
         if rows is not None:
-            self._rows, self._slots = rows, np.arange(n)
-            self._owners, self._n_kept = np.arange(n), n
+            self._source, self._n_kept = None, n
+            self._matrix = self._matrix_of(rows, np.arange(n), np.arange(n))
             return
         capacity = self._cache_bytes // (n * problem.dtype.itemsize)
         capacity = int(min(max(2, capacity), n))
-        self._rows = problem.space(capacity)
-        self._slots = np.full(n, -1, dtype=np.int64)
-        self._owners, self._n_kept = np.zeros(capacity, dtype=np.int64), 0
-        self._compiled = problem.compiled()
+        owners = np.zeros(capacity, dtype=np.int64)
+        self._matrix = self._matrix_of(problem.space(capacity), np.full(n, -1, np.int64), owners)
+        self._source, self._n_kept = problem.compiled(), 0
 
     def _take_over(self, last: "SwapSolver") -> None:
         if last._problem.dtype != self._problem.dtype:
             self._problem.promote()
-        self._used = last._used * 0
-        self._rows, self._slots, self._owners = last._rows, last._slots, last._owners
-        self._n_kept, self._compiled = last._n_kept, last._compiled
+        matrix = last._matrix
+        self._matrix = self._matrix_of(matrix.rows, matrix.slots, matrix.owners)
+        self._source, self._n_kept = last._source, last._n_kept
+
+    def _matrix_of(self, rows: np.ndarray, slots: np.ndarray, owners: np.ndarray) -> swap.Matrix:
+        """These rows, none of them used, and the problem's diagonal."""
+        problem = self._problem
+        largest = np.finfo(np.float32).max
+        single = np.minimum(problem.diagonal, largest).astype(np.float32)
+        used = np.zeros(problem.n, dtype=np.int64)
+        return swap.Matrix(rows, slots, owners, used, problem.ridge, problem.diagonal, single)
 
     def _advance(self) -> None:
         """Up to 128 steps; with rows in float32, fewer where ``tol`` is reached."""
         tol = self._tol if self._problem.dtype == np.float32 else 0.0
         self.value = float(np.sum(self.a * self.q))  # updates add up rounding
         kinds = np.zeros(int(min(CHUNK, self._max_steps - self.n_steps)), dtype=np.int8)
-        if self._compiled is None:
-            done, end = self._steps(kinds, tol)
+        rule = swap.Rule(self._algorithm, tol, self._n_candidates, self._seed)
+        if self._source is None:
+            done, end = self._steps(rule, kinds)
         else:
             self.value, self._size, done, self._n_kept, n_rows, end = lazy.run(
-                *(self._algorithm, *self._compiled, _COMPILED_BLOCK, self._rows, self._owners),
-                *(self._n_kept, self._slots, self._used, self._problem.ridge),
-                *(self._problem.diagonal, self.q, self.value, self.a, self._single),
-                *(self._support, self._where),
-                *(self._size, tol, kinds, self._number, self._n_candidates, self._seed),
+                *(rule, self._matrix, self._source, self._n_kept),
+                *(self._point, self.value, self._size, kinds, self._number),
             )
             self.n_rows += n_rows
         if end == swap.INDEFINITE:
@@ -320,16 +328,13 @@ class SwapSolver:
             proof = self._problem.certify(self.a, self.q, self.a)
             self.indefinite = self.value > 0.0 or proof.bound == -np.inf
 
-    def _steps(self, kinds: np.ndarray, tol: float) -> tuple[int, int]:
+    def _steps(self, rule: swap.Rule, kinds: np.ndarray) -> tuple[int, int]:
         """As ``lazy.run``, with rows that the problem computes."""
         done = 0
         while True:
             self.value, self._size, done, missing = swap.run(
-                *(self._algorithm, self._rows, self._slots, self._used, self._problem.ridge),
-                *(self._problem.diagonal, self.q, self.value, self.a, self._single),
-                *(self._support, self._where),
-                *(self._size, tol, kinds, self._number, done, self._n_candidates),
-                self._seed,
+                *(rule, self._matrix, self._point, self.value, self._size),
+                *(kinds, self._number, done),
             )
             if missing < 0:
                 return done, missing
@@ -337,25 +342,26 @@ class SwapSolver:
 
     def _load(self, i: int) -> None:
         """Compute row i and others that may be needed soon, or row i alone in place of another."""
-        free = len(self._owners) - self._n_kept
+        rows, slots, owners = self._matrix.rows, self._matrix.slots, self._matrix.owners
+        free = len(owners) - self._n_kept
         if free > 0 and self.n_rows > 0:
             chosen = np.empty(min(_BLOCK, free), dtype=np.int64)
-            chosen = chosen[: lazy.promising(self.q, self.value, self._slots, i, chosen)]
+            chosen = chosen[: lazy.promising(self.q, self.value, slots, i, chosen)]
         else:
             chosen = np.array([i])
         if free > 0:
             slot = self._n_kept
             self._n_kept += len(chosen)
         else:
-            slot = lazy.longest_unused(self._used, self._owners)
-            self._slots[self._owners[slot]] = -1
-        slots = slice(slot, slot + len(chosen))
-        if self._compiled is None:
-            self._problem.fill(chosen, self._rows[slots])
+            slot = lazy.longest_unused(self._matrix.used, owners)
+            slots[owners[slot]] = -1
+        part = slice(slot, slot + len(chosen))
+        if self._source is None:
+            self._problem.fill(chosen, rows[part])
         else:
-            lazy.fill(*self._compiled, chosen, self._rows[slots])
-        self._owners[slots] = chosen
-        self._slots[chosen] = np.arange(slot, slot + len(chosen))
+            lazy.fill(self._source, chosen, rows[part])
+        owners[part] = chosen
+        slots[chosen] = np.arange(slot, slot + len(chosen))
         self.n_rows += len(chosen)
 
     def _offer(self) -> None:
@@ -363,16 +369,15 @@ class SwapSolver:
         if not self.value > 0.0:  # an indefinite kernel
             return
         primal = self._problem.primal_value(self.a, self.q, self.value)
-        self._bound = max(self._bound, 0.5 / self.value)
-        if primal < self._primal:
-            self._primal = primal
-            self._best = self._newest()
+        self._best.prove(0.5 / self.value)
+        if primal < self._best.primal:
+            self._best.offer(primal, self._newest())
 
     def _newest(self) -> Candidate:
         return self.a.copy(), self.q.copy(), self.a / self.value
 
     def _state(self) -> State:
-        bound = -np.inf if self.indefinite else min(self._bound, self._primal)
-        further = tuple(self.kinds[1:])
-        alpha = self._best[2]
-        return State(self._primal, bound, alpha, None, self.n_rows, self.n_steps, further)
+        if self.indefinite:  # there is no bound
+            self._best.withdraw()
+        alpha = self._best.point[2]
+        return self._best.state(alpha, None, self.n_rows, self.n_steps, tuple(self.kinds))

@@ -97,7 +97,7 @@ def solve(
         ``lam Omega(w) + max_i <a_i, w> + <e_i, b> + c_i - D(alpha)`` with
         ``w = grad Omega*(-A' alpha / lam)``: no alpha is better by more.
     """
-    if omega.inner == "gram" and gram is None:
+    if omega.is_quadratic and gram is None:
         gram = omega.conjugate_curvature(planes[0], planes)
     if gram is None:
         model = _Smooth(planes, offsets, omega, reg_lambda)

@@ -1,0 +1,308 @@
+"""The data matrix as an operator: products with it and with parts of it, block by block of rows.
+
+Problems and solvers see the operator and never X, so that where the rows lie is its business alone.
+A new place for them (columns beside rows, workers) is a new class that offers :class:`RowOperator`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
+
+from sklearn_bundle._compiled import design, hessian
+from sklearn_bundle._jit import frozen
+from sklearn_bundle._parallel import BlockRunner, column_ranges, row_blocks
+
+Array = NDArray[np.float64]
+Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
+
+# Entries a row. Leaving out rows breaks the stream that the processor prefetches: with rows of
+# several cache lines it is faster to read all of them, unless few have a weight (MNIST: up to twice
+# as fast).
+_LONG_ROW = 64
+_MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
+_MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads
+_DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
+_ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
+# Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
+# rows only half of the products are formed.
+_DENSE_PRODUCTS = 16.0
+_CSR_PRODUCTS = 2.0
+
+
+class StoredRows(NamedTuple):
+    """Rows one after the other, as compiled steps take them in any order.
+
+    Dense ones have ``width`` entries each, ``indices`` and ``indptr`` are empty; else width is 0.
+    """
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    width: int
+
+
+class RowOperator(Protocol):
+    """What problems ask of the data; sums are float64 and do not depend on the threads by a bit.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        n rows, d columns.
+    n_entries : int
+        Stored entries.
+    nbytes : int
+        Bytes that a pass over all rows reads.
+    passes : int
+        Products with X or X' so far; who works with the rows by other means adds to it.
+    """
+
+    shape: tuple[int, int]
+    n_entries: int
+    nbytes: int
+    passes: int
+
+    def scores(self, w: Array, n_outputs: int | None = None) -> Array:
+        """``X w``, or with k outputs ``X W'`` of shape (n, k), w one row of W after the other."""
+
+    def gradient(self, g: Array) -> Array:
+        """``X'g``; with g of shape (n, k) ``G'X``, one row after the other."""
+
+    def mean_square(self, weights: Array) -> float:
+        """Weighted mean of the rows' squared lengths."""
+
+    def squared_norms(self) -> Array:
+        """``||x_i||^2`` of every row, of entries that are stored in parts their sums."""
+
+    def column_scale(self) -> Array:
+        """``sum_i x_ij^2 / sum_i |x_ij|``: how far a unit of w_j moves the scores that it moves."""
+
+    def sample(self, rows: NDArray[np.intp]) -> "RowOperator":
+        """These rows, copied; their passes are counted apart."""
+
+    def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
+        """The lower triangle of ``sum_r c_r x_r x_r'``; ``free`` gives x a last entry 1."""
+
+    def rows_in_passes(self, passes: float) -> int:
+        """Rows whose Hessian takes as long as so many passes over the data."""
+
+    def stored(self) -> StoredRows:
+        """The rows themselves, for compiled steps that take one after the other."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None:
+        """Ends the threads, if there are any."""
+
+
+class _RowsInMemory(ABC):
+    """A matrix in memory, or mapped into it: arrays that compiled functions take blocks of."""
+
+    #: Names in ``_compiled.design``: this, with "_many" appended where there are several outputs.
+    _kind: ClassVar[str]
+
+    def __init__(
+        self, X: Matrix, arrays: tuple[np.ndarray, ...], n_entries: int, runner: BlockRunner
+    ):
+        self.shape, self.n_entries, self.passes = X.shape, n_entries, 0
+        self._X, self._arrays, self._runner = X, arrays, runner
+        self._bounds = row_blocks(n_entries, self.shape[0], 1)
+        self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays)
+
+    def scores(self, w: Array, n_outputs: int | None = None) -> Array:
+        n = self.shape[0]
+        if n_outputs is None:
+            w, out = np.ascontiguousarray(w), np.empty(n)
+        else:
+            w = np.ascontiguousarray(w.reshape(n_outputs, -1).T)
+            out = np.empty((n, n_outputs))
+        kernel, arrays, bounds = self._kernel("scores", n_outputs), self._arrays, self._bounds
+        self._runner.run(
+            lambda k: kernel(*arrays, w, bounds[k], bounds[k + 1], out), len(bounds) - 1
+        )
+        self.passes += 1
+        return out
+
+    def gradient(self, g: Array) -> Array:
+        """As of :class:`RowOperator`: parts of blocks of rows, summed in order."""
+        self.passes += 1
+        g = np.ascontiguousarray(g)
+        n_outputs = None if g.ndim == 1 else g.shape[1]
+        kernel, arrays, skip = self._kernel("gradient", n_outputs), self._arrays, self._skips(g)
+        bounds, partial = self._partial_sums(n_outputs)
+        self._runner.run(
+            lambda k: kernel(*arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
+            len(bounds) - 1,
+        )
+        total = partial.sum(axis=0)
+        return total if n_outputs is None else total.T.ravel()
+
+    def mean_square(self, weights: Array) -> float:
+        return float(weights @ row_norms(self._X, squared=True))
+
+    def squared_norms(self) -> Array:
+        return row_norms(self._X, squared=True)
+
+    def column_scale(self) -> Array:
+        squares, sizes = np.zeros((2, self.shape[1]))
+        self._add_column_sizes(squares, sizes)
+        return squares / np.maximum(sizes, np.finfo(np.float64).tiny)
+
+    def sample(self, rows: NDArray[np.intp]) -> Self:
+        return type(self)(self._X[rows], self._runner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.__exit__(*exception)
+
+    @abstractmethod
+    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
+        """Add the squares of each column's entries, and their absolute values."""
+
+    def _kernel(self, product: str, n_outputs: int | None) -> Callable[..., None]:
+        return getattr(design, f"{self._kind}_{product}{'' if n_outputs is None else '_many'}")
+
+    def _skips(self, g: Array) -> bool:
+        """Whether rows with g_i = 0 are left out even if they are few."""
+        return g.ndim > 1 or self.n_entries <= _LONG_ROW * self.shape[0]
+
+    def _partial_sums(self, n_outputs: int | None) -> tuple[NDArray[np.int64], Array]:
+        """Boundaries of blocks of rows, and a part of ``X'g`` for each of them."""
+        if n_outputs not in self._partial:
+            n, d = self.shape
+            bounds = row_blocks(self.n_entries, n, d * (n_outputs or 1))
+            of_outputs = () if n_outputs is None else (n_outputs,)
+            self._partial[n_outputs] = bounds, np.empty((len(bounds) - 1, d, *of_outputs))
+        return self._partial[n_outputs]
+
+
+class DenseRows(_RowsInMemory):
+    """C-ordered array of float32 or float64."""
+
+    _kind = "dense"
+
+    def __init__(self, X: np.ndarray, runner: BlockRunner):
+        super().__init__(X, (frozen(X),), X.size, runner)
+
+    def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
+        width = self.shape[1] + free
+        count = max(1, min(_MOST_BLOCKS, len(rows) // _DENSE_ROWS))
+        bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
+        parts = np.zeros((count, width, width))
+        (X,) = self._arrays
+
+        def add_products(k: int) -> None:
+            for start in range(bounds[k], bounds[k + 1], _DENSE_ROWS):
+                stop = min(start + _DENSE_ROWS, bounds[k + 1])
+                block = np.empty((stop - start, width))
+                hessian.scaled_rows(X, rows, coefs, start, stop, free, block)
+                parts[k] += block.T @ block
+
+        self._runner.run(add_products, count)
+        return parts.sum(axis=0)
+
+    def rows_in_passes(self, passes: float) -> int:
+        n, d = self.shape
+        return int(passes * n / max(d / _DENSE_PRODUCTS, 1.0))
+
+    def stored(self) -> StoredRows:
+        none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
+        return StoredRows(self._arrays[0].reshape(-1), frozen(none[0]), none[1], self.shape[1])
+
+    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
+        hessian.dense_column_scale(*self._arrays, squares, sizes)
+
+
+class CSRRows(_RowsInMemory):
+    """CSR of float32 or float64 with indices of 32 or 64 bits, sorted or not."""
+
+    _kind = "csr"
+
+    def __init__(self, X: sp.csr_matrix | sp.csr_array, runner: BlockRunner):
+        unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
+        indices = np.asarray(X.indices).view(unsigned)
+        arrays = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
+        super().__init__(X, arrays, X.nnz, runner)
+        self._columns: NDArray[np.intp] | None = None
+
+    def gradient(self, g: Array) -> Array:
+        """As of :class:`RowOperator`: of many columns each one's sum by itself."""
+        if g.ndim > 1 or self.shape[1] <= _MANY_COLUMNS:
+            return super().gradient(g)
+        self.passes += 1
+        return self._gradient_by_columns(np.ascontiguousarray(g))
+
+    def _gradient_by_columns(self, g: Array) -> Array:
+        """A thread a range of columns, each of them reading all rows: no sums of parts."""
+        d = self.shape[1]
+        if self._columns is None:
+            self._columns = column_ranges(self._arrays[1], d, self._runner.n_threads)
+        out, ranges, args = np.empty(d), self._columns, (*self._arrays, g, self._skips(g))
+        if len(ranges) == 2:
+            design.csr_gradient(*args, 0, len(g), out)
+        else:
+            self._runner.run(
+                lambda k: design.csr_gradient_columns(*args, ranges[k], ranges[k + 1], out),
+                len(ranges) - 1,
+            )
+        return out
+
+    def squared_norms(self) -> Array:
+        X = self._X
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return row_norms(X, squared=True)
+
+    def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
+        d = self.shape[1]
+        products = len(rows) * self._entries_a_row() ** 2
+        count = int(min(_MOST_BLOCKS, 1 + products // _ENTRIES))
+        bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
+        parts = np.zeros((count, d + 1, d + 1))
+        self._runner.run(
+            lambda k: hessian.csr_hessian(
+                *self._arrays, rows, coefs, bounds[k], bounds[k + 1], free, parts[k]
+            ),
+            count,
+        )
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
+        hessian.fold(total)
+        return total if free else total[:d, :d]
+
+    def rows_in_passes(self, passes: float) -> int:
+        return int(passes * self.shape[0] / max(self._entries_a_row() / _CSR_PRODUCTS, 1.0))
+
+    def stored(self) -> StoredRows:
+        return StoredRows(*self._arrays, 0)
+
+    def _entries_a_row(self) -> float:
+        return self.n_entries / self.shape[0]
+
+    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
+        hessian.csr_column_scale(*self._arrays[:2], squares, sizes)
+
+
+def rows_in_memory(X: Matrix, n_threads: int = 1) -> DenseRows | CSRRows:
+    """The operator of a matrix that is in memory or mapped into it, without a copy.
+
+    Parameters
+    ----------
+    X : C-ordered ndarray or CSR of shape (n, d), float32 or float64
+    n_threads : int, default=1
+        Threads over blocks of rows.
+    """
+    runner = BlockRunner(n_threads)
+    return CSRRows(X, runner) if sp.issparse(X) else DenseRows(X, runner)

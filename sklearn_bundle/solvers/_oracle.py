@@ -1,0 +1,66 @@
+"""A problem of one's own, known by its values and subgradients alone, with points and planes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.problems.linear import Plane, Point
+from sklearn_bundle.solvers.asks import CuttingPlanes, Points, offers
+
+Array = NDArray[np.float64]
+
+
+class Oracle:
+    """Offers :class:`Points` where a problem has :class:`CuttingPlanes` only: no intercept.
+
+    Parameters
+    ----------
+    problem : CuttingPlanes
+    """
+
+    n_free = 0
+    intercept_scale = 1.0
+
+    def __init__(self, problem: CuttingPlanes):
+        self._problem: Any = problem
+        self._n_evaluations = 0
+        self.dimension = problem.dimension
+        self.nonnegative = getattr(problem, "nonnegative", False)
+
+    @property
+    def passes(self) -> int:
+        """As the problem counts them; evaluations if it does not."""
+        return getattr(self._problem, "passes", self._n_evaluations)
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """As of the problem."""
+        self._n_evaluations += 1
+        return self._problem.evaluate(w)
+
+    def point(self, w: Array, intercept: None = None) -> Point:
+        """w alone."""
+        return Point(w, None, None)
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+        return Point(start.w + step * (end.w - start.w), None, None)
+
+    def set_intercept(self, point: Point) -> None:
+        """There is none."""
+
+    def risk(self, point: Point) -> float:
+        """R(w)."""
+        return self.evaluate(point.w)[0]
+
+    def cut(self, point: Point, risk_limit: float) -> Plane | None:
+        """The plane of value and subgradient; None if the value is above the limit or NaN."""
+        risk, gradient = self.evaluate(point.w)
+        if not risk <= risk_limit:
+            return None
+        return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
+
+
+def with_points(problem: CuttingPlanes) -> Points:
+    """The problem itself if it has points, else what gives it some."""
+    return problem if offers(problem, Points) else Oracle(problem)

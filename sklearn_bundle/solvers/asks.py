@@ -1,0 +1,136 @@
+"""What each kind of solver asks of a problem: Protocols, and who tells whether they are offered.
+
+A problem need not name them: it offers a Protocol if it has all of its members. One that a problem
+cannot have for its data or its loss is None there. A solver names those that it ``needs``.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.losses._newton import NewtonLoss
+from sklearn_bundle.problems.linear import Plane, Point
+from sklearn_bundle.problems.newton_model import NewtonModel
+
+Array = NDArray[np.float64]
+
+
+class CuttingPlanes(Protocol):
+    """A convex risk R of a vector w. It is all that a problem of one's own has to have.
+
+    Two more attributes tell more if they are there: ``nonnegative = True`` says that R is nowhere
+    negative, so that no lower bound is, the first one included; ``passes`` counts what users pay
+    for, by default the evaluations.
+    """
+
+    dimension: int
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w), infinity where numbers overflow, and a subgradient of R at w."""
+
+
+class Points(Protocol):
+    """A convex risk at points that know more than w: scores, which are linear, and an intercept.
+
+    Attributes
+    ----------
+    dimension : int
+        Length of w.
+    passes : int
+        Products with the data so far.
+    nonnegative : bool
+        Whether the risk is known not to be negative.
+    n_free : int
+        Numbers of an intercept that is a coordinate of its own.
+    intercept_scale : float
+        Square of the w that changes scores as much as such an intercept of 1, about.
+    """
+
+    dimension: int
+    passes: int
+    nonnegative: bool
+    n_free: int
+    intercept_scale: float
+
+    def point(self, w: Array, intercept: float | Array | None) -> Point:
+        """The point w; None is an intercept of 0, or none."""
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+
+    def set_intercept(self, point: Point) -> None:
+        """Make the point's intercept the best one, if it can be minimised out."""
+
+    def risk(self, point: Point) -> float:
+        """R at the point with its own intercept."""
+
+    def cut(self, point: Point, risk_limit: float) -> Plane | None:
+        """The cutting plane at the point and its best intercept; None if R is above the limit."""
+
+
+class LineSearch(Points, Protocol):
+    """The risk along a line, at no more than the cost of two scores."""
+
+    def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
+        """The t >= 0 that minimises ``slope t + curvature t^2/2 + R`` from start towards end."""
+
+    def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
+        """R and its derivative at a step from start towards end."""
+
+
+class NewtonSteps(LineSearch, Protocol):
+    """Second derivatives, of the rows and of samples of them.
+
+    Attributes
+    ----------
+    newton_loss : NewtonLoss
+        The loss as Newton's method sees it; None where it cannot.
+    n_features, n_entries : int
+        Columns of X, and its stored entries: what a step costs.
+    """
+
+    newton_loss: NewtonLoss
+    n_features: int
+    n_entries: int
+
+    def newton_model(self) -> NewtonModel:
+        """Rows, targets and weights."""
+
+
+def missing(problem: Any, asked: type) -> list[str]:
+    """Members of a Protocol that the problem has not."""
+    return [name for name in _members(asked) if getattr(problem, name, None) is None]
+
+
+def offers(problem: Any, asked: type) -> bool:
+    """Whether the problem has all members of a Protocol."""
+    return not missing(problem, asked)
+
+
+def require(problem: Any, asked: type, who: str, instead: str | None = None) -> None:
+    """Refuse a problem that does not offer what the solver ``who`` asks for.
+
+    Raises
+    ------
+    ValueError
+        With the names of what is missing, and of the solver that may do ``instead``.
+    """
+    names = missing(problem, asked)
+    if names:
+        advice = f"; use {instead!r}" if instead else ""
+        raise ValueError(
+            f"{who!r} needs a problem with {', '.join(names)} ({asked.__name__} in "
+            f"{asked.__module__}), which {type(problem).__name__} has not{advice}."
+        )
+
+
+def _members(asked: type) -> list[str]:
+    """Methods and attributes that a Protocol declares, and those of the ones it derives from."""
+    names: dict[str, None] = {}
+    for kind in reversed(asked.__mro__):
+        if kind not in (object, Protocol, Generic):
+            members = [*kind.__annotations__, *vars(kind)]
+            names |= dict.fromkeys(name for name in members if not name.startswith("_"))
+    return list(names)

@@ -1,0 +1,189 @@
+"""The inner problem of a bundle: which way it is solved, and what comes of it."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers.inner import l1_master, simplex_newton, stiff_planes
+
+if TYPE_CHECKING:
+    from sklearn_bundle.solvers.inner.planes import Bundle
+
+Array = NDArray[np.float64]
+
+# Times the tolerance, or the bound if that is more: a gap of the balanced problem that calls for
+# another way. Gaps that rounding leaves are far smaller.
+_FAILED = 2.0
+_SHARP = 0.1  # share of the outer gap that an exact solution of the inner problem may leave
+_SHARP_ROUNDING = 1e-13  # the same, relative to its value: 500 times the precision
+_FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum's may be
+
+
+class Inner(NamedTuple):
+    """The minimiser of a model, and the aggregate plane (A alpha, c' alpha) that proves the bound.
+
+    ``w`` minimises ``reg_lambda Omega + model`` nearly, with the intercept where that is a
+    coordinate; no objective is below ``bound``.
+    """
+
+    w: Array
+    intercept: Array | None
+    bound: float
+    plane: tuple[Array, float]
+
+
+class Centre(NamedTuple):
+    """The best point so far: where to look for the next one if the model alone does not tell.
+
+    ``pull`` weighs moves of the intercept, ``step`` is the last one from the best point before
+    towards what the model gave. No bound below ``least_bound`` is of interest.
+    """
+
+    w: Array
+    intercept: Array | float | None
+    objective: float
+    least_bound: float = -np.inf
+    pull: float = 1.0
+    step: float = 1.0
+
+
+class Master:
+    """The dual over the simplex, where the intercept is no coordinate."""
+
+    def solve(self, bundle: "Bundle", reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+        """A nearly optimal alpha, as what it means; the bundle's alpha becomes that."""
+        alpha = bundle.alpha
+        alpha[:] = bundle.maximise(alpha, bundle.omega, reg_lambda, tolerance)
+        w, bound, plane = bundle.point(alpha, reg_lambda)
+        inner = Inner(w, None, bound, plane)
+        if tolerance > 0.0 or not bundle.omega.is_euclidean:
+            return inner
+        return self._sharpened(bundle, inner, reg_lambda, centre)
+
+    def _sharpened(
+        self, bundle: "Bundle", inner: Inner, reg_lambda: float, centre: Centre
+    ) -> Inner:
+        """The same, with w and alpha by another way where the Gram matrix has lost too much.
+
+        Asked when an exact solution is wanted, which is when the last steps gained nothing.
+        """
+        planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
+
+        def value(w: Array) -> float:
+            return reg_lambda * bundle.omega.value(w) + float((planes @ w + offsets).max())
+
+        reached = value(inner.w)
+        enough = max(_SHARP * (centre.objective - inner.bound), _SHARP_ROUNDING * abs(reached))
+        if reached - inner.bound <= enough:
+            return inner
+        other, w = stiff_planes.solve(planes, offsets, reg_lambda, alpha)
+        _, bound, plane = bundle.point(other, reg_lambda)
+        if bound > inner.bound:
+            alpha[:] = other
+            inner = inner._replace(bound=bound, plane=plane)
+        return inner._replace(w=w) if value(w) < reached else inner
+
+
+class BalancedMaster:
+    """With an intercept as a coordinate; the bound is one for ``E alpha = 0``, or not there."""
+
+    def solve(self, bundle: "Bundle", reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+        """As of :class:`Master`."""
+        omega = bundle.omega
+        near, b, value = _look_near(bundle, omega, reg_lambda, tolerance, centre, centre.pull)
+        w, _, plane = bundle.point(near, reg_lambda)
+        if value + tolerance < centre.least_bound:
+            return Inner(w, b, -np.inf, plane)
+        alpha, intercept, gap = simplex_newton.solve(
+            *(bundle.planes, bundle.offsets, bundle.balance, omega, reg_lambda),
+            *(bundle.alpha, tolerance),
+            gram=bundle.gram,
+            centre=centre.intercept,
+        )
+        _, bound, plane = bundle.point(alpha, reg_lambda)
+        bound -= _imbalance(bundle, intercept, alpha)
+        if gap > _FAILED * max(tolerance, abs(bound)):
+            moved = simplex_newton.nearest_balanced(near, bundle.balance)
+            if moved is not None:
+                _, value, of_moved = bundle.point(moved, reg_lambda)
+                value -= _imbalance(bundle, b, moved)
+                if value > bound:
+                    alpha, bound, plane = moved, value, of_moved
+        bundle.alpha[:] = alpha
+        return Inner(w, b, bound, plane)
+
+
+class L1Master:
+    """With the L1 norm: near the best point, or exactly where that brings nothing any more."""
+
+    def __init__(self, n_free: int):
+        self._n_free = n_free
+        self._near: tuple[float, float] | None = None  # reg_lambda, and the weight of nearness
+
+    def solve(self, bundle: "Bundle", reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+        """As of :class:`Master`."""
+        planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
+        if self._near is None or self._near[0] != reg_lambda:
+            weight = l1_master.first_weight(planes[-1], reg_lambda, centre.objective)
+            self._near = reg_lambda, weight
+        weight = self._near[1]
+        args = planes, offsets, bundle.balance if self._n_free else None, reg_lambda
+        w = b = intercept = None
+        if self._n_free:
+            omega = l1_master.NearL1(reg_lambda, weight, centre.w)
+            pull = reg_lambda * centre.pull
+            near, b, value = _look_near(bundle, omega, 1.0, tolerance, centre, pull)
+            w = omega.conjugate_gradient(-(near @ planes))
+            if value + tolerance < centre.least_bound:
+                return Inner(w, b, -np.inf, bundle.aggregate(near))
+            intercept = centre.intercept
+        found = None
+        if tolerance == 0.0 and not self._n_free:
+            found = l1_master.solve(*args, start=alpha)
+        if found is None:
+            places = {"centre": centre.w, "weight": weight, "intercept": intercept}
+            found = l1_master.solve_near(*args, alpha, tolerance, **places)
+        alpha[:], intercept = found[0], found[2]
+        w = found[1] if w is None else w
+        proof = l1_master.scaled(alpha, planes, reg_lambda)
+        plane = bundle.aggregate(proof)
+        bound = plane[1] - _imbalance(bundle, intercept, proof)
+        costs = float(alpha @ offsets), bound
+        self._near = (
+            reg_lambda,
+            l1_master.next_weight(weight, centre.step, centre.objective, *costs),
+        )
+        return Inner(w, b, bound, plane)
+
+
+def master_for(omega: Regularizer, n_free: int) -> Master | BalancedMaster | L1Master:
+    """The way for this regularizer, and for an intercept of so many coordinates."""
+    if omega.is_l1:
+        return L1Master(n_free)
+    return BalancedMaster() if n_free else Master()
+
+
+def _look_near(
+    bundle: "Bundle", omega: Regularizer, lam: float, tolerance: float, centre: Centre, pull: float
+) -> tuple[Array, Array, float]:
+    """Alpha, b and the value of the model with ``lam pull/2 ||b - best b||^2`` added.
+
+    The model alone is flat in many directions of b until it has enough planes.
+    """
+    b = centre.intercept
+    near = bundle.maximise(bundle.alpha.copy(), omega, lam, tolerance, b, pull)
+    balance = near @ bundle.balance
+    move = -balance / (lam * pull)
+    aggregate, offset = bundle.aggregate(near)
+    value = offset - lam * omega.conjugate(-aggregate / lam)
+    return near, b + move, value + float(balance @ (b + 0.5 * move))
+
+
+def _imbalance(bundle: "Bundle", intercept: Array | None, alpha: Array) -> float:
+    """What rounding in ``E alpha = 0`` may mean at any intercept that is not far away."""
+    if intercept is None:
+        return 0.0
+    off = np.abs(alpha @ bundle.balance).sum()
+    return _FARTHEST * float(off) * (1.0 + float(np.abs(intercept).max()))

@@ -1,0 +1,34 @@
+"""What the solver of a linear problem leaves for the next one on the same data and loss."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.solvers.inner.planes import Bundle
+
+Array = NDArray[np.float64]
+
+
+class Proof(NamedTuple):
+    """Of the bound ``c - reg_lambda Omega*(-a/reg_lambda) - shortfall``, from a plane (a, c).
+
+    The shortfall is what an intercept's coefficient that is not quite 0 may cost.
+    """
+
+    reg_lambda: float
+    plane: tuple[Array, float]
+    shortfall: float
+
+
+@dataclass
+class LinearStart:
+    """A point with its intercept, and what else a solver may take up; reg_lambda may differ."""
+
+    point: tuple[Array, float | Array | None] | None = None
+    proof: Proof | None = None
+    bundle: Bundle | None = None
+    sample_bundle: Bundle | None = None
+    alpha: Array | None = None
+    width: float | None = None

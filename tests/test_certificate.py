@@ -1,0 +1,105 @@
+"""The best point and the best bound that a solver has."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.contract import State
+
+
+def numbers(best):
+    state = best.state(np.zeros(1), None, 0)
+    return state.primal, state.lower_bound
+
+
+def test_before_anything_is_known():
+    best = Best()
+    assert (best.point, best.proof, best.gap) == (None, None, np.inf)
+    assert numbers(best) == (np.inf, -np.inf)
+    assert numbers(Best(least=0.0)) == (np.inf, 0.0)
+
+
+def test_only_what_is_better_is_kept():
+    best = Best()
+    assert best.offer(3.0, "first")
+    assert best.offer(2.0, "second")
+    assert not best.offer(2.0, "third")
+    assert not best.offer(np.nan, "fourth")
+    assert best.prove(0.5, "low")
+    assert best.prove(1.0, "high")
+    assert not best.prove(1.0, "equal")
+    assert not best.prove(np.nan, "none")
+    assert (best.point, best.proof, best.gap) == ("second", "high", 1.0)
+    assert numbers(best) == (2.0, 1.0)
+
+
+def test_state_has_all_that_it_is_given():
+    best, w = Best(), np.ones(2)
+    best.offer(1.0, "point")
+    state = best.state(w, 0.5, 7, 128, ("swap",))
+    assert state == State(1.0, -np.inf, w, 0.5, 7, 128, ("swap",))
+
+
+def test_nothing_is_below_the_least():
+    best = Best(least=0.0)
+    best.offer(1.0, "point")
+    best.prove(-2.0, "plane")
+    assert (best.bound, numbers(best)) == (-2.0, (1.0, 0.0))
+    best.renew(1.0, "point", -2.0, "plane")
+    assert best.bound == 0.0
+
+
+def test_fresh_values_replace_better_ones():
+    best = Best()
+    best.offer(1.0, "point")
+    best.prove(0.5, "plane")
+    best.renew(1.25, "fresh point", 0.25, "fresh plane")
+    assert (best.primal, best.point) == (1.25, "fresh point")
+    assert (best.bound, best.proof) == (0.25, "fresh plane")
+
+
+def test_bound_that_rounding_has_lifted_is_taken_to_be_as_far_below():
+    best = Best()
+    best.offer(1.0, "point")
+    assert best.prove(1.0 + 2.0**-30, "plane")
+    assert best.bound == 1.0 - 2.0**-30
+    best.renew(1.0, "point", 1.0 + 2.0**-29, "plane")
+    assert best.bound == 1.0 - 2.0**-29
+
+
+def test_working_precision_claims_no_gap_below_zero():
+    best = Best(provisional=True)
+    best.offer(1.0, "point")
+    assert best.prove(1.0 + 2.0**-30, "row")
+    assert best.gap < 0.0
+    assert numbers(best) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("primal", [1.0, -1.0, 0.0])
+def test_crossing_beyond_rounding_is_an_error_once_it_is_confirmed(primal):
+    best = Best(advice="take a convex loss")
+    best.offer(primal, "point")
+    assert best.prove(primal + 0.5, "plane")
+    assert numbers(best) == (primal, primal)  # so that it is confirmed
+    with pytest.raises(ValueError, match=rf"{primal + 0.5:.8g} lies above .* {primal:.8g}.*convex"):
+        best.renew(primal, "point", primal + 0.5, "plane")
+
+
+def test_rounding_of_large_terms_explains_more():
+    best = Best(least=0.0)
+    best.renew(1e-9, "point", 1e-6, "plane", terms=lambda: 1e7)
+    assert best.bound == 0.0
+    with pytest.raises(ValueError, match="lies above"):
+        best.renew(1e-9, "point", 1e-6, "plane", terms=lambda: 1e5)
+
+
+def test_terms_are_asked_for_only_where_bounds_cross():
+    Best().renew(1.0, "point", 1.0 + 1e-9, terms=lambda: pytest.fail("not needed"))
+
+
+def test_bound_can_be_withdrawn():
+    best = Best()
+    best.offer(1.0, "point")
+    best.prove(0.5, "plane")
+    best.withdraw()
+    assert (best.bound, best.proof) == (-np.inf, None)
