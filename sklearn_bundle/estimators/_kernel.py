@@ -167,17 +167,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     def _kernel_data(self, data: ClassificationData, kernel: Kernel) -> KernelData:
         values = KernelData(data.X, kernel, np.float64 if self.tol < _SINGLE_TOL else np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = values.rows(values.dtype)
-            if not rows.in_range:
-                values.dtype = np.dtype(np.float64)
-                rows = values.rows(values.dtype)
-            largest = rows.largest
+            values.settle()
+            largest = values.largest
         if not largest <= _LARGEST:
             raise ValueError(
                 f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
                 "features, or use a smaller gamma."
             )
-        diagonal, lowest = rows.diagonal, int(rows.diagonal.argmin())
+        diagonal, lowest = values.diagonal, int(values.diagonal.argmin())
         if diagonal[lowest] < 0.0:
             raise ValueError(
                 f"kernel={self.kernel!r} is not positive semidefinite: k(x, x) is "

@@ -15,7 +15,6 @@ from sklearn_bundle.estimators._kernel import KernelTraining, machine
 from sklearn_bundle.estimators._search import MOST_VALUES, Fold, Search, search_constraints
 from sklearn_bundle.estimators._validation import ClassificationData, checked_score, splits
 from sklearn_bundle.estimators.swap import SwapSVC
-from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
 
 
@@ -199,12 +198,8 @@ feature_names_in_, shape_fit_
         """One matrix of kernel values if there is space for it, which the final fit has too."""
         values = data.values
         fits = 4 * len(data.samples.labels) ** 2 <= 0.5 * self.cache_size * 2**20
-        if not (fits and values.rows(np.float32).in_range):
-            return values
-        values.keep_all()
-        matrix = KernelData(values.kept, Kernel("precomputed"), values.dtype)
-        matrix.bytes_kept = values.bytes_kept
-        return matrix
+        matrix = values.all_values() if fits else None
+        return values if matrix is None else matrix
 
     def _scores_of_fold(
         self, data: KernelTraining, Cs: NDArray[np.float64], train: np.ndarray, test: np.ndarray

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bundle.models.chain import ChainModel, Weights, flat, pack, taken_apart
+from sklearn_bundle.solvers.asks import DualBlocks, SmoothObjective, missing
 from sklearn_bundle.solvers.sdca import DualSolver
 from tests import reference_chain as reference
 from tests.chains import bound, sequences
@@ -274,3 +275,8 @@ def test_marginals_and_log_probabilities(model_and_joints):
     assert_allclose(ours.pair_marginals(), pairs, atol=1e-14)
     labels = np.concatenate([joint.paths[-1] for joint in expected])
     assert_allclose(ours.log_probabilities(labels), [j.log_p[-1] for j in expected], atol=1e-12)
+
+
+def test_the_problem_offers_what_the_solvers_ask_for():
+    problem, _ = bound(3, [4, 1])
+    assert not missing(problem, DualBlocks) and not missing(problem, SmoothObjective)

@@ -13,6 +13,7 @@ from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM, KernelData
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
+from sklearn_bundle.solvers.asks import DivisibleProblem, missing
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.swap import SwapSolver
 
@@ -251,3 +252,7 @@ def test_scores_from_before_the_promotion_are_confirmed_with_their_rounding(scal
     losses = np.sum(1e6 * np.maximum(0.0, 1.0 - signs * scores) ** 2)
     objective = 0.5 * (coef @ scores + losses)
     assert abs(proof.primal - objective) <= proof.excess <= 1e-5 * objective
+
+
+def test_the_problem_offers_what_the_solvers_ask_for(many):
+    assert not missing(problem_of(many), DivisibleProblem)
