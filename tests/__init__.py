@@ -14,6 +14,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
 .
     test_smoke.py
     test_house.py
+    test_floors.py
     test_common.py
     test_certificates.py
     test_stress.py

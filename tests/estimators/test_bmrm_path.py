@@ -192,10 +192,12 @@ def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(data):
     assert ours.objective_ == pytest.approx(other.objective_, rel=2e-9)
 
 
-def test_weights_count_in_the_scores(data):
+@pytest.mark.parametrize("scoring", [None, "accuracy"])
+def test_weights_count_in_the_scores(data, scoring):
     X, y = data
     weights = np.random.default_rng(0).uniform(0.5, 3.0, len(y))
-    ours = BMRMClassifierCV(reg_lambdas=[0.1], cv=FOLDS, tol=1e-8).fit(X, y, weights)
+    ours = BMRMClassifierCV(reg_lambdas=[0.1], cv=FOLDS, scoring=scoring, tol=1e-8)
+    ours.fit(X, y, weights)
     expected = []
     for train, test in FOLDS.split(X, y):
         fold = BMRMClassifier(reg_lambda=0.1, tol=1e-8).fit(X[train], y[train], weights[train])
