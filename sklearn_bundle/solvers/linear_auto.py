@@ -7,6 +7,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
@@ -15,7 +16,7 @@ from sklearn_bundle.solvers._certificate import confirmed
 from sklearn_bundle.solvers.asks import offers
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
-from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
+from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
@@ -39,7 +40,7 @@ SOLVERS: dict[str, type[BundleSolver]] = {
 # Whether a loss gives a problem what the solver of this name needs of it.
 _PIECES: dict[str, Callable[[Loss], bool]] = {
     "newton": lambda loss: newton_loss(loss) is not None,
-    "dual-coordinate": has_dual_steps,
+    "dual-coordinate": lambda loss: dual_loss(loss) is not None,
 }
 
 
