@@ -16,6 +16,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
@@ -69,3 +70,23 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     Each function is optimized again together with all that it calls, and that takes the longest.
     """
     return jit(function, inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """Decorates what ``declared`` does, in compiled code, where its first argument is a ``kind``.
+
+    ``kind`` is a class of named tuples. A compiled function that calls ``declared`` is compiled for
+    each type of named tuple that it is given, and kept in the cache under that type: so it takes
+    functions of others, which as arguments would be compiled again in every process.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        options = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+        @overload(declared, jit_options=options, strict=False)
+        def choose(first, *further):
+            return function if getattr(first, "instance_class", None) is kind else None
+
+        return function
+
+    return register

@@ -1,13 +1,13 @@
 """An epoch of dual coordinate steps over the rows, with shrinking.
 
-The dual of ``reg_lambda/2 ||w||^2 + sum_i s_i l(y_i f_i)`` in alpha, one number a row, with
-``w = X'(y alpha) / reg_lambda`` kept up to date. A step maximises the dual over one alpha_i: in
-closed form for the hinge and the squared hinge, by Newton's method for the logistic loss.
+The dual of ``reg_lambda/2 ||w||^2 + sum_i s_i l(f_i)`` in alpha, one number a row, with
+``w = X'(y alpha) / reg_lambda`` kept up to date; y_i is the row's direction, for labels the label.
+A step maximises the dual over one alpha_i. What it is depends on the loss: the epoch is compiled
+once for each type of named tuple that stands for one, with the functions that the loss registers
+for this type (:func:`~sklearn_bundle._jit.registered`) in place of those without a body here.
 
 An intercept is one more coordinate of w, drawn towards a centre, with the weight ``1 / pull``.
 """
-
-import math
 
 import numpy as np
 from llvmlite import ir
@@ -17,15 +17,35 @@ from numba.extending import intrinsic
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, plus, splat, total
 from sklearn_bundle._jit import inner, jit
 
-HINGE, SQUARED_HINGE, LOG_LOSS = 0, 1, 2
-LABEL, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # the four numbers of a row, in one cache line
-_STRIDE = 4
+TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # places of a row's numbers
+_STRIDE = 4  # numbers a row: half of a cache line
 
-_LEAD = 4  # blocks from the request for a row's first lines to its use
-_LINES = 6  # of indices and twice as many of data that are asked for
+_LEAD = 4  # blocks from the request for a row's first lines to its use: a miss lasts as long
+_LINES = 6  # cache lines of indices, and twice as many of data, that are asked for: 96 entries
 _AHEAD = 64  # entries from the request for a number of w to its use
-_NEWTON_STEPS = 50
-_SETTLED = 1e-12
+
+
+def direction(loss, target):
+    """The y_i of a row with this target: alpha_i is minus y_i times the loss's derivative."""
+    raise NotImplementedError
+
+
+def step(loss, target, margin, alpha, weight, curvature, high, low):
+    """The best alpha_i where ``margin = y_i f_i`` before the step, and what is met on the way.
+
+    ``curvature`` is that of the quadratic term in alpha_i. A row does not count where alpha_i is at
+    a bound and its gradient points far enough outwards, its square over the curvature above
+    ``high`` at the lower bound and above ``low`` at the upper one.
+
+    Returns the new alpha_i, the projected gradient, the row's part of the duality gap before the
+    step, and whether the row counts.
+    """
+    raise NotImplementedError
+
+
+def gain(loss, target, margin, alpha, new, weight, curvature):
+    """What the dual gains by the step from alpha to new: the first number less the second."""
+    raise NotImplementedError
 
 
 @intrinsic
@@ -44,78 +64,20 @@ def _prefetch(typing_context, array, index):
     return types.void(array, types.uint64), generate
 
 
-@inner
-def _entropy(p):
-    """``-p log p - (1 - p) log(1 - p)``."""
-    if p <= 0.0 or p >= 1.0:
-        return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)
+@intrinsic
+def muladd(typing_context, a, b, c):
+    """``a * b + c``, rounded once where the processor can, whatever stands around it.
 
-
-@inner
-def _log_loss_step(margin, alpha, weight, curvature):
-    """The new alpha, and the row's part of the duality gap before the step.
-
-    Zero of ``margin + weight curvature (p - p_0) + t``, ``p = 1/(1 + exp(-t))``, which rises in t
-    with a slope of 1 and more, by Newton steps between two bounds.
+    LLVM fuses a product into a sum on its own where the product has no other use.
     """
-    old = alpha / weight
-    bend = weight * curvature
-    low, high = -margin - bend * (1.0 - old), -margin + bend * old
-    t = min(max(-margin, low), high)
-    if 0.0 < old < 1.0:
-        t = min(max(math.log(old) - math.log1p(-old), low), high)
-    p = old
-    for _ in range(_NEWTON_STEPS):
-        e = math.exp(-abs(t))
-        p = 1.0 / (1.0 + e) if t > 0.0 else e / (1.0 + e)
-        value = margin + bend * (p - old) + t
-        if value > 0.0:
-            high = t
-        else:
-            low = t
-        step = value / (1.0 + bend * e / ((1.0 + e) * (1.0 + e)))
-        if abs(step) <= _SETTLED * (1.0 + abs(t)):
-            break
-        t -= step
-        if not low < t < high:
-            t = 0.5 * (low + high)
-    loss = math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
-    return weight * p, weight * (loss - _entropy(old) + old * margin)
 
+    def generate(context, builder, signature, arguments):
+        number = ir.DoubleType()
+        kind = ir.FunctionType(number, [number, number, number])
+        function = builder.module.declare_intrinsic("llvm.fmuladd", [number], kind)
+        return builder.call(function, arguments)
 
-@inner
-def _step(kind, margin, alpha, weight, curvature, high, low):
-    """The new alpha, the projected gradient and the part of the gap before, whether it counts.
-
-    A row does not where alpha is at a bound and its gradient points far enough outwards: relative
-    to the row's length, since a change of w moves the scores of long rows more.
-    """
-    if kind == LOG_LOSS:
-        new, gap = _log_loss_step(margin, alpha, weight, curvature)
-        return new, 0.0, gap, True
-    slack = 1.0 - margin
-    excess = max(slack, 0.0)
-    if kind == HINGE:
-        top, bend = weight, 0.0
-        gap = weight * excess - alpha * slack
-    else:
-        top, bend = np.inf, 1.0 / weight
-        gap = 0.5 * (weight * excess * excess + bend * alpha * alpha) - alpha * slack
-    gradient = bend * alpha - slack
-    projected = gradient
-    if alpha == 0.0:
-        if gradient > 0.0 and gradient * gradient > high * curvature:
-            return alpha, 0.0, gap, False
-        projected = min(gradient, 0.0)
-    elif alpha == top:
-        if gradient < 0.0 and gradient * gradient > low * curvature:
-            return alpha, 0.0, gap, False
-        projected = max(gradient, 0.0)
-    bend += curvature
-    if bend > 0.0:
-        return min(max(alpha - gradient / bend, 0.0), top), projected, gap, True
-    return top if gradient < 0.0 else alpha, 0.0, gap, True  # a row of zeros
+    return types.float64(types.float64, types.float64, types.float64), generate
 
 
 @inner
@@ -174,7 +136,7 @@ def epoch(
     block,
     order,
     far,
-    kind,
+    loss,
     w,
     scale,
     high,
@@ -186,7 +148,7 @@ def epoch(
     """One step for each of the first ``size`` rows of ``active``, in blocks in random order.
 
     ``data`` holds the rows one after the other, of ``width`` entries each; with ``width`` 0 they
-    are those of CSR. ``rows`` holds label, weight, curvature and alpha of one row after the other;
+    are those of CSR. ``rows`` holds target, weight, curvature and alpha of one row after the other;
     w changes by ``scale x`` times the change of y alpha, and the intercept by ``pull`` times it.
     A row leaves ``active``, whose order is kept, where the square of its gradient at a bound, over
     its curvature, is larger than ``high``, or ``low`` at the upper bound. ``far``: w does not fit
@@ -226,14 +188,17 @@ def epoch(
         for k in range(first, min(first + block, size)):
             i = active[k]
             at = _STRIDE * i
-            y, alpha = rows[at + LABEL], rows[at + ALPHA]
+            target, alpha = rows[at + TARGET], rows[at + ALPHA]
+            y = direction(loss, target)
             if width > 0:
                 score = _dense_dot(data, i * width, width, w)
             else:
                 score = _csr_dot(data, indices, indptr[i], indptr[i + 1], last, w)
             margin = y * (score + intercept)
             weight, curvature = rows[at + WEIGHT], rows[at + CURVATURE]
-            new, projected, part, counts = _step(kind, margin, alpha, weight, curvature, high, low)
+            new, projected, part, counts = step(
+                loss, target, margin, alpha, weight, curvature, high, low
+            )
             gap += part
             if not counts:
                 active[k] = -1
@@ -247,14 +212,9 @@ def epoch(
                 continue
             rows[at + ALPHA] = new
             change = new - alpha
-            if kind == HINGE:
-                gained += change * ((1.0 - margin) - 0.5 * curvature * change)
-            elif kind == SQUARED_HINGE:
-                both = curvature * change + (new + alpha) / weight
-                gained += change * ((1.0 - margin) - 0.5 * both)
-            else:
-                gained += weight * (_entropy(new / weight) - _entropy(alpha / weight))
-                gained -= change * (margin + 0.5 * curvature * change)
+            rise, fall = gain(loss, target, margin, alpha, new, weight, curvature)
+            gained += rise
+            gained -= fall
             change *= y
             intercept += pull * change
             change *= scale
@@ -282,18 +242,16 @@ def follow(rows, newest, mean):
 
 
 @jit
-def keep_active(kind, margins, rows, high, low, active):
+def keep_active(loss, margins, rows, high, low, active):
     """Write the rows that an epoch with these limits would keep, all margins being known.
 
-    Returns their number and the duality gap of all rows.
+    Returns their number.
     """
     size = 0
-    gap = 0.0
     for i in range(margins.shape[0]):
         at = _STRIDE * i
+        target, alpha = rows[at + TARGET], rows[at + ALPHA]
         weight, curvature = rows[at + WEIGHT], rows[at + CURVATURE]
-        _, _, part, counts = _step(kind, margins[i], rows[at + ALPHA], weight, curvature, high, low)
-        gap += part
         active[size] = i
-        size += counts
-    return size, gap
+        size += step(loss, target, margins[i], alpha, weight, curvature, high, low)[3]
+    return size

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
+from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.rows import RowOperator
 
@@ -79,6 +81,8 @@ class LinearProblem:
         Square of the w that changes scores as much as such an intercept of 1, about.
     newton_loss : NewtonLoss
         The loss as Newton's method sees it; None where it cannot.
+    dual_loss : DualLoss
+        The loss as dual coordinate ascent sees it; None where it has no steps.
     """
 
     nonnegative = True  # no loss is negative
@@ -87,7 +91,7 @@ class LinearProblem:
         self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
     ):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
-        self.newton_loss = newton_loss(loss)
+        self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -206,6 +210,11 @@ class LinearProblem:
     def newton_model(self) -> NewtonModel:
         """The problem as Newton's method sees it."""
         return NewtonModel(self.rows, self.target, self.weights, self.fit_intercept)
+
+    def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
+        """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""
+        args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
+        return DualAscent(*args, reg_lambda, alpha)
 
     def _scores(self, w: Array) -> Array:
         return self.rows.scores(w, *self.scores_shape[1:])

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
+from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton import NewtonLoss
+from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
@@ -101,6 +104,24 @@ class NewtonSteps(LineSearch, Protocol):
 
     def newton_model(self) -> NewtonModel:
         """Rows, targets and weights."""
+
+
+class DualSteps(LineSearch, Protocol):
+    """Steps in the dual, a number a row, from row to row.
+
+    Attributes
+    ----------
+    dual_loss : DualLoss
+        The loss as dual coordinate ascent sees it; None where it has no steps.
+    rows : RowOperator
+        The data, for a :class:`DualAscent` that was made for another object with the same.
+    """
+
+    dual_loss: DualLoss
+    rows: RowOperator
+
+    def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
+        """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
 
 
 class SimplexProblem(Protocol):

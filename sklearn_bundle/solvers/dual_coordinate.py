@@ -2,60 +2,42 @@
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
 
-from sklearn_bundle._compiled import coordinate
-from sklearn_bundle.losses import Hinge, LogLoss, SquaredHinge
-from sklearn_bundle.losses.base import Loss
-from sklearn_bundle.problems.linear import LinearProblem, Point
-from sklearn_bundle.solvers.asks import LineSearch
-from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.regularizers import L2
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import DualSteps, require
+from sklearn_bundle.solvers.bundle import ADVICE
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.master import Centre
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 
 Array = NDArray[np.float64]
 
-_KINDS = {
-    Hinge: coordinate.HINGE,
-    SquaredHinge: coordinate.SQUARED_HINGE,
-    LogLoss: coordinate.LOG_LOSS,
-}
-# How far a step moves the intercept, relative to its row's own score. Below 0.03 the centre
-# overshoots on some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
-_PULL = 0.1
-_SEED = 88172645463325252
 _PLANES = 2  # of a bundle of its own, for another solver
-# A w of more numbers does not fit into the caches of one core (1 MB). Neighbouring rows are then
-# taken together, so that X is read as a stream, and w is kept in single precision until the gap
-# is small: the misses on w are what an epoch costs.
-_FAR = 1 << 17
-_BLOCK = 8
-_SINGLE = 1e-4  # relative gap down to which single precision will do
+_SINGLE = 1e-4  # relative gap down to which w in single precision will do
 _MET = 0.8  # the gap of the mean of dual points, over that of the rows as met: a first guess
-_TIGHT = 0.2  # times the largest squared gradients of the last epoch: beyond, a row is left out
 _CAUTION = 0.9  # times tol: what the estimate of the gap has to be for a check
 _FALL = 0.25  # of the estimate since the last check: then there is one without a tol
 _LONGEST = 20.0  # passes over all rows without a check
 _RECENT = 6  # epochs that tell the rate
 _NEAR = 2.5  # times the estimate that makes a check: from there on dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
-_LONGEST_MEMORY = 0.1
-_TINY = 1e-300
+_LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
+_TINY = 1e-300  # in place of a gap or an objective of 0
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
 _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
+_QP_SHARE = 0.1  # of the gap, to which the inner problem of planes from another solver is solved
 
 
-def has_dual_steps(loss: Loss) -> bool:
-    """Whether there is a coordinate step for the loss."""
-    return type(loss) in _KINDS
-
-
-class DualCoordinateSolver(BundleSolver):
+class DualCoordinateSolver:
     """Coordinate ascent in the dual, one number alpha_i a row, certified now and then.
 
     An epoch maximises the dual over one alpha_i after the other, in random order; rows whose
@@ -67,14 +49,9 @@ class DualCoordinateSolver(BundleSolver):
     scores of rows with 0 < alpha_i < s_i jump to and fro, and a sum of hinges sees every jump.
     All else that a state shows is as of the last check.
 
-    A free intercept asks for ``y'alpha = 0``, which no single step keeps. It is a coordinate with
-    a quadratic term around a centre instead, which follows it after every epoch (the method of
-    multipliers); in a check alpha is balanced exactly, by scaling the heavier class.
-
     Parameters
     ----------
-    problem : LinearProblem
-        With a loss of which ``has_dual_steps`` is true.
+    problem : DualSteps
     reg_lambda : float
         The regularizer is ``||w||^2 / 2``.
     tol_hint : float, default=None
@@ -84,22 +61,24 @@ class DualCoordinateSolver(BundleSolver):
     start : (ndarray, intercept)
         A point to begin with; the steps start from ``alpha``.
     proof : Proof
-        As of :class:`BundleSolver`.
+        Of a bound to start from, if its reg_lambda is the same.
     alpha : ndarray of shape (n,), default=None
         Dual point to start from, 0 by default.
 
     Attributes
     ----------
     plane : (ndarray of shape (d,), float)
-        As of :class:`BundleSolver`.
+        The aggregate plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
     """
 
-    needs: ClassVar[dict[str, type]] = {"dual-coordinate": LineSearch}
+    needs: ClassVar[dict[str, type]] = {"dual-coordinate": DualSteps}
     needs_euclidean: ClassVar[bool] = True
+    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+    name = "dual-coordinate"
 
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: DualSteps,
         reg_lambda: float,
         *,
         tol_hint: float | None = None,
@@ -108,62 +87,59 @@ class DualCoordinateSolver(BundleSolver):
         proof: Proof | None = None,
         alpha: Array | None = None,
     ):
-        if bundle is None:
-            bundle = Bundle(problem.dimension, _PLANES)
-        super().__init__(problem, reg_lambda, bundle=bundle, start=start, proof=proof)
-        y, weights, self._free = problem.target, problem.weights, problem.fit_intercept
-        self.name = "dual-coordinate"
-        self._kind = _KINDS[type(problem.loss)]
-        self._tol = tol_hint
-        n, d = problem.rows.shape
-        self._y, self._weights = y, weights
-        self._far = problem.rows.stored().width == 0 and d > _FAR
-        self._block = _BLOCK if self._far else 1
-        squares = problem.rows.squared_norms() / reg_lambda
-        self._pull = _PULL * float(weights @ squares) if self._free else 0.0
-        self._numbers = np.column_stack([y, weights, squares + self._pull, np.zeros(n)])
-        self._alpha = self._numbers[:, coordinate.ALPHA]
-        if alpha is not None:
-            top = weights if self._kind != coordinate.SQUARED_HINGE else np.inf
-            self._alpha[:] = np.clip(alpha, 0.0, top)
-        self._mean: Array | None = None
-        index = np.int32 if n < 2**31 else np.int64
-        self._active, self._order = np.arange(n, dtype=index), np.empty(n, dtype=index)
-        self._size, self._limits = n, (np.inf, np.inf)
-        self._seed = np.array([_SEED], dtype=np.uint64)
-        self._b, self._off = 0.0, self._pull * float(y @ self._alpha)  # the second from y'alpha
-        self._ratio = _MET
-        self._dual = 0.0  # its value, about
+        require(problem, DualSteps, self.name, "line-search")
+        self._problem, self._lambda, self._tol = problem, reg_lambda, tol_hint
+        d = problem.dimension
+        self._omega = L2()
+        self.bundle = Bundle(d, _PLANES) if bundle is None else bundle
+        self._start = (np.zeros(d), None) if start is None else start
+        self._best = Best(least=0.0, advice=ADVICE)
+        self._best.proof = Proof(reg_lambda, (np.zeros(d), 0.0), 0.0)  # no loss is negative
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(self._value(proof), proof)
+        self._steps = problem.dual_ascent(reg_lambda, alpha)
+        self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
+        self._fresh: Point | None = None  # whose scores are a product of the data with its w
+        self._mean: Array | None = None  # of dual points, if a check is near
+        self._ratio, self._dual = _MET, 0.0  # the latter is the dual's value, about
         self._estimates: deque[float] = deque(maxlen=_RECENT)
         self._trail: list[tuple[int, float]] = []  # passes and estimates
+        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
+        self._since = 0.0  # passes over all rows since the last check
+        self._idle = 0  # checks since the gap last became smaller
         self._spent = 0  # passes, as of the last problem that was let go
-        self.attach(problem)
-        self._w: Array | None = None  # the working copy: there is none before the first epoch
-        self._at_check, self._since, self._passed = np.inf, 0.0, 0.0
-        self._single = self._far and (tol_hint is None or tol_hint > _SINGLE)
-        self._fresh: Point | None = None  # whose scores are a product of the data with its w
+        self._passes_before = problem.passes
 
-    def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`BundleSolver`."""
-        super().attach(problem)
-        self._rows = problem.rows
-        self._passes_before = self._rows.passes - self._spent
-        self._stored = self._rows.stored()
+    def attach(self, problem: DualSteps) -> None:
+        """Go on with the same problem in another object."""
+        self._problem = problem
+        self._passes_before = problem.passes - self._spent
+        self._steps.attach(problem.rows)
 
     def detach(self) -> None:
-        """As of :class:`BundleSolver`."""
+        """Let go of the problem, and of the data with it."""
         self._spent = self.n_passes
-        super().detach()
-        self._rows = self._stored = None
+        self._problem = None
+        self._steps.detach()
+
+    @property
+    def proof(self) -> Proof:
+        """Of the best bound."""
+        return self._best.proof
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """Of the proof."""
+        return self._best.proof.plane
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
-        """As of :class:`BundleSolver`."""
+        """What a new solver may start from, beside the point."""
         return LinearStart(point, self.proof, alpha=self.alpha)
 
     @property
     def alpha(self) -> Array:
         """The dual point, shape (n,); that of the next solver on these data may start from it."""
-        return self._alpha.copy()
+        return self._steps.alpha
 
     @property
     def rate(self) -> float:
@@ -176,7 +152,7 @@ class DualCoordinateSolver(BundleSolver):
     @property
     def n_passes(self) -> int:
         """Products with X or X' of these epochs and their checks."""
-        return self._rows.passes - self._passes_before
+        return self._problem.passes - self._passes_before
 
     @property
     def rate_a_pass(self) -> float:
@@ -191,36 +167,6 @@ class DualCoordinateSolver(BundleSolver):
         return self._estimates[-1] if self._estimates else np.inf
 
     @property
-    def active_share(self) -> float:
-        """Share of the rows that the next epoch takes: what it costs."""
-        return self._size / len(self._y)
-
-    def states(self) -> Iterator[State]:
-        """One state an epoch; ends when rounding leaves nothing to gain."""
-        if self._w is None:
-            self._begin_here()
-        elif self._idle >= _IDLE_CHECKS:  # the last run has ended so
-            yield self._state()
-            return
-        while self._idle < _IDLE_CHECKS:
-            self._epoch()
-            if self._is_time():
-                self._check()
-            yield self._state()
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """As of :class:`BundleSolver`; if the point may move, with the epochs since the check.
-
-        The epochs go on as if nothing had been looked at, and its passes are none of theirs.
-        """
-        spent = self.n_passes
-        if moving and self._since > 0.0:
-            self._prove(self._newest())
-        state = super().confirm(moving=moving)
-        self._passes_before += self.n_passes - spent
-        return state
-
-    @property
     def bundle(self) -> Bundle:
         """Planes for another solver: to add one takes as long as an epoch where d is large."""
         if self._new_plane is not None:
@@ -232,44 +178,65 @@ class DualCoordinateSolver(BundleSolver):
     def bundle(self, bundle: Bundle) -> None:
         self._bundle, self._new_plane = bundle, None
 
-    def _fresh_point(self, point: Point) -> Point:
-        return point if point is self._fresh else super()._fresh_point(point)
+    def states(self) -> Iterator[State]:
+        """One state an epoch; ends when rounding leaves nothing to gain."""
+        if self._steps.w is None:
+            self._begin()
+        elif self._idle >= _IDLE_CHECKS:  # the last run has ended so
+            yield self._state()
+            return
+        while self._idle < _IDLE_CHECKS:
+            self._epoch()
+            if self._is_time():
+                self._check()
+            yield self._state()
 
-    def _begin_here(self) -> None:
-        w, b = self._start
-        point = self._point(w, b) if w.any() else Point(w, np.zeros(len(self._y)), 0.0)
-        self._offer(point, self._fresh_risk(point))
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept aggregate plane.
+
+        If the point may move, with the epochs since the check. The epochs go on as if nothing had
+        been looked at, and its passes are none of theirs.
+        """
+        spent, best = self.n_passes, self._best
+        if moving and self._since > 0.0:
+            self._prove(self._newest())
+        if best.point is not self._fresh:
+            best.point = self._problem.point(best.point.w, best.point.intercept)
+        best.primal = self._objective(best.point.w, self._problem.risk(best.point))
+        if moving:
+            centred = replace(best.point)
+            self._offer(centred)
+        best.renew(
+            *(best.primal, best.point, self._value(best.proof), best.proof),
+            terms=self.size_of_terms,
+        )
+        self._passes_before += self.n_passes - spent
+        return self._state()
+
+    def _begin(self) -> None:
+        self._offer(self._problem.point(self._start[0]))
         if not self.bundle.is_empty:
             self._solve_inner()
-        precision = np.float32 if self._single else np.float64
-        self._w = np.zeros(self._problem.dimension, dtype=precision)
-        if self._alpha.any():
-            if self._kind != coordinate.LOG_LOSS:
-                self._shorten()
+        self._steps.begin(single=self._single)
+        if self._steps.alpha.any():
+            self._steps.shorten()
             self._check()
 
-    def _shorten(self) -> None:
-        """Scale alpha down as far as the hinge's dual rises: it may be of another reg_lambda."""
-        gradient = self._rows.gradient(self._y * self._alpha)
-        square = max(float(gradient @ gradient), _TINY)
-        self._alpha *= min(self._lambda * float(self._alpha.sum()) / square, 1.0)
+    def _solve_inner(self) -> None:
+        """A bound from the planes of the solver before."""
+        best = self._best
+        tolerance = _QP_SHARE * best.gap if np.isfinite(best.gap) else 0.0
+        centre = Centre(best.point.w, best.point.intercept, best.primal)
+        inner = self.bundle.solve(self._lambda, tolerance, centre)
+        proof = Proof(self._lambda, inner.plane, 0.0)
+        if best.prove(inner.bound, proof):
+            best.proof = proof._replace(shortfall=self._value(proof) - inner.bound)
 
     def _epoch(self) -> None:
-        size, (high, low) = self._size, self._limits
-        size, largest, smallest, gap, gained, b = coordinate.epoch(
-            *(*self._stored, self._numbers.ravel(), self._active, size, self._block),
-            *(self._order, self._far, self._kind, self._w, 1.0 / self._lambda),
-            *(high, low, self._b, self._pull, self._seed),
-        )
-        work = self._size / len(self._y)
-        self._since += work
-        self._count(2.0 * work)
-        self._size = size
-        self._limits = tuple(_TIGHT * x if x > 0.0 else np.inf for x in (largest, smallest))
-        self._off += b - self._b
-        self._b = b + self._off
-        self._dual += gained
-        gap = max(gap, 0.0) * self._ratio
+        epoch = self._steps.epoch()
+        self._since += epoch.share
+        self._dual += epoch.gained
+        gap = max(epoch.gap, 0.0) * self._ratio
         self._estimates.append(gap / max(self._dual + gap, _TINY))
         self._trail.append((self.n_passes, max(self.estimate, _TINY)))
         self._average()
@@ -278,20 +245,13 @@ class DualCoordinateSolver(BundleSolver):
         """Begin the running mean when a check is near, or move it."""
         if self._mean is not None:
             newest = max(1.0 - np.exp(-_SHARPNESS * self.rate), _LONGEST_MEMORY)
-            coordinate.follow(self._numbers.ravel(), newest, self._mean)
+            self._steps.follow(newest, self._mean)
         elif self.estimate <= _NEAR * self._wanted():
             self._mean = self.alpha
 
-    def _count(self, passes: float) -> None:
-        """Of parts of passes the whole ones."""
-        self._passed += passes
-        whole = int(self._passed)
-        self._rows.passes += whole
-        self._passed -= whole
-
     def _is_time(self) -> bool:
         """Whether a check is worth two passes."""
-        if self._size == 0 or self._since > _LONGEST:
+        if self._steps.n_active == 0 or self._since > _LONGEST:
             return True
         if self._single and self.estimate <= _SINGLE:
             return True
@@ -306,29 +266,27 @@ class DualCoordinateSolver(BundleSolver):
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data; the next epoch begins from there."""
         gap, before = self._best.gap, self._at_check
-        alpha = self._newest()
-        self._alpha[:], self._mean = alpha, None
-        self._go_on_from(*self._prove(alpha))
-        self._count_idle(gap)
+        alpha, self._mean = self._newest(), None
+        self._go_on_from(alpha, *self._prove(alpha))
+        gained = gap - self._best.gap
+        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
         if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
             self._idle = 0
 
     def _newest(self) -> Array:
         """The mean of the last dual points if there is one, feasible."""
-        alpha = self.alpha if self._mean is None else self._mean
-        return self._balanced(alpha) if self._free else alpha
+        return self._steps.feasible(self.alpha if self._mean is None else self._mean)
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
         """The point that belongs to alpha, offered as the best one, and the bound."""
-        gradient = self._rows.gradient(-self._y * alpha)
-        offset = self._offset(alpha)
+        gradient, offset = self._steps.plane(alpha)
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)
         if self._best.prove(bound, Proof(self._lambda, (gradient, offset), 0.0)):
-            self._new_plane = self.plane
-        w = gradient / -self._lambda
-        point = self._problem.point(w)
-        self._offer_fresh(point, self._problem.minimise_intercept(point))
+            self._new_plane = gradient, offset
+        point = self._problem.point(gradient / -self._lambda)
+        if self._offer(point):
+            self._fresh = point
         if not self._within():
             self._search_ray(point, square / self._lambda)
         return point, bound
@@ -336,60 +294,58 @@ class DualCoordinateSolver(BundleSolver):
     def _within(self) -> bool:
         return self._tol is not None and self._best.gap <= self._tol * self._best.primal
 
-    def _offer_fresh(self, point: Point, risk: float) -> None:
-        self._offer(point, risk)
-        if self._best.point is point:
-            self._fresh = point
-
     def _search_ray(self, point: Point, curvature: float) -> None:
         """The best multiple of w: its scores are the same multiple, and as good as a product."""
         start = Point(np.zeros(0), np.zeros_like(point.scores), 0.0)
         step = self._problem.line_search(start, point, 0.0, curvature)
         if 0.0 < step < np.inf and step != 1.0:
             scaled = Point(point.w, step * point.scores, step * point.intercept)
-            risk = self._problem.minimise_intercept(scaled)
+            risk = self._risk(scaled)
             objective = 0.5 * step * step * curvature + risk
             if objective < self._best.primal:
                 scaled.w = step * point.w
-                self._offer_fresh(scaled, risk)
+                if self._best.offer(self._objective(scaled.w, risk), scaled):
+                    self._fresh = scaled
 
-    def _go_on_from(self, point: Point, bound: float) -> None:
+    def _go_on_from(self, alpha: Array, point: Point, bound: float) -> None:
         """Working w, intercept and active rows as the check found them."""
         met = self.estimate / self._ratio if self._estimates else np.inf
-        self._b, self._off, self._dual = float(point.intercept), 0.0, bound
-        risk = self._problem.risk(point)
-        objective = self._objective(point.w, risk)
+        self._dual = bound
+        objective = self._objective(point.w, self._problem.risk(point))
         found = max(objective - bound, 0.0) / max(objective, _TINY)
         if 0.0 < met < np.inf and found > 0.0:
             self._ratio *= found / self.estimate
         if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * self._at_check):
             self._single = False
-            self._w = np.empty_like(point.w)
-        self._w[:] = point.w
+            self._steps.use_doubles()
         self._at_check, self._since = found, 0.0
-        if self._kind == coordinate.LOG_LOSS:
-            return
-        margins = self._y * (point.scores + point.intercept)
-        numbers = self._numbers.ravel()
-        self._size, _ = coordinate.keep_active(
-            self._kind, margins, numbers, *self._limits, self._active
-        )
+        self._steps.restart(alpha, point.w, float(point.intercept), point.scores)
 
-    def _balanced(self, alpha: Array) -> Array:
-        """A dual point with its heavier class scaled down."""
-        positive = self._y > 0.0
-        of_positive = float(alpha[positive].sum())
-        of_negative = float(alpha[~positive].sum())
-        larger = max(of_positive, of_negative)
-        if larger == 0.0:
-            return alpha
-        share = min(of_positive, of_negative) / larger
-        return alpha * np.where(positive == (of_positive > of_negative), share, 1.0)
+    def _offer(self, point: Point) -> bool:
+        """Offer the point with its best intercept."""
+        return self._best.offer(self._objective(point.w, self._risk(point)), point)
 
-    def _offset(self, alpha: Array) -> float:
-        if self._kind == coordinate.HINGE:
-            return float(np.sum(alpha))
-        if self._kind == coordinate.SQUARED_HINGE:
-            return float(np.sum(alpha - 0.5 * alpha * alpha / self._weights))
-        p = alpha / self._weights
-        return float(np.sum(self._weights * (entr(p) + entr(1.0 - p))))
+    def _risk(self, point: Point) -> float:
+        """At the best intercept, which becomes that of the point."""
+        self._problem.set_intercept(point)
+        return self._problem.risk(point)
+
+    def _objective(self, w: Array, risk: float) -> float:
+        return self._lambda * self._omega.value(w) + risk
+
+    def _value(self, proof: Proof) -> float:
+        """What the plane proves."""
+        gradient, offset = proof.plane
+        bound = offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
+        return bound - proof.shortfall
+
+    def size_of_terms(self) -> float:
+        """Of what objective and bound are differences of: terms of the plane, and of the loss."""
+        zeros = np.zeros_like(self._best.point.w)
+        risk = self._problem.risk(self._problem.point(zeros))
+        return risk + abs(self.plane[1]) + self._lambda * len(zeros)
+
+    def _state(self) -> State:
+        point = self._best.point
+        passes = self._problem.passes
+        return self._best.state(point.w, point.intercept, passes, further=(self.name,))

@@ -7,6 +7,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
@@ -15,7 +16,7 @@ from sklearn_bundle.solvers._certificate import confirmed
 from sklearn_bundle.solvers.asks import offers
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
-from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
+from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
@@ -30,7 +31,7 @@ _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row
 _INDULGENCE = 10.0  # times the passes of other methods, for epochs that were asked for by name
 
-SOLVERS: dict[str, type[BundleSolver]] = {
+SOLVERS: dict[str, type[BundleSolver] | type[DualCoordinateSolver]] = {
     "newton": NewtonSolver,
     "dual-coordinate": DualCoordinateSolver,
     "line-search": BundleSolver,
@@ -39,7 +40,7 @@ SOLVERS: dict[str, type[BundleSolver]] = {
 # Whether a loss gives a problem what the solver of this name needs of it.
 _PIECES: dict[str, Callable[[Loss], bool]] = {
     "newton": lambda loss: newton_loss(loss) is not None,
-    "dual-coordinate": has_dual_steps,
+    "dual-coordinate": lambda loss: dual_loss(loss) is not None,
 }
 
 
@@ -77,7 +78,7 @@ def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
 
 def linear_solver(
     name: str, task: Task, kept: LinearStart, *, to_the_end: bool = False
-) -> "BundleSolver | LinearAutoSolver":
+) -> "BundleSolver | DualCoordinateSolver | LinearAutoSolver":
     """The solver of this name, which starts from what suits it.
 
     Dual coordinate epochs hand over where they would take too long, unless ``to_the_end``.

@@ -10,18 +10,15 @@ from sklearn.svm import LinearSVC
 
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
+from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
-from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver, has_dual_steps
+from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from tests.reference import LOSSES, objective, optimum
 
-STEPS = {
-    "hinge": coordinate.HINGE,
-    "squared_hinge": coordinate.SQUARED_HINGE,
-    "log_loss": coordinate.LOG_LOSS,
-}
+STEPS = ("hinge", "squared_hinge", "log_loss")
 KINDS = ["dense", "csr"]
 
 
@@ -105,7 +102,8 @@ def test_epoch_against_numpy(small, loss, pull, kind):
     else:
         arrays = X.ravel(), np.zeros(0, np.uint32), np.zeros(0, np.uint64), d
     limits, seed = (np.inf, np.inf), np.array([7], dtype=np.uint64)
-    args = active, n, 1, order, kind == "csr", STEPS[loss], w, 1 / reg_lambda, *limits, b, pull
+    steps = dual_loss(BINARY_LOSSES[loss]()).steps
+    args = active, n, 1, order, kind == "csr", steps, w, 1 / reg_lambda, *limits, b, pull
     size, _, _, gap, gained, new_b = coordinate.epoch(*arrays, rows, *args, seed)
     assert size == n and np.array_equal(np.sort(order), np.arange(n))
     taken = order[::-1]
@@ -221,7 +219,7 @@ def test_many_columns(dtype, indices):
     )
     precisions = set()
     for _, state in zip(range(3000), solver.states(), strict=False):
-        precisions.add(solver._w.dtype)
+        precisions.add(solver._steps.w.dtype)
         if state.relative_gap <= 1e-7:
             break
     assert precisions == {np.dtype(np.float32), np.dtype(np.float64)}
@@ -282,11 +280,11 @@ def test_rate_and_estimate(small):
     assert solver.rate == np.inf and solver.estimate == np.inf
     for _, _state in zip(range(30), solver.states(), strict=False):
         pass
-    assert 0.0 < solver.rate < 5.0 and 0.0 < solver.active_share <= 1.0
+    assert 0.0 < solver.rate < 5.0
     before = solver.estimate
     state = solver.confirm()
     assert before / 10 < state.relative_gap < 10 * before
 
 
 def test_which_losses_have_steps():
-    assert has_dual_steps(Hinge()) and not has_dual_steps(Exponential())
+    assert dual_loss(Hinge()) is not None and dual_loss(Exponential()) is None

@@ -1,0 +1,165 @@
+"""A linear problem as dual coordinate ascent sees it: a number a row, epochs of steps, planes."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import coordinate
+from sklearn_bundle.losses._dual import DualLoss
+from sklearn_bundle.problems.rows import RowOperator, StoredRows
+
+Array = NDArray[np.float64]
+
+# How far a step moves the intercept, relative to its row's own score. Below 0.03 the centre
+# overshoots on some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
+_PULL = 0.1
+_SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
+# A w of more numbers does not fit into the caches of one core (1 MB). Neighbouring rows are then
+# taken together, so that X is read as a stream, and w is kept in single precision until the gap
+# is small: the misses on w are what an epoch costs.
+_FAR = 1 << 17
+_BLOCK = 8  # rows that are taken together
+_TIGHT = 0.2  # times the largest squared gradients of the last epoch: beyond, a row is left out
+_TINY = 1e-300  # square in place of that of a w of zeros
+
+
+class Epoch(NamedTuple):
+    """What an epoch has met: the rows' parts of the duality gap, what the dual has gained.
+
+    ``share`` is that of the rows that it took.
+    """
+
+    gap: float
+    gained: float
+    share: float
+
+
+class DualAscent:
+    """The dual of ``reg_lambda/2 ||w||^2 + R(w, b)`` at a point alpha, one number a row.
+
+    A free intercept asks for ``y'alpha = 0``, which no single step keeps. It is a coordinate with
+    a quadratic term around a centre instead, which follows it after every epoch (the method of
+    multipliers).
+
+    Parameters
+    ----------
+    rows : RowOperator
+    target : ndarray of shape (n,)
+    weights : ndarray of shape (n,), positive, of sum one
+    loss : DualLoss
+    free : bool
+        Whether there is an intercept that is minimised out.
+    reg_lambda : float
+    alpha : ndarray of shape (n,), default=None
+        Where to begin, clipped to the bounds; 0 by default.
+
+    Attributes
+    ----------
+    is_far : bool
+        Whether w is too long for a cache that is near: single precision is faster then.
+    w : ndarray of shape (d,), float32 or float64
+        What goes with alpha, kept up to date by the steps; None before :meth:`begin`.
+    n_active : int
+        Rows that the next epoch takes.
+    """
+
+    def __init__(
+        self,
+        rows: RowOperator,
+        target: Array,
+        weights: Array,
+        loss: DualLoss,
+        free: bool,
+        reg_lambda: float,
+        alpha: Array | None = None,
+    ):
+        n, d = rows.shape
+        self._target, self._weights, self._loss = target, weights, loss
+        self._free, self._lambda = free, reg_lambda
+        self._direction = loss.direction(target)
+        squares = rows.squared_norms() / reg_lambda
+        self._pull = _PULL * float(weights @ squares) if free else 0.0
+        self._numbers = np.column_stack([target, weights, squares + self._pull, np.zeros(n)])
+        self._alpha = self._numbers[:, coordinate.ALPHA]
+        if alpha is not None:
+            self._alpha[:] = np.clip(alpha, *loss.bounds(weights))
+        index = np.int32 if n < 2**31 else np.int64
+        self._active, self._order = np.arange(n, dtype=index), np.empty(n, dtype=index)
+        self.n_active, self._limits = n, (np.inf, np.inf)
+        self._seed = np.array([_SEED], dtype=np.uint64)
+        self._b, self._off = 0.0, self._pull * float(self._direction @ self._alpha)
+        self._passed = 0.0  # parts of passes that are not counted yet
+        self.w: NDArray[np.floating] | None = None
+        self.attach(rows)
+        self.is_far = self._stored.width == 0 and d > _FAR
+        self._block = _BLOCK if self.is_far else 1
+
+    def attach(self, rows: RowOperator) -> None:
+        """Go on with the same rows in another object."""
+        self._rows: RowOperator | None = rows
+        self._stored: StoredRows | None = rows.stored()
+
+    def detach(self) -> None:
+        """Let go of the rows."""
+        self._rows = self._stored = None
+
+    @property
+    def alpha(self) -> Array:
+        """The dual point, a copy."""
+        return self._alpha.copy()
+
+    def begin(self, *, single: bool) -> None:
+        """Make the working w, zeros until :meth:`restart`."""
+        self.w = np.zeros(self._rows.shape[1], dtype=np.float32 if single else np.float64)
+
+    def shorten(self) -> None:
+        """Scale alpha down as far as the hinge's dual rises: it may be of another reg_lambda."""
+        if self._loss.at_bounds:
+            gradient = self._rows.gradient(self._direction * self._alpha)
+            square = max(float(gradient @ gradient), _TINY)
+            self._alpha *= min(self._lambda * float(self._alpha.sum()) / square, 1.0)
+
+    def epoch(self) -> Epoch:
+        """A step for each active row, in random order; the rows are read once for two passes."""
+        share = self.n_active / len(self._alpha)
+        self.n_active, largest, smallest, gap, gained, b = coordinate.epoch(
+            *(*self._stored, self._numbers.ravel(), self._active, self.n_active, self._block),
+            *(self._order, self.is_far, self._loss.steps, self.w, 1.0 / self._lambda),
+            *(*self._limits, self._b, self._pull, self._seed),
+        )
+        self._limits = tuple(_TIGHT * x if x > 0.0 else np.inf for x in (largest, smallest))
+        self._off += b - self._b
+        self._b = b + self._off
+        self._passed += 2.0 * share
+        whole = int(self._passed)
+        self._rows.passes += whole
+        self._passed -= whole
+        return Epoch(gap, gained, share)
+
+    def follow(self, newest: float, mean: Array) -> None:
+        """Move a running mean of alpha, giving this one the weight ``newest``."""
+        coordinate.follow(self._numbers.ravel(), newest, mean)
+
+    def feasible(self, alpha: Array) -> Array:
+        """The dual point with ``y'alpha = 0`` if there is an intercept."""
+        return self._loss.balanced(alpha, self._target) if self._free else alpha
+
+    def plane(self, alpha: Array) -> tuple[Array, float]:
+        """The cutting plane (a, c) that a feasible dual point makes: a product with X'."""
+        offset = self._loss.offset(alpha, self._target, self._weights)
+        return self._rows.gradient(-self._direction * alpha), offset
+
+    def restart(self, alpha: Array, w: Array, intercept: float, scores: Array) -> None:
+        """Go on from a dual point with its w, scores and intercept, the rows chosen anew."""
+        self._alpha[:], self.w[:] = alpha, w
+        self._b, self._off = intercept, 0.0
+        if self._loss.at_bounds:
+            self.n_active = coordinate.keep_active(
+                *(self._loss.steps, self._direction * (scores + intercept)),
+                *(self._numbers.ravel(), *self._limits, self._active),
+            )
+
+    def use_doubles(self) -> None:
+        """Keep w in double precision from the next :meth:`restart` on."""
+        self.w = np.empty(len(self.w))
