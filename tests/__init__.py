@@ -14,13 +14,14 @@ all that is in it; a file without rooms is there for the package as a whole, or 
 .
     test_smoke.py
     test_house.py
+    test_floors.py
     test_common.py
     test_certificates.py
     test_stress.py
     test_realdata.py
     test_parameters.py          _parameters.py _values.py _repr.py
     test_bad_input.py           estimators/_validation.py
-    test_callbacks.py           estimators/_base.py
+    test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py
     test_jit.py                 _jit.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
@@ -35,10 +36,10 @@ estimators
     test_bmrm_ranker.py         bmrm_ranker.py _features.py
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
-    test_bmrm_path.py           _path.py bmrm_cv.py
+    test_bmrm_path.py           _path.py _search.py bmrm_cv.py
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
-    test_warm_start.py          _warm.py
+    test_warm_start.py          _warm.py _fit.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
@@ -47,7 +48,7 @@ estimators
     test_swap_svc_indefinite.py swap.py /problems/l2svm.py
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
-    test_swap_cv.py             swap_cv.py
+    test_swap_cv.py             swap_cv.py _search.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py _packing.py
@@ -61,7 +62,9 @@ estimators
 
 solvers
     test_contract.py            contract.py
-    test_bundle.py              bundle.py _descent.py inner/planes.py
+    test_certificate.py         _certificate.py
+    test_asks.py                asks.py _oracle.py linear_start.py
+    test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
                                 /_compiled/hessian.py
@@ -83,13 +86,14 @@ problems
                                 /_compiled/exponentiated.py /_compiled/sums.py
 
 losses
-    test_binary.py              base.py samples.py hinge.py logistic.py _sums.py /_numeric/roots.py
+    test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
+                                /_numeric/roots.py
     test_hinge.py               hinge.py
     test_regression.py          regression.py quantile.py poisson.py novelty.py _piecewise.py
                                 _poisson.py
     test_multiclass.py          multiclass.py softmax.py ontology.py
     test_measures.py            measures.py
-    test_ranking.py             ranking.py positions.py
+    test_ranking.py             ranking.py grades.py pairs.py positions.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py

@@ -1,4 +1,4 @@
-"""What every estimator shares: the certificate, the one warning, callbacks, safety after errors."""
+"""What every fit has: parameters read once, the certificate, the one warning, callbacks."""
 
 import warnings
 from collections.abc import Callable
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
-_FEATURES = "n_features_in_", "feature_names_in_"
+_FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any estimator
 
 
 def checked(estimator: BaseEstimator) -> BaseEstimator:

@@ -107,7 +107,7 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     @with_callbacks
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, warm: WarmStart | None, **further
+        self, X: Any, y: Any, sample_weight: Any, warm: WarmStart | None, **further: Any
     ) -> Outcome:
         data = self._check(X, y, sample_weight, **further)
         return self._solve(data, warm, partial(Monitor, self, X, y, sample_weight, **further))

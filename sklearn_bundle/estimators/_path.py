@@ -178,6 +178,7 @@ class PathSearch(Search):
     """Cross-validation over reg_lambda, each fold along a path."""
 
     _chosen = "reg_lambda"
+    _not_shared = "reg_lambda", "warm_start"
 
     def _values(self) -> NDArray[np.float64]:
         return check_reg_lambdas(self.reg_lambdas)
@@ -197,10 +198,10 @@ class PathSearch(Search):
             return None if array is None else _safe_indexing(array, rows)
 
         def scores(train: NDArray, test: NDArray) -> list[float]:
-            held_out = part(X, test), part(y, test)
+            held_out, counted = (part(X, test), part(y, test)), {}
             if weights is not None and not callable(self.scoring):
-                held_out = *held_out, part(weights, test)
+                counted = {"sample_weight": part(weights, test)}
             path = fit_path(single, part(X, train), part(y, train), part(weights, train), values)
-            return [checked_score(scorer(model, *held_out)) for model, _ in path]
+            return [checked_score(scorer(model, *held_out, **counted)) for model, _ in path]
 
         return splits(self.cv, X, y, is_classifier(single)), scores

@@ -23,7 +23,7 @@ Fold = tuple[np.ndarray, np.ndarray]  # rows to fit to, rows to score
 
 
 def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
-    """Those of an estimator but for some of its parameters, and those of a search."""
+    """Constraints on what a search shares with its estimator, and on what it adds."""
     shared = {k: v for k, v in kind._parameter_constraints.items() if k not in not_shared}
     return shared | {
         values: [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -35,13 +35,13 @@ def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> 
 class Search(CertifiedEstimator):
     """Chooses a parameter of an estimator by cross-validation, then fits to all data with it.
 
-    A subclass derives from that estimator as well, which checks data and predicts. Fits are those
-    of an estimator of this kind: the search shares its parameters with it, but for the values,
-    ``cv`` and ``scoring``; what it does not have is at its default.
+    A subclass derives from that estimator as well, which checks data and predicts. What is fitted
+    are estimators of this kind, with the parameters of the search.
     """
 
     _kind: ClassVar[type[CertifiedEstimator]]  # what is fitted
     _chosen: ClassVar[str]  # its parameter; the search has the values under this name and an s
+    _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search does not have
 
     @abstractmethod
     def _values(self) -> NDArray[np.float64]:
@@ -54,10 +54,9 @@ class Search(CertifiedEstimator):
         """The folds, and what returns the score of every value on one of them."""
 
     def _single(self, **parameters: Any) -> CertifiedEstimator:
-        """An estimator of the kind that is fitted, with the parameters that both have."""
-        own = f"{self._chosen}s", "cv", "scoring"
-        shared = {k: v for k, v in self.get_params(deep=False).items() if k not in own}
-        return self._kind(**shared | parameters)
+        """An estimator of the kind that is fitted; what the search does not have is at default."""
+        names = [name for name in self._kind._get_param_names() if name not in self._not_shared]
+        return self._kind(**{name: getattr(self, name) for name in names} | parameters)
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, warm: None) -> Outcome:

@@ -34,7 +34,7 @@ from sklearn_bundle.estimators._packing import (
 from sklearn_bundle.estimators._validation import check_sample_weight, checked_data, normalised
 
 _NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
-_OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"
+_OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"  # by the kind of X
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,9 @@ from sklearn.utils.validation import validate_data
 
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixed, shown
-from sklearn_bundle.losses import Prepared
+
+if TYPE_CHECKING:  # metrics import this file, and need no losses
+    from sklearn_bundle.losses import Prepared
 
 _TIE = 1e-12  # relative: weighted means of equal scores, summed in another order
 
@@ -39,7 +41,7 @@ class TrainingData:
     X: np.ndarray | sp.spmatrix | sp.sparray
     weights: NDArray[np.float64]
     left: NDArray[np.intp] | None
-    prepared: list[Prepared] = field(default_factory=list, kw_only=True)
+    prepared: "list[Prepared]" = field(default_factory=list, kw_only=True)
 
     @property
     def rows(self) -> NDArray[np.intp]:

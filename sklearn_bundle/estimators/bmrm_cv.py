@@ -13,8 +13,6 @@ from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss, RegressionLoss
 from sklearn_bundle.regularizers import Regularizer
 
-_NOT_SHARED = "reg_lambda", "warm_start"
-
 
 class BMRMClassifierCV(PathSearch, BMRMClassifier):
     """:class:`BMRMClassifier` with reg_lambda by cross-validation, each fold along a path.
@@ -117,7 +115,7 @@ n_features_in_, feature_names_in_
 
     _kind = BMRMClassifier
     _parameter_constraints: ClassVar[dict] = search_constraints(
-        BMRMClassifier, "reg_lambdas", _NOT_SHARED
+        BMRMClassifier, "reg_lambdas", PathSearch._not_shared
     )
 
     def __init__(
@@ -284,7 +282,7 @@ n_features_in_, feature_names_in_
 
     _kind = BMRMRegressor
     _parameter_constraints: ClassVar[dict] = search_constraints(
-        BMRMRegressor, "reg_lambdas", _NOT_SHARED
+        BMRMRegressor, "reg_lambdas", PathSearch._not_shared
     )
 
     def __init__(

@@ -26,7 +26,7 @@ from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
-_ACTIVE = 2000
+_ACTIVE = 2000  # points that it begins with: their matrix has 16 MB
 _LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
 
 

@@ -118,11 +118,8 @@ feature_names_in_, shape_fit_
     """
 
     _kind, _chosen = SwapSVC, "C"
-    _parameter_constraints: ClassVar[dict] = search_constraints(
-        SwapSVC,
-        "Cs",
-        ("C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start"),
-    )
+    _not_shared = "C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start"
+    _parameter_constraints: ClassVar[dict] = search_constraints(SwapSVC, "Cs", _not_shared)
 
     def __init__(
         self,

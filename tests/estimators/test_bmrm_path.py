@@ -192,10 +192,12 @@ def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(data):
     assert ours.objective_ == pytest.approx(other.objective_, rel=2e-9)
 
 
-def test_weights_count_in_the_scores(data):
+@pytest.mark.parametrize("scoring", [None, "accuracy"])
+def test_weights_count_in_the_scores(data, scoring):
     X, y = data
     weights = np.random.default_rng(0).uniform(0.5, 3.0, len(y))
-    ours = BMRMClassifierCV(reg_lambdas=[0.1], cv=FOLDS, tol=1e-8).fit(X, y, weights)
+    ours = BMRMClassifierCV(reg_lambdas=[0.1], cv=FOLDS, scoring=scoring, tol=1e-8)
+    ours.fit(X, y, weights)
     expected = []
     for train, test in FOLDS.split(X, y):
         fold = BMRMClassifier(reg_lambda=0.1, tol=1e-8).fit(X[train], y[train], weights[train])
@@ -243,6 +245,21 @@ def test_a_fold_with_one_class(data):
     folds = [(np.flatnonzero(y == 0), np.flatnonzero(y == 1))]
     with pytest.raises(ValueError, match="needs samples of at least 2 classes"):
         BMRMClassifierCV(cv=folds).fit(X, y)
+
+
+class Named(BMRMClassifierCV):
+    """A search with a parameter of its own."""
+
+    def __init__(self, name="", *, reg_lambdas=10, cv=None):
+        super().__init__(reg_lambdas=reg_lambdas, cv=cv)
+        self.name = name
+
+
+def test_a_class_derived_from_a_search(data):
+    ours = Named("mine", reg_lambdas=LAMBDAS, cv=3).fit(*data)
+    search = BMRMClassifierCV(reg_lambdas=LAMBDAS, cv=3).fit(*data)
+    assert np.array_equal(ours.scores_, search.scores_)
+    assert np.array_equal(ours.coef_, search.coef_)
 
 
 def test_pickle_clone_and_names(data):

@@ -17,6 +17,7 @@ from sklearn_bundle.losses import (
     REGRESSION_LOSSES,
     AbsoluteError,
     MultivariateSquaredError,
+    Poisson,
     Quantile,
     RegressionLoss,
     SquaredError,
@@ -243,6 +244,13 @@ def test_what_cannot_work_is_refused(X, targets, parameters, kind, message):
     assert not [name for name in vars(ours) if name.endswith("_")]
     with pytest.raises(NotFittedError):
         ours.predict(X)
+
+
+def test_tags_are_those_of_the_loss_named_or_not():
+    losses = "poisson", Poisson(), "squared_error", SquaredError(), "huber", "unknown"
+    tags = [BMRMRegressor(loss).__sklearn_tags__().target_tags for loss in losses]
+    assert [tag.positive_only for tag in tags] == [True, True, False, False, False, False]
+    assert [tag.multi_output for tag in tags] == [False, False, True, True, False, False]
 
 
 def test_an_error_leaves_the_last_model(X, targets):
