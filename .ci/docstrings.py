@@ -41,7 +41,10 @@ OF_A_CONTRACT = ("PR", "RT", "YD")
 # Attributes that a fit has or has not, depending on parameters and on X.
 CONDITIONAL = {"attribute_names_", "coef_", "feature_names_in_"}
 # What has parameters, but raises nothing, and why.
-RAISES_NOTHING = {"sklearn_bundle.losses.Cut": "a tuple, which takes what it is given"}
+RAISES_NOTHING = {
+    f"sklearn_bundle.losses.{name}": "a tuple, which takes what it is given"
+    for name in ("Cut", "Prepared", "Target")
+}
 
 
 def public_names() -> dict[str, Any]:

@@ -127,10 +127,11 @@ def _gap(model: Any) -> str:
 
 def _compare_svr(contest: "Contest", loss: str, epsilon: float, reg_lambda: float) -> None:
     C = 1.0 / (len(contest.y) * reg_lambda)
+    tube = {"epsilon": epsilon} if epsilon else {}
     contest.race(
         *(loss, reg_lambda),
         lambda residuals: float(np.maximum(0.0, np.abs(residuals) - epsilon).mean()),
-        BMRMRegressor(loss, epsilon=epsilon, reg_lambda=reg_lambda, tol=TOL),
+        BMRMRegressor(loss, **tube, reg_lambda=reg_lambda, tol=TOL),
         LinearSVR(epsilon=epsilon, C=C, tol=1e-12, random_state=0),
     )
 

@@ -15,8 +15,8 @@ from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 _BLOCK_ENTRIES = 1 << 18  # stored entries: about 0.1 ms of work, ten times a thread's wake-up
-_MAX_BLOCKS = 16
-_COLUMN_SAMPLE = 4096  # entries that tell where the columns' halves (or thirds) are
+_MAX_BLOCKS = 16  # more would be of use to more than 16 threads only, and each has a gradient
+_COLUMN_SAMPLE = 4096  # entries; they tell halves (or thirds) of the columns to about 2 %
 
 
 def split_threads(n_jobs: int | None, n_subproblems: int) -> tuple[int, int]:

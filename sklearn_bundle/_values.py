@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_SHOWN = 6  # entries of a list, in a message
+_MOST_SHOWN = 6  # entries of a list in a message: as many as fit into a line
 
 
 def plain(value: Any) -> Any:

@@ -11,8 +11,6 @@ from sklearn_bundle._values import as_float, as_numbers, is_between, shown
 __all__ = ["project"]
 
 Array = NDArray[np.float64]
-_LARGEST = 1e300
-_TINY = 1e-300
 
 
 def project(
@@ -28,7 +26,7 @@ def project(
 
     Returns the only solution of::
 
-        minimise    1/2 sum_i d_i^2 (a_i - m_i)^2
+        minimize    1/2 sum_i d_i^2 (a_i - m_i)^2
         subject to  lower_i <= a_i <= upper_i,   sum_i sigma_i a_i = z
 
     The defaults are the unit simplex. With ``z=None`` there is no hyperplane, and the projection is

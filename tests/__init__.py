@@ -1,0 +1,121 @@
+"""Tests mirror the package: a folder here for a folder there, a file for a room or a few.
+
+Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
+what a fit solved, ``reference*`` compute optima and formulas without the package,
+``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``, ``callbacks``, ``user_losses``,
+``chains``, ``sequences`` and ``kernel_machines`` are pieces for tests of their kind. No file of
+tests imports another.
+
+The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
+``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
+all that is in it; a file without rooms is there for the package as a whole, or for the references.
+``test_house.py`` holds the map against the folders.
+
+.
+    test_smoke.py
+    test_house.py
+    test_floors.py
+    test_common.py
+    test_certificates.py
+    test_stress.py
+    test_realdata.py
+    test_parameters.py          _parameters.py _values.py _repr.py
+    test_bad_input.py           estimators/_validation.py
+    test_callbacks.py           estimators/_base.py estimators/_fit.py
+    test_sparse_format.py       _sparse.py
+    test_jit.py                 _jit.py
+    test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
+                                _compiled/box.py _compiled/pivots.py
+    test_references.py
+
+estimators
+    test_bmrm.py                bmrm.py _linear.py _validation.py
+    test_bmrm_optima.py         bmrm.py
+    test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py
+    test_bmrm_regressor.py      bmrm_regressor.py
+    test_bmrm_ranker.py         bmrm_ranker.py _features.py
+    test_bmrm_novelty.py        bmrm_novelty.py
+    test_bmrm_regularizers.py   _bundle.py
+    test_bmrm_path.py           _path.py _search.py bmrm_cv.py
+    test_seen.py                _base.py _linear.py
+    test_multiclass.py          _multiclass.py
+    test_warm_start.py          _warm.py _fit.py
+    test_refits.py              _warm.py
+    test_pragam.py              pragam.py
+    test_swap_svc.py            swap.py _kernel.py
+    test_swap_svc_optimum.py    swap.py _kernel.py /problems/l2svm.py
+    test_swap_svc_runs.py       swap.py /solvers/active_set.py
+    test_swap_svc_indefinite.py swap.py /problems/l2svm.py
+    test_swap_svc_input.py      swap.py _kernel.py
+    test_swap_rounding.py       swap.py /problems/l2svm.py
+    test_swap_cv.py             swap_cv.py _search.py
+    test_crf.py                 crf.py
+    test_crf_api.py             crf.py
+    test_crf_input.py           crf.py _packing.py
+    test_crf_predict.py         crf.py _labelling.py
+    test_crf_runs.py            crf.py
+    test_crf_passes.py          crf.py /solvers/lbfgs.py
+    test_crf_rounding.py        /problems/_chain_rounding.py /_compiled/chain_rounding.py
+    test_sequences.py           _sequences.py _packing.py
+    test_sequences_tokens.py    _sequences.py _packing.py
+    test_sequences_errors.py    _sequences.py _packing.py
+
+solvers
+    test_contract.py            contract.py
+    test_certificate.py         _certificate.py
+    test_asks.py                asks.py _oracle.py linear_start.py
+    test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
+    test_inner.py               inner/ /_compiled/simplex_qp.py
+    test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
+                                /_compiled/hessian.py
+    test_dual_coordinate.py     dual_coordinate.py /_compiled/coordinate.py
+    test_sample_planes.py       sample_planes.py /problems/sample_space.py
+    test_linear_auto.py         linear_auto.py
+    test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
+    test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
+    test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
+    test_chain_states.py        sdca.py lbfgs.py chain_auto.py
+
+problems
+    test_linear.py              linear.py _linear_sums.py /_compiled/design.py /_parallel.py
+    test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
+                                _distances.py
+                                /_compiled/rows.py
+    test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py
+                                /_compiled/chain_loss.py /_compiled/chain_sdca.py
+                                /_compiled/exponentiated.py /_compiled/sums.py
+
+losses
+    test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
+                                /_numeric/roots.py
+    test_hinge.py               hinge.py
+    test_regression.py          regression.py quantile.py poisson.py novelty.py _piecewise.py
+                                _poisson.py
+    test_multiclass.py          multiclass.py softmax.py ontology.py
+    test_measures.py            measures.py
+    test_ranking.py             ranking.py grades.py pairs.py positions.py
+
+regularizers
+    test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py
+
+_numeric
+    test_kinks.py               kinks.py
+
+_compiled
+    test_elementary.py          elementary.py
+    test_vector.py              vector.py
+    test_selection.py           selection.py
+    test_simplex_qp.py          simplex_qp.py
+    test_sampling.py            sampling.py
+    test_forward_backward.py    forward_backward.py
+
+datasets
+    test_readers.py             _conll.py _svmlight.py _openml.py _folder.py _files.py
+    test_mapped.py              _mapped.py
+
+metrics
+    test_metrics.py             _spans.py _tokens.py _label_sequences.py
+
+plotting
+    test_plotting.py            _convergence.py _path.py _figures.py
+"""

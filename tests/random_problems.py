@@ -263,9 +263,15 @@ def bmrm_regressor(rng, seed, most):
     if loss == "squared_error" and rng.random() < 0.2:
         y, omega = np.c_[y, target(rng, X, loss)], "l2"
     size = float(np.abs(y).max() + 1e-3)
+    reg_lambda = strength(rng)
+    own = {
+        "quantile": {"quantile": float(rng.uniform(0.05, 0.95))},
+        "epsilon_insensitive": {"epsilon": 0.1 * size},
+        "huber": {"delta": 0.2 * size},
+    }
     model = BMRMRegressor(
-        loss, reg_lambda=strength(rng), regularizer=omega, quantile=float(rng.uniform(0.05, 0.95)),
-        epsilon=0.1 * size, delta=0.2 * size, fit_intercept=bool(rng.random() < 0.7), **limits(rng),
+        loss, reg_lambda=reg_lambda, regularizer=omega, fit_intercept=bool(rng.random() < 0.7),
+        **own.get(loss, {}), **limits(rng),
     )  # fmt: skip
     return Problem(seed, model, layout(rng, X), y, sample_weights(rng, n))
 

@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+from tests.reference_cones import by_clarabel, exponential, halflines
+
 LOSSES = {
     "hinge": lambda z: np.maximum(0.0, 1.0 - z),
     "squared_hinge": lambda z: 0.5 * np.maximum(0.0, 1.0 - z) ** 2,
@@ -18,8 +20,6 @@ def objective(loss, X, y, weights, reg_lambda, w, b):
 
 def optimum(loss, X, y, weights, reg_lambda, fit_intercept):
     """Smallest objective, by clarabel's interior-point method on the cone programme."""
-    import clarabel
-
     n, d = X.shape
     margins = sp.csc_matrix(y[:, None] * np.c_[X, np.ones(n)])  # z = margins @ (w, b)
     if not fit_intercept:
@@ -33,11 +33,11 @@ def optimum(loss, X, y, weights, reg_lambda, fit_intercept):
         if loss == "squared_hinge":
             quadratic[p : p + n], linear[p : p + n] = weights, 0.0
         A = sp.bmat([[-margins, -eye], [sp.csc_matrix((n, p)), -eye]])
-        b, cones = np.r_[-np.ones(n), np.zeros(n)], [clarabel.NonnegativeConeT(2 * n)]
+        b, cones = np.r_[-np.ones(n), np.zeros(n)], halflines(2 * n)
     elif loss == "exponential":  # (-z, 1, t) in the exponential cone
         A = _interleaved([sp.hstack([margins, zero]), None, sp.hstack([0 * margins, -eye])])
         b = np.tile([0.0, 1.0, 0.0], n)
-        cones = [clarabel.ExponentialConeT()] * n
+        cones = exponential(n)
     else:  # exp(-t) <= u, exp(-z - t) <= v, u + v <= 1
         blank = 0 * margins
         first = _interleaved(
@@ -56,14 +56,8 @@ def optimum(loss, X, y, weights, reg_lambda, fit_intercept):
         )
         A = sp.vstack([first, second, sp.hstack([blank, zero, eye, eye])])
         b = np.r_[np.tile([0.0, 1.0, 0.0], 2 * n), np.ones(n)]
-        cones = [clarabel.ExponentialConeT()] * (2 * n) + [clarabel.NonnegativeConeT(n)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    solution = clarabel.DefaultSolver(
-        sp.diags(quadratic).tocsc(), linear, sp.csc_matrix(A), b, cones, settings
-    ).solve()
-    x = np.array(solution.x)
+        cones = exponential(2 * n) + halflines(n)
+    x = by_clarabel(sp.diags(quadratic), linear, A, b, cones)
     return objective(loss, X, y, weights, reg_lambda, x[:d], x[d] if fit_intercept else 0.0)
 
 

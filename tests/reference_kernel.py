@@ -8,7 +8,8 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-from tests.reference_programme import EPS, LONG, SINGLE, Optimum, by_clarabel, halflines, solved
+from tests.reference_cones import by_clarabel, halflines
+from tests.reference_programme import EPS, LONG, SINGLE, Optimum, solved
 
 # What may be taken off a bound: a share that nobody minds, and in proportion to the rounding of
 # kernel values and scores, as bounds for the largest ones of a row are larger than typical errors.
@@ -103,7 +104,8 @@ class L2SVM:
         """The dual quadratic programme by clarabel, at the scale of least objective."""
         n, bend = len(M), np.asarray(M + np.diag(1 / self.C), float)
         cones, eye = halflines(n), sp.identity(n)
-        alpha = np.maximum(by_clarabel(bend, -np.ones(n), -eye, np.zeros(n), cones), 0).astype(LONG)
+        found = by_clarabel(bend, -np.ones(n), -eye, np.zeros(n), cones, tol=1e-12)
+        alpha = np.maximum(found, 0).astype(LONG)
         return alpha * 2 * self.bound(alpha) / alpha.sum()
 
     def dual(self, bound):

@@ -11,6 +11,8 @@ from itertools import permutations, product
 import numpy as np
 import scipy.sparse as sp
 
+from tests.reference_cones import by_clarabel, halflines
+
 DISCOUNTS = {
     "log2": lambda position: 1.0 / np.log2(position + 1),
     "reciprocal": lambda position: 1.0 / position,
@@ -34,8 +36,6 @@ def risk(blocks, scores):
 
 def optimum(blocks, X, reg_lambda, fit_intercept=False):
     """Smallest reg_lambda/2 ||w||^2 + R(X w + b), by clarabel: a slack a block."""
-    import clarabel
-
     n, d = X.shape
     Z = np.c_[X, np.ones(n)] if fit_intercept else X
     p, m = Z.shape[1], len(blocks)
@@ -47,15 +47,8 @@ def optimum(blocks, X, reg_lambda, fit_intercept=False):
         sides.append(-c)
     quadratic = np.r_[np.full(d, reg_lambda), np.zeros(p - d + m)]
     linear = np.r_[np.zeros(p), [share for share, _, _ in blocks]]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    A, side = sp.csc_matrix(np.vstack(rows)), np.concatenate(sides)
-    cones = [clarabel.NonnegativeConeT(len(side))]
-    solution = clarabel.DefaultSolver(
-        sp.diags(quadratic).tocsc(), linear, A, side, cones, settings
-    ).solve()
-    v = np.array(solution.x)[:p]
+    side = np.concatenate(sides)
+    v = by_clarabel(sp.diags(quadratic), linear, np.vstack(rows), side, halflines(len(side)))[:p]
     return 0.5 * reg_lambda * v[:d] @ v[:d] + risk(blocks, Z @ v)
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+from tests.reference_cones import by_clarabel, exponential, halflines
+
 
 def loss(scores, label, kind="hinge", cost=None, scaling="margin"):
     """Loss of one sample, by enumeration of the classes; ``kind`` is "hinge" or "softmax"."""
@@ -43,8 +45,6 @@ def optimum(
 
     The intercept is not penalised, or zero without ``fit_intercept``.
     """
-    import clarabel
-
     n, d = X.shape
     K = y.max() + 1
     A = np.eye(K) if ancestors is None else ancestors
@@ -57,7 +57,7 @@ def optimum(
         delta = ((1.0 - np.eye(K)) if cost is None else np.asarray(cost))[y].ravel()
         gamma = delta if scaling == "slack" else np.ones(n * K)
         constraints = sp.hstack([sp.csc_matrix(gamma[:, None] * margins), -samples])
-        right, cones, extra = -delta, [clarabel.NonnegativeConeT(n * K)], 0
+        right, cones, extra = -delta, halflines(n * K), 0
     else:  # exp(f_k - f_y - xi_i) <= u_ik, sum_k u_ik <= 1
         extra = n * K
         first = sp.hstack([-sp.csc_matrix(margins), samples, sp.csc_matrix((extra, extra))])
@@ -67,18 +67,12 @@ def optimum(
         sums = sp.hstack([sp.csc_matrix((n, p + n)), samples.T])
         constraints = sp.vstack([cones_rows, sums])
         right = np.r_[np.tile([0.0, 1.0, 0.0], extra), np.ones(n)]
-        cones = [clarabel.ExponentialConeT()] * extra + [clarabel.NonnegativeConeT(n)]
+        cones = exponential(extra) + halflines(n)
     penalty = np.full((A.shape[1], rows.shape[1]), reg_lambda)
     penalty[:, d:] = 0.0
-    quadratic = sp.diags(np.r_[penalty.ravel(), np.zeros(n + extra)]).tocsc()
+    quadratic = sp.diags(np.r_[penalty.ravel(), np.zeros(n + extra)])
     linear = np.r_[np.zeros(p), weights, np.zeros(extra)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    solution = clarabel.DefaultSolver(
-        quadratic, linear, sp.csc_matrix(constraints), right, cones, settings
-    ).solve()
-    found = np.array(solution.x)[:p].reshape(A.shape[1], -1)
+    found = by_clarabel(quadratic, linear, constraints, right, cones)[:p].reshape(A.shape[1], -1)
     W, b = found[:, :d], found[:, d] if fit_intercept else np.zeros(A.shape[1])
     parameters = {"kind": kind, "cost": cost, "scaling": scaling, "ancestors": ancestors}
     return objective(X, y, weights, reg_lambda, W, b, **parameters), W, b

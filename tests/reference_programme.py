@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from tests.reference_cones import by_clarabel, exponential, halflines, power, zeros
+
 LONG = np.longdouble
 EPS = float(np.finfo(np.float64).eps)
 SINGLE = float(np.finfo(np.float32).eps)
@@ -72,35 +74,10 @@ class Programme:
             found = linprog(linear, A_ub=-A, b_ub=side, bounds=(None, None), options=limits).x
             if found is not None:
                 return units * found
-        return units * by_clarabel(bend, linear, -A, side, cones)
+        return units * by_clarabel(bend, linear, -A, side, cones, tol=1e-12)
 
 
 _HALFLINE = "NonnegativeConeT"
-
-
-def by_clarabel(bend, linear, A, side, cones):
-    """min x' bend x / 2 + linear'x, A x + s = side, s in the cones."""
-    import clarabel
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    settings.presolve_enable = False
-    bend = sp.csc_matrix(sp.triu(bend))
-    solver = clarabel.DefaultSolver(bend, linear, sp.csc_matrix(A), side, cones, settings)
-    return np.array(solver.solve().x)
-
-
-def halflines(n):
-    import clarabel
-
-    return [clarabel.NonnegativeConeT(n)]
-
-
-def exponential(n):
-    import clarabel
-
-    return [clarabel.ExponentialConeT()] * n
 
 
 def _place(n, k):
@@ -278,11 +255,8 @@ class Squared(EachSample):
 
 def _equal(programme, variables, scores, shift=0.0):
     """variables = scores - shift."""
-    import clarabel
-
     n = len(variables)
-    cone = [clarabel.ZeroConeT(n)]
-    programme.require(cone, np.full(n, -shift), (variables, -sp.identity(n)), *scores)
+    programme.require(zeros(n), np.full(n, -shift), (variables, -sp.identity(n)), *scores)
 
 
 class Softmax:
@@ -365,14 +339,12 @@ class Lp:
 
     def variables(self, programme, shape, reg_lambda):
         """t_j^(1/p) s^(1 - 1/p) >= |w_j| and sum t <= s."""
-        import clarabel
-
         p = shape[0] * shape[1]
         w, t = programme.variables(p), programme.variables(p)
         s = programme.variables(1, bend=reg_lambda)
         ones = np.ones((p, 1))
         terms = (t, _place(p, 0)), (s, _place(p, 1) @ ones), (w, _place(p, 2))
-        programme.require([clarabel.PowerConeT(1 / self.p)] * p, np.zeros(3 * p), *terms)
+        programme.require(power(self.p, p), np.zeros(3 * p), *terms)
         programme.require(halflines(1), [0.0], (s, np.ones((1, 1))), (t, -ones.T))
         return w
 
@@ -396,14 +368,12 @@ class Entropy:
 
     def variables(self, programme, shape, reg_lambda):
         """(-u_j, w_j, 1) in the exponential cone: u >= w log w."""
-        import clarabel
-
         p = shape[0] * shape[1]
         w, u = programme.variables(p), programme.variables(p, reg_lambda)
         side = np.tile([0.0, 0.0, 1.0], p)
         programme.require(exponential(p), side, (u, -_place(p, 0)), (w, _place(p, 1)))
         if self.simplex:
-            programme.require([clarabel.ZeroConeT(1)], [-1.0], (w, np.ones((1, p))))
+            programme.require(zeros(1), [-1.0], (w, np.ones((1, p))))
         return w
 
     def into_domain(self, W):

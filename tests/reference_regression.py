@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
 
+from tests.reference_cones import by_clarabel, exponential, halflines, zeros
+
 
 def _huber(f, y, delta=1.0):
     r = np.abs(f - y)
@@ -78,33 +80,27 @@ _PIECES = {
 
 def _piecewise_linear(design, penalised, y, weights, reg_lambda, pieces):
     """xi_i >= slope (f_i - y_i) + constant for every piece."""
-    import clarabel
-
     n, p = design.shape
     quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised + n)]
     A = sp.vstack([sp.hstack([slope * design, -sp.identity(n)]) for slope, _ in pieces])
     b = np.concatenate([slope * y - constant for slope, constant in pieces])
-    cones = [clarabel.NonnegativeConeT(len(b))]
-    return _solve(sp.diags(quadratic), np.r_[np.zeros(p), weights], A, b, cones)
+    cones = halflines(len(b))
+    return by_clarabel(sp.diags(quadratic), np.r_[np.zeros(p), weights], A, b, cones)
 
 
 def _squared(design, penalised, y, weights, reg_lambda, M=None):
     """r = f - y row by row, sum_i s_i r_i' M r_i / 2."""
-    import clarabel
-
     n, p = design.shape
     k = y.size // len(y)
     bend = sp.kron(sp.diags(weights), np.eye(k) if M is None else M)
     quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised)]
     P = sp.block_diag([sp.diags(quadratic), bend])
     A = sp.hstack([design, -sp.identity(n)])
-    return _solve(P, np.zeros(p + n), A, y.ravel(), [clarabel.ZeroConeT(n)])
+    return by_clarabel(P, np.zeros(p + n), A, y.ravel(), zeros(n))
 
 
 def _huber_programme(design, penalised, y, weights, reg_lambda, delta=1.0):
     """f - y = u + v, |v_i| <= t_i, sum_i s_i (u_i^2/2 + delta t_i)."""
-    import clarabel
-
     n, p = design.shape
     eye, zero, blank = sp.identity(n), sp.csr_matrix((n, n)), sp.csr_matrix((n, p))
     quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised), weights]
@@ -117,14 +113,12 @@ def _huber_programme(design, penalised, y, weights, reg_lambda, delta=1.0):
         ]
     )
     P = sp.diags(np.r_[quadratic, np.zeros(2 * n)])
-    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(2 * n)]
-    return _solve(P, linear, A, np.r_[y, np.zeros(2 * n)], cones)
+    cones = zeros(n) + halflines(2 * n)
+    return by_clarabel(P, linear, A, np.r_[y, np.zeros(2 * n)], cones)
 
 
 def _poisson_programme(design, penalised, y, weights, reg_lambda):
     """(f_i, 1, t_i) in the exponential cone, sum_i s_i (t_i - y_i f_i)."""
-    import clarabel
-
     n, p = design.shape
     quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised + n)]
     linear = np.r_[-design.T @ (weights * y), weights]
@@ -136,8 +130,8 @@ def _poisson_programme(design, penalised, y, weights, reg_lambda):
         ]
     )
     A = sp.csr_matrix(rows)[np.arange(3 * n).reshape(3, n).T.ravel()]  # a triple a cone
-    cones = [clarabel.ExponentialConeT()] * n
-    return _solve(sp.diags(quadratic), linear, A, np.tile([0.0, 1.0, 0.0], n), cones)
+    cones = exponential(n)
+    return by_clarabel(sp.diags(quadratic), linear, A, np.tile([0.0, 1.0, 0.0], n), cones)
 
 
 _PROGRAMMES = {
@@ -148,14 +142,10 @@ _PROGRAMMES = {
 }
 
 
-def _solve(P, linear, A, b, cones):
-    """min x'Px/2 + linear'x, A x + s = b, s in the cones."""
-    import clarabel
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    P = sp.csc_matrix(sp.triu(P))
-    return np.array(
-        clarabel.DefaultSolver(P, linear, sp.csc_matrix(A), b, cones, settings).solve().x
-    )
+def drawn():
+    """Rows, targets with heavy tails, and weights."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(60, 4))
+    y = X @ rng.normal(size=4) + 2.0 + 0.5 * rng.standard_t(2, size=60)
+    weights = rng.integers(1, 4, size=60).astype(float)
+    return X, y, weights / weights.sum()

@@ -5,10 +5,7 @@ bound, objective, gap, status or history was moved.
 """
 
 import copy
-import os
 import re
-import signal
-import warnings
 from functools import cache
 
 import numpy as np
@@ -16,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sklearn_bundle import (
@@ -33,10 +29,11 @@ from sklearn_bundle import (
 )
 from sklearn_bundle.estimators import _base
 from sklearn_bundle.regularizers import Lp, Quadratic
+from tests.callbacks import StopAt
 from tests.certificates import judge
+from tests.fits import quiet
+from tests.interrupts import ctrl_c
 from tests.reference_chain import made
-
-pytest.importorskip("clarabel")
 
 EARLY = 1, 2, 3, 5, 8, 13, 21, 34  # iterations
 ALGORITHM = {  # parameters that do not change the problem
@@ -84,7 +81,8 @@ def linear(loss="hinge", **parameters):
 
 
 def regressor(loss, **parameters):
-    return BMRMRegressor(loss, **({"reg_lambda": 0.02, "quantile": 0.3} | parameters))
+    own = {"quantile": 0.3} if loss == "quantile" else {}
+    return BMRMRegressor(loss, **({"reg_lambda": 0.02} | own | parameters))
 
 
 SMOOTH = "squared_hinge", "log_loss"
@@ -162,9 +160,7 @@ def fitted(case, layout="dense", **parameters):
     model = clone(model).set_params(**parameters)
     if layout == "csr" and getattr(model, "kernel", None) == "precomputed":
         layout = "dense"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(layouts(X).get(layout, X), y, weights, **further)
+    return quiet(model, layouts(X).get(layout, X), y, weights, **further)
 
 
 _OPTIMA = {}
@@ -224,21 +220,6 @@ def test_ended_by_max_time(case):
     assert set(np.atleast_1d(model.status_)) <= {"max_time", "converged"}
 
 
-class StopAt:
-    """A callback that stops the iterations after a number of them."""
-
-    def __init__(self, n):
-        self.n = n
-
-    def setup(self, estimator, context):
-        pass
-
-    teardown = on_fit_task_begin = setup
-
-    def on_fit_task_end(self, estimator, context):
-        return context.task_name == "iteration" and context.task_id + 1 >= self.n
-
-
 @every_case
 def test_ended_by_a_callback(case):
     pytest.importorskip("sklearn.callback")
@@ -258,7 +239,7 @@ def ctrl_c_at(monkeypatch):
         def interrupt(*arguments, **named):
             lines.append(arguments)
             if len(lines) == call:
-                os.kill(os.getpid(), signal.SIGINT)
+                ctrl_c()
 
         monkeypatch.setattr(_base, "monotonic", lambda: next(clock))
         monkeypatch.setattr(_base, "print", interrupt, raising=False)

@@ -231,6 +231,77 @@ def test_numbers_in_lists_are_plain_too():
     assert results(given) == results(BMRMClassifier(class_weight=plain).fit(X, y))
 
 
+# ---- parameters of a loss, on the estimator ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind, parameters, message",
+    [
+        (
+            BMRMClassifier,
+            {"loss": losses.FBeta(2), "beta": 5},
+            r"^beta=5.0 is for loss='fbeta'; got loss=FBeta\(beta=2.0\): set it there, FBeta\(",
+        ),
+        (
+            BMRMClassifier,
+            {"edges": [("a", "b")]},
+            r"^edges=\[\('a', 'b'\)\] is for loss='ontology'; got loss='hinge', .* must stay None",
+        ),
+        (
+            BMRMClassifier,
+            {"scaling": "slack"},
+            "^scaling='slack' is for loss='multiclass_hinge'; got",
+        ),
+        (
+            BMRMClassifier,
+            {"loss": "softmax", "cost": [[0]]},
+            "'multiclass_hinge' or 'ontology'; got",
+        ),
+        (BMRMClassifier, {"loss": losses.Hinge(), "beta": 5}, r"got loss=Hinge\(\), .* stay 1.0"),
+        (BMRMClassifierCV, {"beta": 5}, "^beta=5.0 is for loss='fbeta'; got loss='hinge'"),
+        (
+            BMRMRegressor,
+            {"quantile": 0.9},
+            "^quantile=0.9 is for .*'quantile'; got .*'squared_error'",
+        ),
+        (
+            BMRMRegressor,
+            {"loss": "huber", "epsilon": 0.2},
+            "^epsilon=0.2 is for .* got loss='huber'",
+        ),
+        (BMRMRegressor, {"loss": "quantile", "M": np.eye(2)}, "^M=.* is for loss='squared_error'"),
+        (
+            BMRMRegressorCV,
+            {"delta": 2.0},
+            "^delta=2.0 is for loss='huber'; got loss='squared_error'",
+        ),
+        (BMRMRanker, {"k": 5}, "^k=5 is for loss='ndcg'; got loss='ordinal', .* must stay None"),
+        (
+            BMRMRanker,
+            {"loss": "ndcg", "cost": "squared"},
+            "^cost='squared' .*'ordinal'; got .*'ndcg'",
+        ),
+        (
+            partial(bmrm_path, None, None),
+            {"beta": 5},
+            "^beta=5.0 is for loss='fbeta'; got loss='hinge'",
+        ),
+    ],
+    ids=str,
+)
+def test_a_parameter_of_another_loss_is_refused_before_any_work(kind, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**parameters).fit(None, None)
+
+
+@pytest.mark.parametrize("kind", [BMRMClassifier, BMRMRegressor, BMRMRanker, BMRMNoveltyDetector])
+def test_parameters_of_losses_are_in_the_table_with_their_defaults(kind):
+    own = inspect.signature(kind).parameters
+    for name, make in kind._losses.items():
+        taken = inspect.signature(make).parameters.keys() & own.keys()
+        assert kind._loss_parameters.get(name, {}) == {key: own[key].default for key in taken}
+
+
 # ---- losses and regularizers -------------------------------------------------------------------
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from tests.random_problems import ESTIMATORS, draw, verdict
 
-pytest.importorskip("clarabel")
-
 FIRST, EACH, ROWS = 5_000_000, 15, 30  # of the seeds; problems for each estimator; rows at most
 
 

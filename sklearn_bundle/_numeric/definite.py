@@ -14,11 +14,11 @@ from sklearn_bundle._values import as_numbers, shown
 
 Array = NDArray[np.float64]
 
-_ASYMMETRY = 1e-10  # relative to the largest entry of B
+_ASYMMETRY = 1e-10  # of the largest entry of B: the rounding of products such as A'A is less
 
 
 def factored(B: Any, n_features: int | None) -> tuple[Any, Callable[[Array], Array]]:
-    """B in float64, and the function that maps M, a right-hand side a column, to ``B^-1 M``."""
+    """B in float64, and the function from M, whose columns are right-hand sides, to ``B^-1 M``."""
     sparse = sp.issparse(B)
     matrix = well_formed(B, "B").tocsc() if sparse else as_numbers("B", B)
     matrix = matrix.astype(np.float64)  # a copy

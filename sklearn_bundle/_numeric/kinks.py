@@ -1,13 +1,13 @@
-"""Minimiser of a convex function of one variable that has kinks."""
+"""Minimizer of a convex function of one variable that has kinks."""
 
 from collections.abc import Callable
 from math import isfinite, isnan, sqrt
 from typing import NamedTuple
 
-_GROWTH = 10.0  # of a step that is not enclosed yet
-_FARTHEST = 1e100
-_ROUNDING = 1e-15  # of a value r(t), relative
-_NEGLIGIBLE = 1e-12  # a decrease that may still be possible, relative to what was gained
+_GROWTH = 10.0  # times the last step while none is too long: a hundred reach _FARTHEST
+_FARTHEST = 1e100  # steps: far beyond any minimum of finite data, and its square is finite
+_ROUNDING = 1e-15  # of a value r(t), relative: a few units in the last place
+_NEGLIGIBLE = 1e-12  # of what was gained: a decrease that is not worth another evaluation
 
 
 class _Tangent(NamedTuple):
@@ -27,15 +27,15 @@ def search_kink(
     precision: float = 1e-10,
     max_evaluations: int = 200,
 ) -> float:
-    """Minimiser t >= 0 of ``phi(t) = slope t + curvature t^2/2 + r(t)``, r convex.
+    """Minimizer t >= 0 of ``phi(t) = slope t + curvature t^2/2 + r(t)``, r convex.
 
     ``derivative(t)`` returns r(t) and a subgradient of r there; what is not finite counts as too
     far. Kelley's method in one dimension: between a point where phi falls and one where it rises,
     r is above its two tangents, so that their maximum plus the quadratic is a lower bound of phi.
-    The next point is the bound's minimiser: a kink is met exactly once its two pieces are known.
-    Where small kinks are so many that r looks smooth, the minimiser of the cubic through both
-    points is better; the two take turns, and the interval is halved where both make it little
-    shorter.
+    The next point is the bound's minimizer: a kink is met exactly once its two pieces are known.
+    Where there are so many small kinks that r looks smooth, the minimizer of the cubic through
+    both points is better. The two take turns, and the interval is halved where both make it
+    little shorter.
 
     Stops when what the bound leaves to be gained is below rounding or 1e-12 of what was gained, or
     the interval has the relative width ``precision``. Returns 0 if phi does not fall at 0, and a
@@ -106,7 +106,7 @@ def _drop(a, b, slope, curvature):
 
 
 def _lowest_of_bound(left, right, slope, curvature):
-    """Minimiser of the quadratic plus both tangents' maximum, and how far below phi(left) it is."""
+    """Minimizer of the quadratic plus both tangents' maximum, and how far below phi(left) it is."""
     width = right.t - left.t
     turn = right.slope - left.slope
     crossing = width
@@ -124,7 +124,7 @@ def _lowest_of_bound(left, right, slope, curvature):
 
 
 def _lowest_of_cubic(left, right, slope, curvature):
-    """Minimiser of the cubic with phi's values and derivatives at both points."""
+    """Minimizer of the cubic with phi's values and derivatives at both points."""
     width = right.t - left.t
     bend = left.rise + right.rise + 3.0 * _drop(left, right, slope, curvature) / width
     root = sqrt(max(bend * bend - left.rise * right.rise, 0.0))

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import box, pivots, projection
 from sklearn_bundle._jit import frozen
 
-_TINY = 1e-300
-_LARGEST = 1e300
 Array = NDArray[np.float64]
-FEASIBILITY = 1e-12  # relative
-_NEWTON_STEPS = 10  # one or two as a rule
+
+_TINY = 1e-300  # in place of a size that is 0, in a denominator or as a first step
+_LARGEST = 1e300  # a multiplier: beyond it, no longer step is tried
+FEASIBILITY = 1e-12  # error of the equation over the sum of its terms' sizes, as project() promises
+_NEWTON_STEPS = 10  # one or two are enough as a rule
 _ROUNDING = 4e-16  # of a sum, relative to that of the absolute values: two units in the last place
-_HALVINGS = 300
+_HALVINGS = 300  # steps between the two sides, secants and halvings by turns: a limit for safety
 
 
 def ratios(d: Array, sigma: Array, n: int) -> tuple[int, Array, Array, Array]:

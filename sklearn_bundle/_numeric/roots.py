@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-_GROWTH = 10.0  # of a step that is not enclosed yet
+_GROWTH = 10.0  # times the last step, at most, while none is too long: see search_zero
 _SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
 
 

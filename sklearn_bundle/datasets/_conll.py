@@ -1,4 +1,4 @@
-"""The reader of files with a token a line."""
+"""The reader of files with one token per line."""
 
 import codecs
 import os
@@ -12,8 +12,7 @@ from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._values import plain, shown
 from sklearn_bundle.datasets._files import opener
 
-_DOCSTART = "-DOCSTART-"
-# Only these, as str.split() would also cut words at no-break spaces.
+_DOCSTART = "-DOCSTART-"  # first column of a line that begins a document, in CoNLL-2003
 _ALLOWED = {
     "target": [Integral],
     "separator": [str, None],
@@ -21,7 +20,7 @@ _ALLOWED = {
     "keep": [callable, None],
     "encoding": [str],
 }
-_BLANKS = " \t\r\n"
+_BLANKS = " \t\r\n"  # only these: str.split() would also cut words at no-break spaces
 
 
 def load_conll(
@@ -34,7 +33,7 @@ def load_conll(
     keep: Callable[[list[str]], Any] | None = None,
     encoding: str = "utf-8",
 ) -> tuple[list[list[tuple[str, ...]]], list[list[str]]]:
-    """Read sentences from a file with a token a line, in columns, as the CoNLL shared tasks do.
+    """Read sentences from a file with one token per line, in columns, as in CoNLL's shared tasks.
 
     An empty line ends a sentence, and so does a line whose first column is ``-DOCSTART-``, which
     belongs to none.

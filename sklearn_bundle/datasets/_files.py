@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+# Suffix of a name -> what opens a file so compressed.
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 

@@ -8,7 +8,8 @@ from types import ModuleType
 from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle.datasets._svmlight import load_svmlight
 
-_FOLDER = "SKLEARN_BUNDLE_DATA"
+_FOLDER = "SKLEARN_BUNDLE_DATA"  # the environment variable that names the folder
+# Where messages send users without the data.
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 _DATASET = {"name": [str], "folder": [str, os.PathLike, None]}
 _SUFFIXES = [text + packed for text in ("", ".txt") for packed in ("", ".gz", ".bz2", ".xz")]
@@ -43,7 +44,7 @@ def load_dataset(name: str, folder: str | os.PathLike | None = None) -> tuple | 
     ------
     FileNotFoundError
         If `folder` has none of them, with their names in the message; and if there is no such
-        folder, be it from `folder` or from SKLEARN_BUNDLE_DATA.
+        folder, from `folder` or from SKLEARN_BUNDLE_DATA.
     NotADirectoryError
         If there is a file in place of the folder.
 

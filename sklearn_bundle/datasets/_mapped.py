@@ -19,13 +19,13 @@ from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import shown
 from sklearn_bundle.datasets._files import opener
 
-_CHUNK = 1 << 22  # bytes of a text or of an array that are handled at a time
+_CHUNK = 1 << 22  # bytes of a text or an array handled at a time: few calls, little memory
 _ALLOWED = {
     "folder": [str, os.PathLike],
     "n_features": [Interval(Integral, 1, None, closed="left"), None],
     "zero_based": ["boolean"],
 }
-_CSR = ("data", "indices", "indptr")
+_CSR = ("data", "indices", "indptr")  # names of files: scipy's names of the arrays
 _INT32 = np.iinfo(np.int32).max  # entries of CSR whose row starts are int32
 
 Block = str | os.PathLike | tuple[Any, Any]
@@ -124,8 +124,8 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
     linear models in this package makes a copy of X, unless there are samples of weight zero, and
     but for cross-validation, which copies its folds.
 
-    What a fit of two classes takes beside X is 20 numbers of 8 bytes a sample at most, y and the
-    weights among them. To this `BMRMClassifier` and its family add 8 bytes a feature for each plane
+    What a fit of two classes takes beside X is at most 20 numbers of 8 bytes per sample, y and the
+    weights among them. `BMRMClassifier` and its family add 8 bytes per feature for each plane
     (as many as iterations, unless `bundle_size` says less) and for each of up to 16 blocks of rows.
     Newton's method, which is for few features, adds up to 32 MB for a sample of the rows, and
     some matrices of 8 bytes times the square of the number of features.

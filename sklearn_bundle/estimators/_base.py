@@ -1,4 +1,4 @@
-"""What every estimator shares: the certificate, the one warning, callbacks, safety after errors."""
+"""What every fit has: parameters read once, the certificate, the one warning, callbacks."""
 
 import warnings
 from collections.abc import Callable
@@ -31,12 +31,13 @@ __all__ = [
     "Monitor",
     "certificate",
     "checked",
-    "fit_certified",
+    "features_of",
     "warn_if_missed",
     "with_callbacks",
 ]
 
-_SECONDS_BETWEEN_LINES = 0.25
+_SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
+_FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any estimator
 
 
 def checked(estimator: BaseEstimator) -> BaseEstimator:
@@ -57,34 +58,9 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
     return copied
 
 
-def fit_certified(
-    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, **further: Any
-) -> BaseEstimator:
-    """``_fit(X, y, sample_weight, warm, **further)`` of a copy, and the promises that all keep.
-
-    They are: parameters read once, one warning, nothing half-fitted after an error, the model kept
-    and KeyboardInterrupt raised after Ctrl-C. ``_fit`` returns the fitted attributes, the results
-    and whether Ctrl-C ended it.
-    """
-    warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
-    before = set(vars(estimator))
-    copied = checked(estimator)
-    fitted, results, interrupted = copied._fit(X, y, sample_weight, warm, **further)
-    if not interrupted:
-        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
-    _adopt(estimator, before - vars(copied).keys(), vars(copied), fitted)
-    if interrupted:
-        raise KeyboardInterrupt
-    return estimator
-
-
-def _adopt(
-    estimator: BaseEstimator, gone: set[str], state: dict[str, Any], fitted: dict[str, Any]
-) -> None:
-    """What a fit of the copy has left: ``validate_data`` writes and deletes names of features."""
-    for name in gone & vars(estimator).keys():
-        del vars(estimator)[name]
-    vars(estimator).update({k: v for k, v in state.items() if k.endswith("_")} | fitted)
+def features_of(estimator: BaseEstimator) -> dict[str, Any]:
+    """What scikit-learn's ``validate_data`` has written on an estimator."""
+    return {name: vars(estimator)[name] for name in _FEATURES if name in vars(estimator)}
 
 
 def certificate(results: list[SolverResult]) -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """What the estimators of the bundle method share: loss and regularizer by name, the solver."""
 
+from collections.abc import Callable
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
-from sklearn_bundle.losses import Loss
+from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
@@ -17,7 +19,8 @@ from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, Task, linear_solver
 from sklearn_bundle.solvers.linear_start import LinearStart
 
-_FEW = 10  # planes; with 6 and fewer, fits stalled
+_FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
+# What to do where a limit ended a fit with L1, in place of what linear models say.
 _L1_ADVICE = {
     limit: "With L1, a small reg_lambda takes many iterations, and the later ones are the longer: "
     f"increase reg_lambda or tol, or {limit}; scaling the features helps too."
@@ -26,9 +29,14 @@ _L1_ADVICE = {
 
 
 class BundleEstimator(CertifiedLinear):
-    """A subclass has the table of its losses; their parameters are parameters of its own."""
+    """A subclass has the table of its losses, and which of its parameters are theirs."""
 
-    _losses: ClassVar[dict[str, type[Loss]]]
+    #: What makes a loss of this name from its parameters.
+    _losses: ClassVar[dict[str, Callable[..., Loss]]]
+    #: By the name of a loss: the parameters of the estimator that it takes, and their defaults.
+    _loss_parameters: ClassVar[dict[str, dict[str, Any]]]
+    #: Classes of losses that may be passed as an instance.
+    _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
     _bundle_constraints: ClassVar[dict] = {
         "regularizer": [StrOptions(set(REGULARIZERS)), Regularizer],
@@ -42,13 +50,33 @@ class BundleEstimator(CertifiedLinear):
         advice = CertifiedLinear._advice
         return advice | _L1_ADVICE if self._omega().is_l1 else advice
 
+    @classmethod
+    def _takes_loss(cls, loss: Any) -> bool:
+        """Whether this is a loss of the estimator, by name or as an instance."""
+        return loss in cls._losses if isinstance(loss, str) else isinstance(loss, cls._loss_kinds)
+
     def _loss(self) -> Loss:
-        """The loss, made with those parameters of the estimator that it has too."""
+        """The loss, made with those parameters of the estimator that it takes."""
         if not isinstance(self.loss, str):
             return self.loss
-        kind = self._losses[self.loss]
-        names = signature(kind).parameters
-        return kind(**{name: getattr(self, name) for name in names if hasattr(self, name)})
+        names = self._loss_parameters.get(self.loss, ())
+        return self._losses[self.loss](**{name: getattr(self, name) for name in names})
+
+    def _refuse_unused(self) -> None:
+        """Raise ValueError for a parameter of another loss, unless it has its default."""
+        own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
+        for parameters in self._loss_parameters.values():
+            for name, default in parameters.items():
+                if name not in own and _is_given(getattr(self, name), default):
+                    raise ValueError(self._unused(name, default))
+
+    def _unused(self, name: str, default: Any) -> str:
+        table, loss, value = self._loss_parameters, self.loss, shown(getattr(self, name))
+        owners = " or ".join(repr(owner) for owner, names in table.items() if name in names)
+        instead = f", with which {name} must stay {default!r}"
+        if not isinstance(loss, str) and name in vars(loss):
+            instead = f": set it there, {type(loss).__name__}({name}={value})"
+        return f"{name}={value} is for loss={owners}; got loss={loss!r}{instead}."
 
     def _omega(self) -> Regularizer:
         if not isinstance(self.regularizer, str):
@@ -65,13 +93,13 @@ class BundleEstimator(CertifiedLinear):
     def _formulation(self) -> tuple[Any, ...]:
         return self._loss(), self._omega()
 
-    def _loss_for(self, data: TrainingData) -> Loss:
-        """The loss as it is for these data."""
-        return self._loss()
+    def _targets(self, data: TrainingData) -> list[Prepared]:
+        return data.prepared
 
-    def _problem(self, data: TrainingData, target: Any, n_threads: int) -> LinearProblem:
-        rows, loss = rows_in_memory(data.X, n_threads), self._loss_for(data)
-        return LinearProblem(rows, target, data.weights, loss, self.fit_intercept)
+    def _problem(self, data: TrainingData, target: Prepared, n_threads: int) -> LinearProblem:
+        loss, y = target
+        rows = rows_in_memory(data.X, n_threads)
+        return LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
 
     def _solver(
         self, problem: LinearProblem, kept: LinearStart | None, seed: None
@@ -81,14 +109,14 @@ class BundleEstimator(CertifiedLinear):
         task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
         return linear_solver(self.solver, task, LinearStart() if kept is None else kept)
 
-    def _settings(self) -> tuple:
+    def _settings(self, data: TrainingData) -> tuple:
         return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""
         if self.bundle_size is None or not (problem.n_free or omega.is_l1):
             return
-        least = _FEW + problem.n_free
+        least = _FEWEST_PLANES + problem.n_free
         if self.bundle_size < least:
             why = "regularizer='l1'"
             if not omega.is_l1:
@@ -99,3 +127,8 @@ class BundleEstimator(CertifiedLinear):
 
     def _keep(self, solver: BundleSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
         return solver.kept((result.w, result.intercept))
+
+
+def _is_given(value: Any, default: Any) -> bool:
+    """Whether a parameter differs from its default; an array does."""
+    return value is not default and not (isinstance(value, str | Real) and value == default)

@@ -1,5 +1,6 @@
-"""What kernel classifiers share: attributes in SVC's shapes, scores and labels."""
+"""What kernel classifiers share: checked data, attributes in SVC's shapes, scores and labels."""
 
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,15 +12,51 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_bundle._parallel import blas_threads
-from sklearn_bundle.estimators._validation import ClassificationData, check_prediction_data
+from sklearn_bundle.estimators._validation import (
+    ClassificationData,
+    check_classification_data,
+    check_prediction_data,
+)
 from sklearn_bundle.problems.kernel_function import Kernel, resolve_gamma
 from sklearn_bundle.problems.kernel_scores import KernelScores
+from sklearn_bundle.problems.l2svm import KernelData
+
+_LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
+_SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way from the start
 
 
-def pairs_of(data: ClassificationData) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+@dataclass
+class KernelTraining:
+    """Labelled samples, and kernel values between them.
+
+    ``places`` are the samples' places among the points of ``values``, None if they are all of these
+    in their order; ``shape`` is that of the caller's X; each solver may keep rows of
+    ``cache_bytes``.
+    """
+
+    samples: ClassificationData
+    values: KernelData
+    shape: tuple[int, int]
+    places: NDArray[np.intp] | None = None
+    cache_bytes: int = 0
+
+    def points(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The places of some of the samples."""
+        return members if self.places is None else self.places[members]
+
+    def divide_cache(self, megabytes: float, n_threads: int) -> None:
+        """What of the memory for kernel values is left for each of so many solvers at a time."""
+        left = megabytes * 2**20 - self.values.bytes_kept
+        self.cache_bytes = int(left / n_threads) - self.values.bytes_shared
+
+
+Pair = tuple[NDArray[np.intp], NDArray[np.float64]]  # samples, and their targets -1 and +1
+
+
+def pairs_of(data: ClassificationData) -> list[Pair]:
     """Points and targets of every subproblem: one for two classes, else one a pair i < j.
 
     Of two classes the second is +1, of a pair the first: these are SVC's signs.
@@ -71,7 +108,7 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
 
 
 class KernelClassifier(ClassifierMixin, BaseEstimator):
-    """Prediction by support vectors, one against one."""
+    """Checks of a kernel and its values; prediction by support vectors, one against one."""
 
     _kernel_constraints: ClassVar[dict] = {
         "kernel": [StrOptions({"rbf", "linear", "poly", "precomputed"}), callable],
@@ -92,6 +129,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
                 "optimum to find. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
             )
         super()._validate_params()
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> KernelTraining:
+        self._check_kernel(X)
+        samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
+        if self._given() and len(samples.rows) < samples.X.shape[1]:
+            samples.X = samples.X[:, samples.rows]
+        values = self._kernel_data(samples, self._kernel_of(samples))
+        return KernelTraining(samples, values, (_num_samples(X), self.n_features_in_))
 
     def _check_kernel(self, X: Any) -> None:
         """What the constraints on single parameters do not say."""
@@ -118,6 +163,24 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.kernel, str) and self.kernel in ("rbf", "poly"):
             gamma = resolve_gamma(self.gamma, data.X, data.sample_weight)
         return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
+
+    def _kernel_data(self, data: ClassificationData, kernel: Kernel) -> KernelData:
+        values = KernelData(data.X, kernel, np.float64 if self.tol < _SINGLE_TOL else np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values.settle()
+            largest = values.largest
+        if not largest <= _LARGEST:
+            raise ValueError(
+                f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
+                "features, or use a smaller gamma."
+            )
+        diagonal, lowest = values.diagonal, int(values.diagonal.argmin())
+        if diagonal[lowest] < 0.0:
+            raise ValueError(
+                f"kernel={self.kernel!r} is not positive semidefinite: k(x, x) is "
+                f"{diagonal[lowest]} for the sample {data.rows[lowest]}."
+            )
+        return values
 
     def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
         check_is_fitted(self)

@@ -1,44 +1,30 @@
-"""What linear models share: one way through fit; of classifiers scores and labels."""
+"""What linear models share: parameters, scores; of classifiers targets and labels."""
 
-from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
-from functools import partial
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._parallel import blas_threads, split_threads
-from sklearn_bundle.estimators._base import (
-    CallbackSupportMixin,
-    Monitor,
-    certificate,
-    fit_certified,
-    with_callbacks,
-)
-from sklearn_bundle.estimators._multiclass import binary_targets, solve_each
+from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
     TrainingData,
     check_classification_data,
     check_prediction_data,
 )
-from sklearn_bundle.estimators._warm import WarmStart, problem_fingerprint
-from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.solvers.contract import Resumable, SolverResult, Status, run
+from sklearn_bundle.estimators._warm import problem_fingerprint
+from sklearn_bundle.solvers.contract import Status
 
 
-class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
-    """One way through fit for all linear models.
-
-    A subclass says how data are checked, which problems they make, which solver takes one on, what
-    of it the next fit may start from, and which attributes the solutions become.
-    """
+class CertifiedLinear(CertifiedEstimator):
+    """The parameters of all linear models, and how their problems are known again."""
 
     _common_constraints: ClassVar[dict] = {
         "reg_lambda": [Interval(Real, 0, None, closed="neither")],
@@ -58,117 +44,21 @@ class CertifiedLinear(CallbackSupportMixin, BaseEstimator, ABC):
     }
 
     @abstractmethod
-    def _check(self, X: Any, y: Any, sample_weight: Any, **further: Any) -> TrainingData:
-        """The data, checked."""
-
-    @abstractmethod
-    def _targets(self, data: TrainingData) -> list[Any]:
-        """What the loss takes for a target, one a subproblem."""
-
-    @abstractmethod
-    def _problem(
-        self, data: TrainingData, target: Any, n_threads: int
-    ) -> AbstractContextManager[LinearProblem]:
-        """The problem of one target."""
-
-    @abstractmethod
-    def _solver(self, problem: LinearProblem, kept: Any, seed: int | None) -> Resumable:
-        """A solver that starts from what :meth:`_keep` returned, or from None."""
-
-    @abstractmethod
-    def _settings(self) -> tuple:
-        """The parameters that make a solver what it is, beside those of the formulation."""
-
-    @abstractmethod
-    def _keep(self, solver: Resumable, result: SolverResult) -> Any:
-        """What a next fit on the same data may start from."""
-
-    @abstractmethod
-    def _model(self, data: TrainingData, points: list[tuple]) -> dict[str, Any]:
-        """Fitted attributes of a list of (w, intercept), one a subproblem."""
-
-    @abstractmethod
     def _formulation(self) -> tuple[Any, ...]:
         """The objects that make the problem what it is, beside the data: the loss first."""
 
-    def _seed(self) -> int | None:
-        """One seed for all subproblems; None if nothing is random."""
-        return None
+    def _fingerprint(self, data: TrainingData) -> tuple | None:
+        return problem_fingerprint(data, self._formulation(), self.fit_intercept)
 
-    def _further_attributes(self, data: TrainingData, kept: list) -> dict[str, Any]:
-        """Fitted attributes beside coefficients and certificate, from what the solvers kept."""
-        return {}
-
-    @with_callbacks
-    def _fit(
-        self, X, y, sample_weight, warm, **further
-    ) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        data = self._check(X, y, sample_weight, **further)
-        targets = self._targets(data)
-        warm = self._warm_start(warm, data, len(targets))
-        outer, inner = split_threads(self.n_jobs, len(targets))
-        seed = self._seed()
-        warm.match(self._settings())
-        model = partial(self._model, data)
-        monitor = Monitor(
-            *(self, X, y, sample_weight, len(targets), self.max_iter, self.verbose, model),
-            **further,
-        )
-
-        def solve(k: int, seconds: float | None) -> SolverResult:
-            reached = warm.reached(k, self.tol)
-            if reached is not None:
-                return reached
-            with self._problem(data, targets[k], inner) as problem:
-                solver = warm.solver(k, self.tol)
-                if solver is None:
-                    solver = self._solver(problem, warm.kept[k], seed)
-                else:
-                    solver.attach(problem)
-                result = run(
-                    solver,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    max_time=seconds,
-                    observe=partial(monitor, k),
-                )
-            solver.detach()
-            warm.leave(k, self._keep(solver, result), result, self.tol, solver)
-            return result
-
-        with blas_threads(1):  # more would change the last bits with n_jobs
-            results, interrupted = solve_each(
-                solve, monitor.close, len(targets), outer, self.max_time, monitor.stop
-            )
-        try:
-            monitor.close_all(results)
-        except KeyboardInterrupt:
-            interrupted = True
-        fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
-        fitted |= self._further_attributes(data, warm.kept)
-        if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
-            fitted["_warm"] = warm
-        return fitted, results, interrupted
-
-    def _warm_start(
-        self, last: WarmStart | None, data: TrainingData, n_subproblems: int
-    ) -> WarmStart:
-        """What the last fit kept if it belongs to this problem, else nothing."""
-        fingerprint = None
-        if self.warm_start:
-            fingerprint = problem_fingerprint(data, self._formulation(), self.fit_intercept)
-            if last is not None and fingerprint is not None and last.fingerprint == fingerprint:
-                return last
-        return WarmStart(fingerprint, [None] * n_subproblems)
+    def _blas_threads(self, n_threads: int) -> int:
+        """One: more would change the last bits with ``n_jobs``."""
+        return 1
 
     def _scores(self, X: Any) -> np.ndarray:
         """``X coef_' + intercept_``."""
         check_is_fitted(self)
         X = check_prediction_data(self, X)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -5,36 +5,25 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle._values import as_numbers, plain, shown
-from sklearn_bundle.estimators._base import certificate, checked, warn_if_missed
+from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._validation import (
-    check_sample_weight,
-    checked_score,
-    first_best,
-    splits,
-)
+from sklearn_bundle.estimators._search import MOST_VALUES, Search
+from sklearn_bundle.estimators._validation import check_sample_weight, checked_score, splits
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.losses import (
-    RANKING_LOSSES,
-    REGRESSION_LOSSES,
-    Loss,
-    RankingLoss,
-    RegressionLoss,
-)
-from sklearn_bundle.solvers.contract import SolverResult, Status, run
+from sklearn_bundle.losses import Loss
+from sklearn_bundle.solvers.contract import SolverResult
 
 _LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
-_MOST_VALUES = 100_000  # of a path: more of them are a slip
 
 
 def bmrm_path(
@@ -118,7 +107,7 @@ def bmrm_path(
     >>> reg_lambdas, coefs.shape
     (array([0.1  , 0.01 , 0.001]), (30, 3))
     """
-    if isinstance(loss, RankingLoss) or loss in list(RANKING_LOSSES):
+    if BMRMRanker._takes_loss(loss):
         raise ValueError(
             f"bmrm_path takes losses of classification and regression, got loss={loss!r}, which "
             "is one of ranking."
@@ -127,7 +116,7 @@ def bmrm_path(
         raise ValueError(
             f"bmrm_path takes no {name}: the values are reg_lambdas, and all share planes."
         )
-    regression = isinstance(loss, RegressionLoss) or loss in list(REGRESSION_LOSSES)
+    regression = BMRMRegressor._takes_loss(loss)
     estimator = (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
     values = check_reg_lambdas(reg_lambdas)
     models, results = [], []
@@ -146,12 +135,12 @@ def bmrm_path(
 def check_reg_lambdas(reg_lambdas: Any) -> NDArray[np.float64]:
     """Values of reg_lambda, the largest first."""
     number = plain(reg_lambdas)
-    if type(number) is int and 1 <= number <= _MOST_VALUES:
+    if type(number) is int and 1 <= number <= MOST_VALUES:
         return np.geomspace(_LARGEST, _SMALLEST, number)
     values = as_numbers("reg_lambdas", reg_lambdas)
     if values.ndim == 0:
         raise ValueError(
-            f"reg_lambdas must be a number of values, from 1 to {_MOST_VALUES}, or an array of "
+            f"reg_lambdas must be a number of values, from 1 to {MOST_VALUES}, or an array of "
             f"values, got {shown(reg_lambdas)}."
         )
     if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
@@ -175,47 +164,26 @@ def fit_path(
     for reg_lambda in reg_lambdas:
         estimator.reg_lambda = float(reg_lambda)
         results = []
-        for k, target in enumerate(targets):
-            with blas_threads(1), estimator._problem(data, target, n_threads) as problem:
-                solver = estimator._solver(problem, kept[k], None)
-                limits = {"max_iter": estimator.max_iter, "max_time": estimator.max_time}
-                results.append(run(solver, tol=estimator.tol, **limits))
-            if results[-1].status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            kept[k] = estimator._keep(solver, results[-1])
-        model = clone(estimator)
+        with blas_threads(1):
+            for k, target in enumerate(targets):
+                result, kept[k] = estimator._take_further(data, target, kept[k], None, n_threads)
+                results.append(result)
         fitted = estimator._model(data, [(r.w, r.intercept) for r in results])
-        fitted |= certificate(results)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(estimator, name):
-                fitted[name] = getattr(estimator, name)
-        vars(model).update(fitted)
+        model = clone(estimator)
+        model._adopt(features_of(estimator) | fitted | certificate(results))
         yield model, results
 
 
-class PathSearch(BaseEstimator):
-    """Cross-validation over reg_lambda; a subclass has the estimator in ``_kind``."""
+class PathSearch(Search):
+    """Cross-validation over reg_lambda, each fold along a path."""
 
-    warm_start = False  # no parameter of a search
+    _chosen = "reg_lambda"
+    _not_shared = "reg_lambda", "warm_start"
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, warm: None
-    ) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        """Choose reg_lambda, and fit to all data with it."""
-        values = check_reg_lambdas(self.reg_lambdas)
-        kind = self._kind
-        names = set(kind._get_param_names()) & set(self._get_param_names())
-        estimator = kind(**{name: getattr(self, name) for name in names})
-        self._check(X, y, sample_weight)  # what is wrong is told before any work starts
-        scores = self._scores_of_folds(estimator, X, y, sample_weight, values)
-        means = scores.mean(axis=0)
-        self.reg_lambda = float(values[first_best(means)])
-        fitted, results, interrupted = super()._fit(X, y, sample_weight, warm)
-        fitted |= {"reg_lambda_": self.reg_lambda, "reg_lambdas_": values}
-        fitted |= {"scores_": scores, "mean_test_scores_": means}
-        return fitted, results, interrupted
+    def _values(self) -> NDArray[np.float64]:
+        return check_reg_lambdas(self.reg_lambdas)
 
-    def _scores_of_folds(self, estimator, X, y, sample_weight, values) -> NDArray[np.float64]:
+    def _folds(self, data, X, y, sample_weight, values):
         X, y = indexable(X, y)
         weights = None
         if sample_weight is not None:
@@ -223,19 +191,17 @@ class PathSearch(BaseEstimator):
             if self.cv is None or isinstance(self.cv, Integral):
                 rows = np.flatnonzero(weights)  # others get all rows, which they may count on
                 X, y, weights = (_safe_indexing(array, rows) for array in (X, y, weights))
-        scorer = check_scoring(estimator, self.scoring)
-        folds = splits(self.cv, X, y, is_classifier(estimator))
-        single = clone(estimator).set_params(n_jobs=1)
+        single = clone(self._single(n_jobs=1))
+        scorer = check_scoring(single, self.scoring)
 
         def part(array: Any, rows: NDArray) -> Any:
             return None if array is None else _safe_indexing(array, rows)
 
         def scores(train: NDArray, test: NDArray) -> list[float]:
-            held_out = part(X, test), part(y, test)
+            held_out, counted = (part(X, test), part(y, test)), {}
             if weights is not None and not callable(self.scoring):
-                held_out = *held_out, part(weights, test)
+                counted = {"sample_weight": part(weights, test)}
             path = fit_path(single, part(X, train), part(y, train), part(weights, train), values)
-            return [checked_score(scorer(model, *held_out)) for model, _ in path]
+            return [checked_score(scorer(model, *held_out, **counted)) for model, _ in path]
 
-        parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
-        return np.array(parallel(delayed(scores)(*fold) for fold in folds))
+        return splits(self.cv, X, y, is_classifier(single)), scores

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from sklearn_bundle._values import mixed, shown
+from sklearn_bundle.estimators._base import features_of
 from sklearn_bundle.estimators._features import (
     check_finite,
     fit_vectorizer,
@@ -33,7 +34,7 @@ from sklearn_bundle.estimators._packing import (
 from sklearn_bundle.estimators._validation import check_sample_weight, checked_data, normalised
 
 _NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
-_OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"
+_OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"  # by the kind of X
 
 
 @dataclass
@@ -121,9 +122,7 @@ def check_training_sequences(
         check_finite(X, packed.lengths, names, kept)
     else:
         X = packed.positions
-        for attribute in ("n_features_in_", "feature_names_in_"):
-            if hasattr(estimator, attribute):
-                fitted[attribute] = getattr(estimator, attribute)
+        fitted |= features_of(estimator)
     for attribute in _OPTIONAL:
         if attribute not in fitted:
             vars(estimator).pop(attribute, None)

@@ -1,8 +1,8 @@
 """X, y and weights as users give them -> arrays in few layouts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,8 +16,12 @@ from sklearn.utils.validation import validate_data
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixed, shown
 
+if TYPE_CHECKING:  # metrics import this file, and need no losses
+    from sklearn_bundle.losses import Prepared
+
 _TIE = 1e-12  # relative: weighted means of equal scores, summed in another order
 
+# What scikit-learn makes of X: few layouts, since each one that reaches a kernel is compiled anew.
 X_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
@@ -30,12 +34,14 @@ class TrainingData:
     """Training data in the solver's language; rows of weight zero are gone.
 
     X is C-ordered dense or CSR, float32 or float64; ``weights`` are positive float64 and sum to
-    one; ``left`` are the rows of the caller's X that are left, None if all are.
+    one; ``left`` are the rows of the caller's X that are left, None if all are. ``prepared`` are
+    loss and target of each problem, for estimators that have a loss.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
     weights: NDArray[np.float64]
     left: NDArray[np.intp] | None
+    prepared: "list[Prepared]" = field(default_factory=list, kw_only=True)
 
     @property
     def rows(self) -> NDArray[np.intp]:

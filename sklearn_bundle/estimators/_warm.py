@@ -39,7 +39,7 @@ class WarmStart:
         return self.solvers[k] if tol == self.tols[k] else None
 
     def leave(
-        self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None = None
+        self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None
     ) -> None:
         """For the next fit: what a new solver starts from, how this fit ended, and its solver."""
         self.kept[k], self.results[k] = kept, result

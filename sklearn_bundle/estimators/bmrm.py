@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
+from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.losses import (
@@ -22,18 +23,17 @@ from sklearn_bundle.losses import (
     Loss,
     MeasureLoss,
     MulticlassLoss,
+    Target,
 )
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.linear_auto import knows
-
-_LOSSES = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
 
 _MOST_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
     loss = estimator._loss()
-    if not hasattr(loss, "probability"):
+    if loss.probability is None:
         raise AttributeError(
             f"predict_proba needs a loss with probabilities such as 'log_loss'; this "
             f"{type(estimator).__name__} has loss={estimator.loss!r}."
@@ -168,9 +168,10 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     Raises
     ------
     ValueError
-        For a parameter out of its range, one class only, NaN or infinity, negative or all-zero
-        weights, weights where the loss takes none, a cost or edges that do not fit to the classes,
-        multilabel y. Nothing is fitted then.
+        For a parameter out of its range, `cost`, `scaling`, `edges` or `beta` with a loss that does
+        not take it (unless it has its default), one class only, NaN or infinity, negative or
+        all-zero weights, weights where the loss takes none, a cost or edges that do not fit to the
+        classes, multilabel y. Nothing is fitted then.
 
     Warns
     -----
@@ -216,11 +217,17 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     True
     """
 
-    _losses = _LOSSES
+    _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
+    _loss_parameters = {  # noqa: RUF012
+        "multiclass_hinge": {"cost": None, "scaling": "margin"},
+        "ontology": {"edges": None, "cost": None},
+        "fbeta": {"beta": 1.0},
+    }
+    _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
         **BundleEstimator._bundle_constraints,
-        "loss": [StrOptions(set(_LOSSES)), BinaryLoss, MulticlassLoss, MeasureLoss],
+        "loss": [StrOptions(set(_losses)), *_loss_kinds],
         "solver": [
             StrOptions({"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"})
         ],
@@ -294,7 +301,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
             If the loss has no probabilities.
         """
         scores, loss = self.decision_function(X), self._loss()
-        if isinstance(loss, MulticlassLoss):
+        if loss.joint:
             if scores.ndim == 1:  # the difference of two
                 scores = np.column_stack([np.zeros_like(scores), scores])
             return loss.probability(scores)
@@ -307,6 +314,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         )
 
     def _check(self, X, y, sample_weight):
+        self._refuse_unused()
         if self.loss == "ontology" and self.edges is None:
             raise ValueError(
                 "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
@@ -331,31 +339,23 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
                 f"{_MOST_FEATURES} of them a row; X has {data.X.shape[1]} features. "
                 "Use solver='auto'."
             )
-        if isinstance(loss, MulticlassLoss):
-            self._loss_for(data).check(len(data.classes))
-        elif isinstance(loss, MeasureLoss):
-            for target in self._targets(data):
-                loss.check(target)
+        n, classes = len(data.labels), data.classes
+        if loss.joint:
+            targets = [Target(data.labels.astype(np.int64), n, classes)]
+        else:
+            targets = [Target(y, n) for y in binary_targets(data.labels, len(classes))]
+        data.prepared = [loss.prepare_target(target) for target in targets]
         return data
 
-    def _targets(self, data):
-        if isinstance(self._loss(), MulticlassLoss):
-            return [data.labels.astype(np.int64)]
-        return super()._targets(data)
-
-    def _loss_for(self, data):
-        loss = self._loss()
-        return loss.bind(data.classes) if isinstance(loss, MulticlassLoss) else loss
-
     def _model(self, data, points):
-        loss = self._loss_for(data)
-        if not isinstance(loss, MulticlassLoss):
+        loss, target = data.prepared[0]
+        if not loss.joint:
             model = super()._model(data, points)
             if loss.free_intercept is None and self.fit_intercept:
                 model["intercept_"] = self._thresholds(data, [w for w, _ in points])
             return model
         w, b = points[0]
-        n_outputs = loss.n_outputs(data.labels)
+        n_outputs = loss.n_outputs(target)
         coef = loss.class_scores(w.reshape(n_outputs, -1).T).T
         intercept = loss.class_scores(np.broadcast_to(b, (1, n_outputs)))[0]
         if len(coef) == 2:
@@ -368,7 +368,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         It is balanced, unless there are class weights: those then count in it.
         """
         intercepts = []
-        for target, w in zip(self._targets(data), weights, strict=True):
+        for (_, target), w in zip(data.prepared, weights, strict=True):
             positive = (target > 0.0).astype(np.intp)
             counts = data.weights
             if not self.class_weight:

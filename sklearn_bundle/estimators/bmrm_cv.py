@@ -1,34 +1,17 @@
 """BMRMClassifier and BMRMRegressor with reg_lambda by cross-validation."""
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
-from sklearn.metrics import get_scorer_names
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle.estimators._base import fit_certified
+from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._path import PathSearch
+from sklearn_bundle.estimators._search import search_constraints
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss, RegressionLoss
 from sklearn_bundle.regularizers import Regularizer
-
-_SEARCH_CONSTRAINTS: dict = {
-    "reg_lambdas": [Interval(Integral, 1, None, closed="left"), "array-like"],
-    "cv": ["cv_object"],
-    "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-}
-
-
-def _constraints(kind: type) -> dict:
-    """Those of an estimator with a given reg_lambda, and those of a search."""
-    own = {k: v for k, v in kind._parameter_constraints.items() if k not in _NOT_SEARCHED}
-    return own | _SEARCH_CONSTRAINTS
-
-
-_NOT_SEARCHED = ("reg_lambda", "warm_start")
 
 
 class BMRMClassifierCV(PathSearch, BMRMClassifier):
@@ -131,7 +114,9 @@ n_features_in_, feature_names_in_
     """
 
     _kind = BMRMClassifier
-    _parameter_constraints: ClassVar[dict] = _constraints(BMRMClassifier)
+    _parameter_constraints: ClassVar[dict] = search_constraints(
+        BMRMClassifier, "reg_lambdas", PathSearch._not_shared
+    )
 
     def __init__(
         self,
@@ -296,7 +281,9 @@ n_features_in_, feature_names_in_
     """
 
     _kind = BMRMRegressor
-    _parameter_constraints: ClassVar[dict] = _constraints(BMRMRegressor)
+    _parameter_constraints: ClassVar[dict] = search_constraints(
+        BMRMRegressor, "reg_lambdas", PathSearch._not_shared
+    )
 
     def __init__(
         self,

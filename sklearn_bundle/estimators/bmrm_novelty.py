@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
-from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_unlabelled_data
-from sklearn_bundle.losses import Novelty
+from sklearn_bundle.losses import Novelty, Target
 from sklearn_bundle.regularizers import Regularizer
 
 # At an optimum samples lie on the boundary, up to one a weight, to rounding on either side of it:
@@ -121,6 +121,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     """
 
     _losses = {"novelty": Novelty}  # noqa: RUF012
+    _loss_parameters = {"novelty": {"rho": 1.0}}  # noqa: RUF012
     loss = "novelty"  # not a parameter: there is one
     fit_intercept = False
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
@@ -230,10 +231,9 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     def _check(self, X, y, sample_weight):
-        return check_unlabelled_data(self, X, sample_weight)
-
-    def _targets(self, data):
-        return [None]
+        data = check_unlabelled_data(self, X, sample_weight)
+        data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
+        return data
 
     def _model(self, data, points):
         offset = float(self.rho)

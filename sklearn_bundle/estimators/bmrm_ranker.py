@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sklearn_bundle._values import as_numbers
-from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import (
@@ -24,16 +24,15 @@ from sklearn_bundle.estimators._validation import (
     checked_data,
     drop_weightless,
 )
-from sklearn_bundle.losses import RANKING_LOSSES, Ordinal, PositionMeasure, Preference, RankingLoss
+from sklearn_bundle.losses import RANKING_LOSSES, RankingLoss, Target
 from sklearn_bundle.losses.ranking import as_group
 from sklearn_bundle.regularizers import Regularizer
 
 
 @dataclass
 class RankingData(TrainingData):
-    """Data with an order: ``target`` is what the loss takes, ``y`` and ``group`` as they came."""
+    """Data with an order: ``y`` and ``group`` as they came."""
 
-    target: Any
     y: np.ndarray
     group: np.ndarray | None
 
@@ -42,8 +41,8 @@ class RankingData(TrainingData):
         return self.y, self.group
 
 
-def _is_ordinal(estimator: "BMRMRanker") -> bool:
-    if not isinstance(estimator._loss(), Ordinal):
+def _has_grades(estimator: "BMRMRanker") -> bool:
+    if not estimator._loss().has_grades:
         raise AttributeError(
             f"predict_grades needs loss='ordinal'; this {type(estimator).__name__} has "
             f"loss={estimator.loss!r}, which knows no grades."
@@ -131,9 +130,10 @@ class BMRMRanker(BundleEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, NaN or infinity, negative or all-zero weights, fewer than
-        two grades, pairs of rows that do not exist, a missing `group`, rows of a query with
-        different weights. Nothing is fitted then.
+        For a parameter out of its range, `cost` or `k` with a loss that does not take it (unless it
+        has its default), NaN or infinity, negative or all-zero weights, fewer than two grades,
+        pairs of rows that do not exist, a missing `group`, rows of a query with different weights.
+        Nothing is fitted then.
 
     Warns
     -----
@@ -169,11 +169,13 @@ class BMRMRanker(BundleEstimator):
     """
 
     _losses = RANKING_LOSSES
+    _loss_parameters = {"ordinal": {"cost": "absolute"}, "ndcg": {"k": None}}  # noqa: RUF012
+    _loss_kinds = (RankingLoss,)
     fit_intercept = False
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
-        "loss": [StrOptions(set(RANKING_LOSSES)), RankingLoss],
+        "loss": [StrOptions(set(_losses)), *_loss_kinds],
         "cost": [StrOptions({"absolute", "constant", "squared"}), "array-like"],
         "k": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -260,7 +262,7 @@ class BMRMRanker(BundleEstimator):
         X = check_prediction_data(self, X)
         return safe_sparse_dot(X, self.coef_, dense_output=True)
 
-    @available_if(_is_ordinal)
+    @available_if(_has_grades)
     def predict_grades(self, X: Any) -> np.ndarray:
         """Grades, with the loss "ordinal".
 
@@ -317,9 +319,11 @@ class BMRMRanker(BundleEstimator):
         """
         scores = self.predict(X)
         data = self._order(np.zeros((len(scores), 1)), y, sample_weight, group)
-        return float(self._loss().score(scores[data.rows], data.target, data.weights))
+        loss, target = data.prepared[0]
+        return float(loss.score(scores[data.rows], target, data.weights))
 
     def _check(self, X, y, sample_weight, group=None):
+        self._refuse_unused()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -334,29 +338,25 @@ class BMRMRanker(BundleEstimator):
         y = np.asarray(y)
         group = None if group is None else as_group(group, n)
         given = check_sample_weight(sample_weight, n)
-        pairs = isinstance(loss, Preference)
-        if not pairs:
+        if not loss.takes_pairs:
             y = column_or_1d(y, warn=True)
             if len(y) != n:
                 raise ValueError(
                     f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
                 )
-        if pairs or sample_weight is not None:
-            loss.prepare(y, group, n)  # what is wrong is told in terms of all rows
-            if isinstance(loss, PositionMeasure):
-                _check_query_weights(given, group)
+        if loss.takes_pairs or sample_weight is not None:
+            # what is wrong is told in terms of all rows
+            loss.prepare_target(Target(y, n, group=group, weights=given))
         X, weights, left = drop_weightless(X, given)
         if left is not None:
             group = None if group is None else group[left]
-            y = _kept_pairs(y, left, n) if pairs else y[left]
-        return RankingData(X, weights, left, loss.prepare(y, group, len(weights)), y, group)
-
-    def _targets(self, data):
-        return [data.target]
+            y = _kept_pairs(y, left, n) if loss.takes_pairs else y[left]
+        prepared = [loss.prepare_target(Target(y, len(weights), group=group))]
+        return RankingData(X, weights, left, y, group, prepared=prepared)
 
     def _model(self, data, points):
         w = points[0][0]
-        if not isinstance(self._loss(), Ordinal):
+        if not data.prepared[0].loss.has_grades:
             return {"coef_": w}
         grades, indices = np.unique(data.y, return_inverse=True)
         scores = safe_sparse_dot(data.X, w, dense_output=True)
@@ -367,16 +367,6 @@ class BMRMRanker(BundleEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _check_query_weights(weights: NDArray[np.float64], group: np.ndarray) -> None:
-    queries, first, number = np.unique(group, return_index=True, return_inverse=True)
-    differs = weights != weights[first][number]
-    if differs.any():
-        query = queries[number[np.argmax(differs)]]
-        raise ValueError(
-            f"sample_weight must be the same for all rows of a query, but differs in query {query}."
-        )
 
 
 def _kept_pairs(pairs: np.ndarray, rows: NDArray[np.intp], n: int) -> np.ndarray:

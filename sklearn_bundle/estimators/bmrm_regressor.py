@@ -8,17 +8,23 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle.estimators._base import fit_certified
 from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
-from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
+from sklearn_bundle.estimators._validation import check_regression_data
 from sklearn_bundle.losses import (
     REGRESSION_LOSSES,
     MultivariateSquaredError,
     RegressionLoss,
     SquaredError,
+    Target,
 )
 from sklearn_bundle.regularizers import Regularizer
+
+
+def _squared_error(M: ArrayLike | None) -> RegressionLoss:
+    """Of one target or several, or in a metric of several."""
+    return SquaredError() if M is None else MultivariateSquaredError(M)
 
 
 class BMRMRegressor(RegressorMixin, BundleEstimator):
@@ -109,8 +115,9 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, NaN or infinity, negative or all-zero weights, a y that
-        the loss cannot take. Nothing is fitted then.
+        For a parameter out of its range, `quantile`, `epsilon`, `delta` or `M` with a loss that
+        does not take it (unless it has its default), NaN or infinity, negative or all-zero weights,
+        a y that the loss cannot take. Nothing is fitted then.
 
     Warns
     -----
@@ -144,11 +151,18 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     0.9
     """
 
-    _losses = REGRESSION_LOSSES
+    _losses = REGRESSION_LOSSES | {"squared_error": _squared_error}
+    _loss_parameters = {  # noqa: RUF012
+        "squared_error": {"M": None},
+        "quantile": {"quantile": 0.5},
+        "epsilon_insensitive": {"epsilon": 0.1},
+        "huber": {"delta": 1.0},
+    }
+    _loss_kinds = (RegressionLoss,)
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinear._common_constraints,
         **BundleEstimator._bundle_constraints,
-        "loss": [StrOptions(set(REGRESSION_LOSSES)), RegressionLoss],
+        "loss": [StrOptions(set(_losses)), *_loss_kinds],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "delta": [Interval(Real, 0, None, closed="neither")],
@@ -235,41 +249,22 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         return self._loss().mean(scores)
 
     def _check(self, X, y, sample_weight):
+        self._refuse_unused()
         data = check_regression_data(self, X, y, sample_weight)
-        loss = self._loss_for(data)
-        several = isinstance(loss, MultivariateSquaredError)
-        if data.y.ndim == 2 and not several:
+        loss = self._loss()
+        if data.y.ndim == 2 and not loss.multi_output:
             raise ValueError(
                 f"loss={self.loss!r} takes y of shape (n_samples,), got {data.y.shape}: only "
                 "'squared_error' takes several targets. Wrap the estimator in "
                 "sklearn.multioutput.MultiOutputRegressor."
             )
-        if self.M is not None and not several:
+        if data.y.ndim == 1 and self.M is not None:
             raise ValueError(
                 "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
-                f"more, got loss={self.loss!r} and y of shape {data.y.shape}."
+                f"more, got y of shape {data.y.shape}."
             )
-        if data.y.ndim == 1 and several:
-            raise ValueError(
-                "MultivariateSquaredError needs y of shape (n_samples, n_targets) with two targets "
-                f"or more, got y of shape {data.y.shape}."
-            )
-        loss.check(data.y)
+        data.prepared = [loss.prepare_target(Target(data.y, len(data.y)))]
         return data
-
-    def _loss_for(self, data: RegressionData) -> RegressionLoss:
-        if data.y.ndim == 2 and (
-            self.loss == "squared_error" or isinstance(self.loss, SquaredError)
-        ):
-            return MultivariateSquaredError(self.M)
-        return self._loss()
-
-    def _formulation(self):
-        loss, omega = super()._formulation()
-        return loss if self.M is None else MultivariateSquaredError(self.M), omega
-
-    def _targets(self, data):
-        return [data.y]
 
     def _model(self, data, points):
         w, b = points[0]
@@ -280,9 +275,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        several = SquaredError, MultivariateSquaredError
-        tags.target_tags.multi_output = self.loss == "squared_error" or isinstance(
-            self.loss, several
-        )
-        tags.target_tags.positive_only = self.loss == "poisson"
+        if self._takes_loss(self.loss):
+            loss = self._loss()
+            tags.target_tags.multi_output = loss.multi_output
+            tags.target_tags.positive_only = loss.positive_only
         return tags

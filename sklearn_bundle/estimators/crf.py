@@ -1,6 +1,5 @@
 """Linear-chain conditional random fields."""
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -9,21 +8,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle._parallel import blas_threads, split_threads
-from sklearn_bundle.estimators._base import (
-    CallbackSupportMixin,
-    Monitor,
-    certificate,
-    fit_certified,
-    with_callbacks,
-)
+from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
-from sklearn_bundle.estimators._sequences import check_training_sequences
+from sklearn_bundle.estimators._sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers.chain_auto import LBFGS_ITERATIONS, ChainAutoSolver
-from sklearn_bundle.solvers.contract import SolverResult, Status, run
+from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
 
@@ -31,7 +23,7 @@ _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 _DENSE = 0.5  # share of entries that are not zero, above which L-BFGS is the faster
 
 
-class SDCACRF(CallbackSupportMixin, ChainLabeller):
+class SDCACRF(ChainLabeller, CertifiedEstimator):
     """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
 
     For sequences x_i of T_i tokens with labels y_i it minimises over w::
@@ -284,6 +276,7 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
         Status.STALLED: "Rounding errors leave nothing to gain: increase tol.",
     }
+    _waits_for_a_point = False  # an epoch may take minutes
 
     def __init__(
         self,
@@ -336,70 +329,49 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
         """
         return fit_certified(self, X, y, sample_weight)
 
-    @with_callbacks
-    def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
         data = check_training_sequences(self, X, y, sample_weight)
-        fingerprint = None
-        if self.warm_start:
-            fingerprint = sequences_fingerprint(data), self.fit_intercept, self.solver
-        if warm is None or fingerprint is None or warm.fingerprint != fingerprint:
-            warm = WarmStart(fingerprint, [None])
-        reg_lambda = self._reg_lambda(data.total)
-        warm.match(self._settings(reg_lambda))
-        _, n_threads = split_threads(self.n_jobs, 1)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        self._reg_lambda(data.total)
+        return data
 
-        def model(points):
-            parts = taken_apart(points[0][0], len(data.classes))
-            return {
-                "classes_": data.classes,
-                "coef_": parts.coef,
-                "transitions_": parts.transitions,
-                "intercept_": parts.intercept,
-                "start_": parts.start,
-                "end_": parts.end,
-                **data.fitted,
-            }
+    def _targets(self, data: TrainingSequences) -> list[None]:
+        return [None]
 
-        monitor = Monitor(self, X, y, sample_weight, 1, self.max_iter, self.verbose, model)
-        result = warm.reached(0, self.tol)
-        if result is None:
-            with (
-                blas_threads(n_threads),
-                ChainProblem(
-                    *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
-                    *(reg_lambda, self.fit_intercept, n_threads),
-                ) as problem,
-            ):
-                solver = warm.solver(0, self.tol)
-                if solver is None:
-                    solver = self._solver(problem, warm.kept[0], seed)
-                else:
-                    solver.attach(problem)
-                result = run(
-                    solver,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    max_time=self.max_time,
-                    observe=partial(monitor, 0),
-                )
-            solver.detach()
-            warm.leave(0, solver.kept, result, self.tol, solver)
-        interrupted = result.status is Status.INTERRUPTED
-        try:
-            monitor.close_all([result])
-        except KeyboardInterrupt:
-            interrupted = True
-        fitted = model([(result.w, 0.0)]) | certificate([result])
-        fitted["solver_"] = warm.solvers[0].name
-        if self.warm_start and not interrupted:
-            fitted["_warm"] = warm
-        return fitted, [result], interrupted
+    def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
+        return ChainProblem(
+            *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
+            *(self._reg_lambda(data.total), self.fit_intercept, n_threads),
+        )
 
-    def _settings(self, reg_lambda: float) -> tuple:
-        """The parameters that a solver is made of: one that had the same can go on."""
+    def _seed(self) -> int:
+        return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+
+    def _fingerprint(self, data: TrainingSequences) -> tuple:
+        return sequences_fingerprint(data), self.fit_intercept, self.solver
+
+    def _settings(self, data: TrainingSequences) -> tuple:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
-        return reg_lambda, *of_steps
+        return self._reg_lambda(data.total), *of_steps
+
+    def _keep(
+        self, solver: ChainAutoSolver | DualSolver | LBFGSSolver, result: SolverResult
+    ) -> Any:
+        return solver.kept
+
+    def _model(self, data: TrainingSequences, points: list[tuple]) -> dict[str, Any]:
+        parts = taken_apart(points[0][0], len(data.classes))
+        return {
+            "classes_": data.classes,
+            "coef_": parts.coef,
+            "transitions_": parts.transitions,
+            "intercept_": parts.intercept,
+            "start_": parts.start,
+            "end_": parts.end,
+            **data.fitted,
+        }
+
+    def _further_attributes(self, data: TrainingSequences, warm: WarmStart) -> dict[str, Any]:
+        return {"solver_": warm.solvers[0].name}
 
     def _reg_lambda(self, total: float) -> float:
         value, what = self.reg_lambda, "reg_lambda"
@@ -432,9 +404,6 @@ class SDCACRF(CallbackSupportMixin, ChainLabeller):
             kept=kept,
         )
         return ChainAutoSolver(dual, self.tol) if auto else dual
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

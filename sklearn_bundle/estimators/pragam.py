@@ -9,8 +9,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
-from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._validation import ClassificationData
+from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.problems.hinge_dual import HingeDual
 from sklearn_bundle.problems.rows import rows_in_memory
@@ -212,14 +212,14 @@ class PragamSVC(CertifiedLinearClassifier):
             lipschitz = partial(problem.lipschitz_constant, seed)
         return ExcessiveGapSolver(problem, lipschitz, kept)
 
-    def _settings(self) -> tuple:
+    def _settings(self, data: ClassificationData) -> tuple:
         return self.reg_lambda, self.lipschitz
 
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:
         return solver.best.u
 
-    def _further_attributes(self, data: ClassificationData, kept: list) -> dict[str, Any]:
-        targets = binary_targets(data.labels, len(data.classes))
-        signed = np.array([data.weights * u * y for u, y in zip(kept, targets, strict=True)])
+    def _further_attributes(self, data: ClassificationData, warm: WarmStart) -> dict[str, Any]:
+        targets = self._targets(data)
+        signed = np.array([data.weights * u * y for u, y in zip(warm.kept, targets, strict=True)])
         support = np.flatnonzero(signed.any(axis=0))
         return {"dual_coef_": signed[:, support], "support_": data.rows[support]}

@@ -1,43 +1,43 @@
 """Kernel support vector classification by Frank-Wolfe methods with SWAP steps."""
 
-import warnings
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle._parallel import blas_threads, split_threads
-from sklearn_bundle.estimators._base import (
-    CallbackSupportMixin,
-    Monitor,
-    certificate,
-    fit_certified,
-    with_callbacks,
+from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._kernel import (
+    KernelClassifier,
+    KernelTraining,
+    Pair,
+    machine,
+    pairs_of,
 )
-from sklearn_bundle.estimators._kernel import KernelClassifier, machine, pairs_of
-from sklearn_bundle.estimators._multiclass import solve_each
-from sklearn_bundle.estimators._validation import ClassificationData, check_classification_data
+from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
-from sklearn_bundle.problems.kernel_function import Kernel
-from sklearn_bundle.problems.l2svm import L2SVM, KernelData
+from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
 from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
-_ACTIVE = 2000
+_ACTIVE = 2000  # points that it begins with: their matrix has 16 MB
 _LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
-_LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
-_SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way from the start
 
 
-class SwapSVC(CallbackSupportMixin, KernelClassifier):
+class _Task(NamedTuple):
+    """The problem of a pair of classes, and memory for its kernel rows."""
+
+    problem: L2SVM
+    cache_bytes: int
+
+
+class SwapSVC(KernelClassifier, CertifiedEstimator):
     """Kernel support vector machine with the squared hinge loss, by Frank-Wolfe with SWAP steps.
 
     For labels y_i in {-1, +1} it minimises over w, in the feature space of the kernel
@@ -230,6 +230,7 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
         Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
     }
+    _unit = "pair"
 
     def __init__(
         self,
@@ -301,130 +302,97 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         """
         return fit_certified(self, X, y, sample_weight)
 
-    @with_callbacks
-    def _fit(self, X, y, sample_weight, warm) -> tuple[dict[str, Any], list[SolverResult], bool]:
-        self._check_kernel(X)
-        data = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        if self._given() and len(data.rows) < data.X.shape[1]:
-            data.X = data.X[:, data.rows]
-        kernel = self._kernel_of(data)
-        values = self._kernel_data(data, kernel)
-        C, further = self._choose(data, values)
-        scale = C * data.total
-        C = self._costs(data, C)
-        subproblems = pairs_of(data)
-        warm = self._warm_start(warm, data, kernel, len(subproblems))
-        # A callable may compute something else by now: its last point is a start, and no result.
-        warm.match(object() if callable(self.kernel) else (scale, self.solver))
-        outer, inner = split_threads(self.n_jobs, len(subproblems))
-        if len(subproblems) > 1:
-            values.share(data.labels, self.cache_size * 2**20, outer)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+    def _targets(self, data: KernelTraining) -> list[Pair]:
+        return pairs_of(data.samples)
 
-        def model(points):
-            return machine(data, kernel, [alpha for alpha, _ in points]) | {"gamma_": kernel.gamma}
+    def _prepare(self, data: KernelTraining, n_threads: int) -> None:
+        """Costs out of range are refused; kernel values that several pairs want are kept."""
+        samples = data.samples
+        self._costs(samples)
+        if len(samples.classes) > 2:
+            data.values.share(samples.labels, self.cache_size * 2**20, n_threads)
+        data.divide_cache(self.cache_size, n_threads)
 
-        monitor = Monitor(
-            *(self, X, y, sample_weight, len(subproblems), self.max_iter, self.verbose, model),
-            unit="pair",
+    def _problem(
+        self, data: KernelTraining, target: Pair, n_threads: int
+    ) -> AbstractContextManager[_Task]:
+        members, signs = target
+        costs = self._costs(data.samples)[members]
+        problem = L2SVM(data.values, data.points(members), signs, costs)
+        return nullcontext(_Task(problem, data.cache_bytes))
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _fingerprint(self, data: KernelTraining) -> tuple:
+        return data_fingerprint(data.samples), data.values.kernel
+
+    def _settings(self, data: KernelTraining) -> tuple:
+        """A callable kernel may have changed by now: its last point is a start, and no result."""
+        scale = object() if callable(self.kernel) else self.C * data.samples.total
+        return scale, self.solver
+
+    def _keep(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> SimplexPoints:
+        return solver.kept
+
+    def _released(self, solver: SwapSolver | ActiveSetSolver) -> None:
+        """None goes on itself: it has rows of the kernel. A new one starts from its points."""
+
+    def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> Any:
+        """The solver with its rows, or if they are those of an active set its best point."""
+        return (
+            solver if isinstance(solver, SwapSolver) else SimplexPoints(result.w / result.w.sum())
         )
-        solvers = [None] * len(subproblems)
 
-        def solve(k: int, seconds: float | None) -> SolverResult:
-            reached = warm.reached(k, self.tol)
-            if reached is not None:
-                return reached
-            points, target = subproblems[k]
-            solvers[k] = self._solver(values, points, target, C[points], warm.kept[k], seed, outer)
-            result = run(
-                solvers[k],
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_time=seconds,
-                observe=partial(monitor, k),
-            )
-            warm.leave(k, solvers[k].kept, result, self.tol)
-            return result
+    def _model(self, data: KernelTraining, points: list[tuple]) -> dict[str, Any]:
+        kernel = data.values.kernel
+        model = machine(data.samples, kernel, [alpha for alpha, _ in points])
+        return model | {"gamma_": kernel.gamma}
 
-        with blas_threads(inner):
-            results, interrupted = solve_each(
-                solve, monitor.close, len(subproblems), outer, self.max_time, monitor.stop
-            )
-        try:
-            monitor.close_all(results)
-        except KeyboardInterrupt:
-            interrupted = True
-        if any(solver is not None and solver.indefinite for solver in solvers):
-            warnings.warn(
-                f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
-                "stopped where it met this, and there is no lower bound.",
-                UserWarning,
-                stacklevel=5,
-            )
-        fitted = further | model([(r.w, r.intercept) for r in results]) | certificate(results)
-        fitted["shape_fit_"] = (_num_samples(X), self.n_features_in_)
-        if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
-            fitted["_warm"] = warm
-        return fitted, results, interrupted
+    def _further_attributes(self, data: KernelTraining, warm: WarmStart) -> dict[str, Any]:
+        return {"shape_fit_": data.shape}
 
-    def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict[str, Any]]:
-        """C, and fitted attributes that say how it was chosen."""
-        return self.C, {}
+    def _doubt(self, results: list[SolverResult]) -> str | None:
+        if all(result.lower_bound > -np.inf for result in results):
+            return None
+        return (
+            f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
+            "stopped where it met this, and there is no lower bound."
+        )
 
-    def _costs(self, data: ClassificationData, C: float) -> NDArray[np.float64]:
+    def _costs(self, samples: ClassificationData) -> NDArray[np.float64]:
         """C_i, C times sample and class weight."""
         with np.errstate(over="ignore"):
-            costs = C * data.total * data.weights
+            costs = self.C * samples.total * samples.weights
         if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
             raise ValueError(
                 f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
-                f"{_LARGEST_COST:g}; got C={C!r} and products from {costs.min()} to {costs.max()}."
+                f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
+                f"{costs.max()}."
             )
         return costs
 
-    def _kernel_data(self, data: ClassificationData, kernel: Kernel) -> KernelData:
-        values = KernelData(data.X, kernel, np.float64 if self.tol < _SINGLE_TOL else np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = values.rows(values.dtype)
-            if not rows.in_range:
-                values.dtype = np.dtype(np.float64)
-                rows = values.rows(values.dtype)
-            largest = rows.largest
-        if not largest <= _LARGEST:
-            raise ValueError(
-                f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
-                "features, or use a smaller gamma."
-            )
-        diagonal, lowest = rows.diagonal, int(rows.diagonal.argmin())
-        if diagonal[lowest] < 0.0:
-            raise ValueError(
-                f"kernel={self.kernel!r} is not positive semidefinite: k(x, x) is "
-                f"{diagonal[lowest]} for the sample {data.rows[lowest]}."
-            )
-        return values
-
     def _solver(
-        self, values: KernelData, points, target, C, kept, seed: int, n_threads: int, last=None
+        self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int
     ) -> SwapSolver | ActiveSetSolver:
-        problem = L2SVM(values, points, target, C)
+        problem = task.problem
         settings = {
             "algorithm": self.solver,
-            "cache_bytes": int((self.cache_size * 2**20 - values.bytes_kept) / n_threads)
-            - values.bytes_shared,
+            "cache_bytes": task.cache_bytes,
             "tol": self.tol,
             "max_steps": self.max_iter,
             "n_candidates": self.n_candidates or 0,
             "seed": seed,
         }
-        if isinstance(last, SwapSolver):
-            return SwapSolver(problem, last=last, **settings)
+        if isinstance(kept, SwapSolver):
+            return SwapSolver(problem, last=kept, **settings)
         if kept is None and self.n_initial > 1:
             kept = SimplexPoints(self._start(problem, settings))
         if kept is not None:
             settings |= {"start": kept.newest, "best": kept.best, "first_step": kept.n_steps}
         size, most = self.active_set, self.active_set
         if self.active_set == "auto":
-            size, most = _ACTIVE, _MANY_GIVEN if values.given else _MANY
+            size, most = _ACTIVE, _MANY_GIVEN if problem.data.given else _MANY
         if size is None or problem.n <= most:
             return SwapSolver(problem, **settings)
         return ActiveSetSolver(problem, size=size, **settings)
@@ -441,17 +409,3 @@ class SwapSVC(CallbackSupportMixin, KernelClassifier):
         start = np.zeros(problem.n)
         start[chosen] = alpha / alpha.sum()
         return start
-
-    def _warm_start(
-        self, last: WarmStart | None, data: ClassificationData, kernel: Kernel, n_subproblems: int
-    ) -> WarmStart:
-        """What the last fit kept if it belongs to the same data and kernel, else nothing."""
-        fingerprint = None
-        if self.warm_start:
-            fingerprint = data_fingerprint(data), kernel
-            if last is not None and last.fingerprint == fingerprint:
-                return last
-        return WarmStart(fingerprint, [None] * n_subproblems)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}

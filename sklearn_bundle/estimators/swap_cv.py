@@ -1,34 +1,24 @@
 """SwapSVC with C by cross-validation."""
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.metrics import check_scoring
 
-from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle._values import as_numbers, shown
-from sklearn_bundle.estimators._kernel import machine, pairs_of
-from sklearn_bundle.estimators._validation import (
-    ClassificationData,
-    checked_score,
-    first_best,
-    splits,
-)
+from sklearn_bundle.estimators._kernel import KernelTraining, machine
+from sklearn_bundle.estimators._search import MOST_VALUES, Fold, Search, search_constraints
+from sklearn_bundle.estimators._validation import ClassificationData, checked_score, splits
 from sklearn_bundle.estimators.swap import SwapSVC
-from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import KernelData
-from sklearn_bundle.solvers.contract import Status, run
-from sklearn_bundle.solvers.swap import SimplexPoints
-
-_MOST_VALUES = 100_000  # of C: more of them are a slip
 
 
-class SwapSVCCV(SwapSVC):
+class SwapSVCCV(Search, SwapSVC):
     """:class:`SwapSVC` with C by cross-validation, on one matrix of kernel values.
 
     Only the diagonal of the problem that :class:`SwapSVC` solves depends on C, and a fold is a part
@@ -127,20 +117,9 @@ feature_names_in_, shape_fit_
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **{
-            name: constraint
-            for name, constraint in SwapSVC._parameter_constraints.items()
-            if name
-            not in ("C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start")
-        },
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-    }
-    # Parameters of SwapSVC that the search leaves alone.
-    max_time = n_candidates = None
-    n_initial, active_set, warm_start = 1, "auto", False
+    _kind, _chosen = SwapSVC, "C"
+    _not_shared = "C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start"
+    _parameter_constraints: ClassVar[dict] = search_constraints(SwapSVC, "Cs", _not_shared)
 
     def __init__(
         self,
@@ -181,28 +160,9 @@ feature_names_in_, shape_fit_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _choose(self, data: ClassificationData, values: KernelData) -> tuple[float, dict]:
-        Cs = self._grid()
-        folds = self._folds(data)
-        fits = 4 * len(data.labels) ** 2 <= 0.5 * self.cache_size * 2**20
-        if fits and values.rows(np.float32).in_range:
-            values.keep_all()
-            kept = KernelData(values.kept, Kernel("precomputed"), values.dtype)
-            kept.bytes_kept, values = values.bytes_kept, kept
-        n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
-        with blas_threads(1):
-            scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")(
-                delayed(self._scores_of_fold)(data, values, train, test, Cs, n_threads)
-                for train, test in folds
-            )
-        scores = np.array(scores)
-        means = scores.mean(axis=0)
-        best = float(Cs[first_best(means)])
-        return best, {"C_": best, "Cs_": Cs, "scores_": scores, "mean_test_scores_": means}
-
-    def _grid(self) -> NDArray[np.float64]:
+    def _values(self) -> NDArray[np.float64]:
         """Values of C, ascending."""
-        if type(self.Cs) is int and self.Cs <= _MOST_VALUES:
+        if type(self.Cs) is int and self.Cs <= MOST_VALUES:
             return np.logspace(-3, 3, self.Cs)
         try:
             Cs = as_numbers("Cs", self.Cs)
@@ -210,32 +170,47 @@ feature_names_in_, shape_fit_
             Cs = np.empty(0)
         if not (Cs.ndim == 1 and len(Cs) and np.isfinite(Cs).all() and (Cs > 0).all()):
             raise ValueError(
-                f"Cs must be a number of values, from 1 to {_MOST_VALUES}, or a list of positive "
+                f"Cs must be a number of values, from 1 to {MOST_VALUES}, or a list of positive "
                 f"ones, got {shown(self.Cs)}."
             )
         return np.unique(Cs)
 
-    def _folds(self, data: ClassificationData) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _folds(self, data, X, y, sample_weight, values):
+        folds = self._splits(data.samples)
+        n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
+        shared = replace(data, values=self._shared_values(data))
+        shared.divide_cache(self.cache_size, n_threads)
+        return folds, partial(self._scores_of_fold, shared, values)
+
+    def _splits(self, samples: ClassificationData) -> list[Fold]:
         """Training and test part of every fold, among the rows that are left."""
         if self.cv is None or isinstance(self.cv, Integral):
-            y = data.classes[data.labels]
+            y = samples.classes[samples.labels]
             return splits(self.cv, np.zeros(len(y)), y, classifier=True)
-        y = data.all_labels  # what splits is the caller's, and so are the rows that it splits
+        y = samples.all_labels  # what splits is the caller's, and so are the rows that it splits
         place = np.full(len(y), -1)
-        place[data.rows] = np.arange(len(data.rows))
+        place[samples.rows] = np.arange(len(samples.rows))
         folds = splits(self.cv, np.zeros(len(y)), y, classifier=True)
         places = [[place[np.arange(len(y))[part]] for part in fold] for fold in folds]
         return [tuple(part[part >= 0] for part in fold) for fold in places]
 
+    def _shared_values(self, data: KernelTraining) -> KernelData:
+        """One matrix of kernel values if there is space for it, which the final fit has too."""
+        values = data.values
+        fits = 4 * len(data.samples.labels) ** 2 <= 0.5 * self.cache_size * 2**20
+        matrix = values.all_values() if fits else None
+        return values if matrix is None else matrix
+
     def _scores_of_fold(
-        self, data: ClassificationData, values: KernelData, train, test, Cs, n_threads: int
+        self, data: KernelTraining, Cs: NDArray[np.float64], train: np.ndarray, test: np.ndarray
     ) -> list[float]:
         """The scores of every C on the test part of a fold."""
+        samples, values, single = data.samples, data.values, self._single()
         part = replace(
-            data,
-            X=np.empty((len(train), 0)) if values.given else data.X[train],
-            labels=data.labels[train],
-            weights=data.weights[train],
+            samples,
+            X=np.empty((len(train), 0)) if values.given else samples.X[train],
+            labels=samples.labels[train],
+            weights=samples.weights[train],
             left=train,
         )
         self._check_classes(part)
@@ -245,25 +220,22 @@ feature_names_in_, shape_fit_
             decision_function_shape=self.decision_function_shape,
             break_ties=self.break_ties,
         )
-        vars(model)["n_features_in_"] = Z.shape[1]
+        model._adopt({"n_features_in_": Z.shape[1]})
         scorer, weights = check_scoring(model, self.scoring), {}
-        if not callable(self.scoring) and (data.sample_weight != 1.0).any():
-            weights = {"sample_weight": data.sample_weight[test]}
+        if not callable(self.scoring) and (samples.sample_weight != 1.0).any():
+            weights = {"sample_weight": samples.sample_weight[test]}
+        fold = replace(data, samples=part, places=train)
         alphas: list[list] = [[] for _ in Cs]
-        for points, target in pairs_of(part):
-            where, last, kept = train[points], None, None
-            for c, C in enumerate(Cs):
-                costs = self._costs(part, C)[points]
-                last = self._solver(values, where, target, costs, kept, 0, n_threads, last)
-                result = run(last, tol=self.tol, max_iter=self.max_iter)
-                if result.status is Status.INTERRUPTED:
-                    raise KeyboardInterrupt
-                kept = SimplexPoints(result.w / result.w.sum())
-                alphas[c].append(result.w)
+        for target in single._targets(fold):
+            kept = None
+            for of_C, C in zip(alphas, Cs, strict=True):
+                single.C = float(C)
+                result, kept = single._take_further(fold, target, kept, 0, 1)
+                of_C.append(result.w)
         scores = []
         for of_C in alphas:
-            vars(model).update(machine(part, values.kernel, of_C))
-            score = scorer(model, Z, data.classes[data.labels[test]], **weights)
+            model._adopt(machine(part, values.kernel, of_C))
+            score = scorer(model, Z, samples.classes[samples.labels[test]], **weights)
             scores.append(checked_score(score))
         return scores
 

@@ -5,16 +5,18 @@ A user's own loss derives from :class:`BinaryLoss`, :class:`MulticlassLoss`,
 """
 
 from sklearn_bundle.losses.base import Cut, Loss
+from sklearn_bundle.losses.grades import Ordinal
 from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.losses.logistic import Exponential, LogLoss
 from sklearn_bundle.losses.measures import ROCAUC, FBeta, MeasureLoss
 from sklearn_bundle.losses.multiclass import MulticlassHinge, MulticlassLoss
 from sklearn_bundle.losses.novelty import Novelty
 from sklearn_bundle.losses.ontology import Ontology
+from sklearn_bundle.losses.pairs import Preference
 from sklearn_bundle.losses.poisson import Poisson
 from sklearn_bundle.losses.positions import NDCG, PositionMeasure, PrecisionAtK
 from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
-from sklearn_bundle.losses.ranking import Ordinal, Preference, RankingLoss
+from sklearn_bundle.losses.ranking import RankingLoss
 from sklearn_bundle.losses.regression import (
     Huber,
     MultivariateSquaredError,
@@ -23,7 +25,9 @@ from sklearn_bundle.losses.regression import (
 )
 from sklearn_bundle.losses.samples import BinaryLoss, SampleLoss
 from sklearn_bundle.losses.softmax import Softmax
+from sklearn_bundle.losses.target import Prepared, Target
 
+# By their names, as the parameter `loss` of an estimator takes them.
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,
@@ -79,6 +83,7 @@ __all__ = [
     "PositionMeasure",
     "PrecisionAtK",
     "Preference",
+    "Prepared",
     "Quantile",
     "RankingLoss",
     "RegressionLoss",
@@ -86,4 +91,5 @@ __all__ = [
     "Softmax",
     "SquaredError",
     "SquaredHinge",
+    "Target",
 ]

@@ -18,8 +18,8 @@ from sklearn_bundle._compiled.elementary import exp
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses._sums import LANES, balance
 from sklearn_bundle.losses.base import Loss
-from sklearn_bundle.losses.hinge import Hinge, SquaredHinge, _squared_hinge_cut
-from sklearn_bundle.losses.logistic import LogLoss, _log_loss_cut
+from sklearn_bundle.losses.hinge import Hinge, SquaredHinge, squared_hinge_cut
+from sklearn_bundle.losses.logistic import LogLoss, log_loss_cut
 
 
 @jit
@@ -204,7 +204,7 @@ class _SmoothNewtonLoss(NewtonLoss):
 
 
 class NewtonSquaredHinge(_SmoothNewtonLoss):
-    _cut_kernel = staticmethod(_squared_hinge_cut)
+    _cut_kernel = staticmethod(squared_hinge_cut)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t):
         return _squared_hinge_slope(scores, direction, y, weights, b, along_b, t)
@@ -217,7 +217,7 @@ class NewtonSquaredHinge(_SmoothNewtonLoss):
 
 
 class NewtonLogLoss(_SmoothNewtonLoss):
-    _cut_kernel = staticmethod(_log_loss_cut)
+    _cut_kernel = staticmethod(log_loss_cut)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t):
         return _log_loss_slope(scores, direction, y, weights, b, along_b, t)
@@ -231,6 +231,7 @@ class NewtonLogLoss(_SmoothNewtonLoss):
         return weights[rows] * p * (1.0 - p)
 
 
+# By the class itself: one that is derived from it may have another curvature.
 _KINDS = {Hinge: NewtonHinge, SquaredHinge: NewtonSquaredHinge, LogLoss: NewtonLogLoss}
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
-from sklearn_bundle.losses._sums import LANES
-from sklearn_bundle.losses.hinge import _SLACK
+from sklearn_bundle.losses._sums import LANES, WEIGHT_ROUNDING
 
 # ---- where the derivative along a line is zero ---------------------------------------------
 
@@ -67,7 +66,7 @@ def intercept_zero(scores, y, weights, low, kinks, scratch):
     ones = scratch[3]
     ones[:] = 1.0
     args = scores, ones, y, weights, low, kinks, 0.0, 0.0, scratch
-    b = line_zero(*args, left=-np.inf, slack=_SLACK)
+    b = line_zero(*args, left=-np.inf, slack=WEIGHT_ROUNDING)
     if np.isinf(b):  # a slope on one side that is not more than rounding
         b = float((y - scores).max() if b > 0.0 else (y - scores).min())
     return b

@@ -6,8 +6,8 @@ from sklearn_bundle._compiled.elementary import exp, log
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses._sums import LANES
 
-_SMALL = 0.5  # up to here the series of exp(x) - 1 - x is used: the difference would cancel
-_NEAR = 0.125  # the same for (1 + r) log(1 + r) - r
+_SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x by its series, as it would cancel
+_NEAR = 0.125  # of r, a relative error: the same for (1 + r) log(1 + r) - r
 _TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x log(x)
 
 

@@ -2,11 +2,8 @@
 
 from sklearn_bundle._jit import jit
 
-# ---- differentiable losses --------------------------------------------------------------------
-
-
-#: Partial sums side by side: a single running sum would keep loops from being vectorised.
-LANES = 64
+LANES = 64  # partial sums side by side: one running sum would keep loops from being vectorised
+WEIGHT_ROUNDING = 1e-15  # of a sum of weights that is one in all
 
 
 @jit

@@ -1,6 +1,7 @@
 """What a loss is: the methods that a solver asks for, and their generic fallbacks."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle._repr import Shown
+from sklearn_bundle.losses.target import Prepared, Target
 
 Array = NDArray[np.float64]
-_BISECTIONS = 200  # from a bracket of any size down to two neighbouring floats
+_BISECTIONS = 200  # halvings: some 55 lead to two neighbouring floats, and more where b is near 0
 
 
 class Cut(NamedTuple):
@@ -59,9 +61,9 @@ class Loss(Shown, ABC):
     """Contract of a loss: a convex risk R(f) of all scores, never negative.
 
     Scores have shape (n,), or (n, k) for a loss with k outputs a sample. ``y`` is what the loss
-    takes for a target; the estimators make it. ``weights`` are the s_i, positive and of sum one;
-    ``out``, of the shape of the scores, is filled; ``scratch`` of shape (4, n) is space that a
-    method may write to. Inputs must not be written to.
+    takes for a target, as :meth:`prepare_target` makes it. ``weights`` are the s_i, positive and of
+    sum one; ``out``, of the shape of the scores, is filled; ``scratch`` of shape (4, n) is space
+    that a method may write to. Inputs must not be written to.
 
     :meth:`evaluate` is required. All else has a fallback that uses it alone, and may be overridden
     where a closed form or a compiled function is faster. Instances hold parameters only, in
@@ -88,9 +90,52 @@ class Loss(Shown, ABC):
     #: minimised over it wherever a plane is cut. "joint": b, a number an output, is a coordinate
     #: of the planes. None: the risk does not change with it, or the loss has one of its own.
     free_intercept: ClassVar[str | None] = "minimised"
+    #: Whether all classes make one problem, with a score each. If not, they are handled
+    #: one-versus-rest, a problem each, and y is -1 or +1.
+    joint: ClassVar[bool] = False
     #: Whether weights mean something, and why not.
     supports_weights: ClassVar[bool] = True
     weights_reason: ClassVar[str] = ""
+    #: Optional method ``probability(scores)`` of a loss of classes; None without probabilities.
+    probability: ClassVar[Callable[..., Array] | None] = None
+
+    def prepare_target(self, target: Target) -> Prepared:
+        """The loss as it is for a target, and what the other methods take for ``y``.
+
+        Estimators call it once a problem, before any work. By default this loss, and ``target.y``
+        if :meth:`check` has nothing against it.
+
+        Parameters
+        ----------
+        target : Target
+            What the estimator has checked.
+
+        Returns
+        -------
+        prepared : Prepared
+            Loss and y.
+
+        Raises
+        ------
+        ValueError
+            For a target, or a parameter of the loss, that makes no sense.
+        """
+        self.check(target.y)
+        return Prepared(self, target.y)
+
+    def check(self, y: Any) -> None:
+        """Raise ValueError for a target or a parameter that makes no sense; by default for none.
+
+        Parameters
+        ----------
+        y : ndarray or None
+            As in :class:`Target`.
+
+        Raises
+        ------
+        ValueError
+            With what is wrong.
+        """
 
     @abstractmethod
     def evaluate(self, scores: Array, y: Any, weights: Array, out: Array) -> float:

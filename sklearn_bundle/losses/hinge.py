@@ -9,12 +9,11 @@ import numpy as np
 from sklearn_bundle._compiled import vector
 from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
-from sklearn_bundle.losses._sums import LANES, balance
+from sklearn_bundle.losses._sums import LANES, WEIGHT_ROUNDING, balance
 from sklearn_bundle.losses.base import Cut
 from sklearn_bundle.losses.samples import BinaryLoss
 
-_SLACK = 1e-15  # rounding of a sum of weights that is one in all
-_SAMPLE = 128  # kinks to guess an intercept's neighbourhood from,
+_SAMPLE = 128  # kinks to guess an intercept's neighbourhood from: sorting more would take longer,
 _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard deviation
 
 
@@ -246,16 +245,16 @@ class Hinge(BinaryLoss):
         low, high = _hinge_intercept_bracket(scores, y, weights)
         kinks = scratch[:3]
         size, at_low, at_high = _hinge_intercept_kinks(scores, y, weights, low, high, *kinks)
-        if at_low >= -_SLACK or at_high < -_SLACK:  # not enclosed: all kinks
+        if at_low >= -WEIGHT_ROUNDING or at_high < -WEIGHT_ROUNDING:  # not enclosed: all kinks
             size, at_low, _ = _hinge_intercept_kinks(scores, y, weights, -np.inf, np.inf, *kinks)
-        return first_crossing(*kinks, size, at_low, 0.0, _SLACK)
+        return first_crossing(*kinks, size, at_low, 0.0, WEIGHT_ROUNDING)
 
 
 # ---- squared hinge -------------------------------------------------------------------------
 
 
 @jit
-def _squared_hinge_cut(scores, y, weights, b, out):
+def squared_hinge_cut(scores, y, weights, b, out):
     """Risk, offset, and the offset's parts summed with the signs of y."""
     risk = offset = signed = 0.0
     for i in range(scores.shape[0]):
@@ -332,7 +331,7 @@ class SquaredHinge(BinaryLoss):
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
         b = self.intercept(scores, y, weights, scratch) if fit_intercept else 0.0
-        risk, offset, signed = _squared_hinge_cut(scores, y, weights, b, out)
+        risk, offset, signed = squared_hinge_cut(scores, y, weights, b, out)
         if fit_intercept:
             offset = balance(y, out, offset, signed)
         return Cut(risk, offset, b)
@@ -346,7 +345,7 @@ class SquaredHinge(BinaryLoss):
         kinks, jumps, bends, ones = scratch
         ones[:] = 1.0
         size, p, q = _squared_hinge_kinks(scores, ones, y, weights, kinks, jumps, bends, -np.inf)
-        slack = _SLACK * float(np.sum(np.abs(jumps)))  # a separable problem's slope is flat at zero
+        slack = WEIGHT_ROUNDING * float(np.sum(np.abs(jumps)))  # flat at zero where separable
         b = first_crossing(kinks, jumps, bends, size, p, q, slack)
         first, second = _squared_hinge_slope(scores, y, weights, b)
         return b - first / second if second > 0.0 else b

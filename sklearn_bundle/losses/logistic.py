@@ -18,7 +18,7 @@ from sklearn_bundle.losses.samples import BinaryLoss
 
 
 @jit
-def _log_loss_cut(scores, y, weights, b, out):
+def log_loss_cut(scores, y, weights, b, out):
     risk, offset, signed = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
@@ -126,7 +126,7 @@ class LogLoss(_SmoothLoss):
     array([0.5  , 0.881])
     """
 
-    _cut_kernel = staticmethod(_log_loss_cut)
+    _cut_kernel = staticmethod(log_loss_cut)
     _slope_kernel = staticmethod(_log_loss_slope)
 
     def value(self, scores, y):

@@ -14,8 +14,10 @@ from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle._values import as_float, is_between, shown
 from sklearn_bundle.losses.base import Cut, Loss
 
-_EVALUATIONS = 15  # of a risk in a line search, each of them a sort,
-_STEP_PRECISION = 1e-3  # relative, at which it stops
+# A line search ends after so many risks, each of them a sort, or at this relative precision of the
+# step: a better one would cost as much as the next plane, and gain less.
+_EVALUATIONS = 15
+_STEP_PRECISION = 1e-3
 
 
 class PiecewiseLinearLoss(Loss):
@@ -76,7 +78,8 @@ class MeasureLoss(PiecewiseLinearLoss):
     """Base class of losses of all predictions of two classes, and the contract of one's own.
 
     ``y`` holds labels in {-1, +1}. One method is required, :meth:`plane`; the maximum of its planes
-    must be convex in the scores and never negative. ``free_intercept`` is "joint", or None where
+    must be convex in the scores and never negative. :meth:`check` may raise ValueError for labels
+    that it cannot take. ``free_intercept`` is "joint", or None where
     the risk does not change with an intercept: the classifier then chooses the threshold of the
     best balanced accuracy.
 
@@ -106,20 +109,6 @@ class MeasureLoss(PiecewiseLinearLoss):
     >>> BMRMClassifier(WorstSample(), reg_lambda=1e-2).fit(X, y == 0).score(X, y == 0)
     1.0
     """
-
-    def check(self, y):
-        """Raise ValueError for labels or a parameter that make no sense.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            Labels in {-1, +1}.
-
-        Raises
-        ------
-        ValueError
-            With what is wrong.
-        """
 
 
 # ---- ROC area ------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 probabilities.
 """
 
-from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -16,8 +15,6 @@ from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import SampleLoss
-
-_LANES = 256  # exponentials in one loop: a row alone is too short for it to vectorise well
 
 
 class MulticlassLoss(SampleLoss):
@@ -65,6 +62,7 @@ class MulticlassLoss(SampleLoss):
     """
 
     free_intercept = "joint"
+    joint = True
 
     def n_outputs(self, y: Array) -> int:
         """Scores a sample: the number of classes, each of which must be present in ``y``.
@@ -80,35 +78,6 @@ class MulticlassLoss(SampleLoss):
             The scores have shape (n, k).
         """
         return int(y.max()) + 1
-
-    def check(self, n_classes: int) -> None:
-        """Raise ValueError where a parameter does not fit to this number of classes.
-
-        Parameters
-        ----------
-        n_classes : int
-            Number of classes.
-
-        Raises
-        ------
-        ValueError
-            With what is wrong.
-        """
-
-    def bind(self, classes: Sequence[Hashable]) -> "MulticlassLoss":
-        """The loss that knows the labels; by default this one.
-
-        Parameters
-        ----------
-        classes : sequence of length K
-            The labels, in the order of their numbers.
-
-        Returns
-        -------
-        loss : MulticlassLoss
-            What the solver works with.
-        """
-        return self
 
     def class_scores(self, scores: Array) -> Array:
         """Scores of the classes from the loss's own; by default the same.
@@ -274,10 +243,10 @@ class MulticlassHinge(CompiledLoss):
         self.cost = cost
         self.scaling = scaling
 
-    def check(self, n_classes):
+    def check(self, y):
         if not (isinstance(self.scaling, str) and self.scaling in ("margin", "slack")):
             raise ValueError(f"scaling must be 'margin' or 'slack', but is {shown(self.scaling)}.")
-        check_cost(self.cost, n_classes)
+        check_cost(self.cost, y)
 
     def _costs(self, n_classes):
         if self.cost is None:
@@ -320,10 +289,11 @@ class MulticlassHinge(CompiledLoss):
         return gradient
 
 
-def check_cost(cost, n_classes):
+def check_cost(cost, y):
     """Raise ValueError unless cost is None or a matrix of costs, one row and column a class."""
     if cost is None:
         return
+    n_classes = int(y.max()) + 1
     try:
         cost = as_numbers("cost", cost)
     except ValueError:

@@ -25,7 +25,7 @@ class Novelty(SampleLoss):
     Raises
     ------
     ValueError
-        If `rho` is not positive and finite; raised by :meth:`check`.
+        If `rho` is not positive and finite; raised by :meth:`check`, and so by `fit`.
 
     See Also
     --------
@@ -52,18 +52,7 @@ class Novelty(SampleLoss):
         self.rho = as_float(rho)
 
     def check(self, y):
-        """Raise ValueError unless rho is a positive finite number.
-
-        Parameters
-        ----------
-        y : None
-            Ignored.
-
-        Raises
-        ------
-        ValueError
-            For any other rho.
-        """
+        """Raise ValueError unless rho is a positive finite number."""
         if not is_between(self.rho, 0.0, np.inf):
             raise ValueError(f"rho must be above 0 and finite, but is {shown(self.rho)}.")
 

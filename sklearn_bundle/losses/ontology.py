@@ -13,6 +13,7 @@ from sklearn_bundle._jit import jit
 from sklearn_bundle._values import shown
 from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost, highest
+from sklearn_bundle.losses.target import Prepared
 
 
 @jit
@@ -104,8 +105,13 @@ class Ontology(CompiledLoss):
         self.edges = edges
         self.cost = cost
 
-    def check(self, n_classes):
-        check_cost(self.cost, n_classes)
+    def check(self, y):
+        check_cost(self.cost, y)
+
+    def prepare_target(self, target):
+        bound = self.bind(target.classes)
+        bound.check(target.y)
+        return Prepared(bound, target.y)
 
     def bind(self, classes):
         """A copy that knows the graph.

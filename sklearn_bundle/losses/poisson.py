@@ -5,13 +5,9 @@ from scipy.special import logsumexp, xlogy
 
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses import _poisson
-from sklearn_bundle.losses._piecewise import (
-    balance_slopes,
-)
+from sklearn_bundle.losses._piecewise import balance_slopes
 from sklearn_bundle.losses.base import Cut
-from sklearn_bundle.losses.regression import RegressionLoss, _weighted_mean
-
-# ---- Poisson -------------------------------------------------------------------------------
+from sklearn_bundle.losses.regression import RegressionLoss, weighted_mean
 
 
 class Poisson(RegressionLoss):
@@ -38,6 +34,8 @@ class Poisson(RegressionLoss):
     >>> Poisson().value(np.array([0.0, np.log(3.0)]), np.array([0.0, 3.0])).round(6)
     array([1., 0.])
     """
+
+    positive_only = True
 
     def check(self, y):
         if np.min(y) < 0.0:
@@ -66,13 +64,13 @@ class Poisson(RegressionLoss):
 
     def intercept(self, scores, y, weights, scratch):
         """The b at which the predictions have the mean of the targets, in closed form."""
-        return float(np.log(_weighted_mean(y, weights)) - logsumexp(scores, b=weights))
+        return float(np.log(weighted_mean(y, weights)) - logsumexp(scores, b=weights))
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
         b = centre = 0.0
         if fit_intercept:
             b = self.intercept(scores, y, weights, scratch)
-            centre = float(np.log(_weighted_mean(y, weights)))
+            centre = float(np.log(weighted_mean(y, weights)))
         _poisson.slopes(scores, y, b, out)
         if fit_intercept:
             balance_slopes(weights, out)

@@ -12,6 +12,7 @@ from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.ranking import Indices, RankingLoss, as_queries, as_target, starts_of
 
 _DECAY = 0.25  # of the weights of positions, (i + 1)^-0.25 as in Le and Smola (2007)
+# By the names of the parameters: functions of positions 1, 2, ..., and of relevances.
 _DISCOUNTS = {
     "log2": lambda position: 1.0 / np.log2(position + 1.0),
     "reciprocal": lambda position: 1.0 / position,
@@ -113,6 +114,12 @@ class PositionMeasure(RankingLoss):
         self.gain = gain
         self.k = plain(k)
 
+    def prepare_target(self, target):
+        prepared = super().prepare_target(target)
+        if target.weights is not None:
+            _check_alike(target.weights, target.group)
+        return prepared
+
     def prepare(self, y, group, n_samples):
         y = as_target(y, n_samples)
         if group is None:
@@ -186,6 +193,17 @@ class PositionMeasure(RankingLoss):
         emphasis -= emphasis[-1]
         length = np.flatnonzero((discounts > 0.0) | (emphasis > 0.0))[-1] + 1
         return Query(rows, gains / best, discounts[:length], emphasis[:length])
+
+
+def _check_alike(weights, group):
+    """Raise ValueError unless all rows of a query have the same weight."""
+    queries, first, number = np.unique(group, return_index=True, return_inverse=True)
+    differs = weights != weights[first][number]
+    if differs.any():
+        query = queries[number[np.argmax(differs)]]
+        raise ValueError(
+            f"sample_weight must be the same for all rows of a query, but differs in query {query}."
+        )
 
 
 def _query_weights(y, weights):

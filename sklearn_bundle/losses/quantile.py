@@ -15,9 +15,7 @@ from sklearn_bundle.losses._piecewise import (
     step_slopes,
 )
 from sklearn_bundle.losses.base import Cut
-from sklearn_bundle.losses.regression import RegressionLoss, _require, _weighted_mean
-
-# ---- piecewise linear losses ---------------------------------------------------------------
+from sklearn_bundle.losses.regression import RegressionLoss, require, weighted_mean
 
 
 class _PiecewiseLinear(RegressionLoss):
@@ -46,7 +44,7 @@ class _PiecewiseLinear(RegressionLoss):
         shape = self._shape()
         b = share = centre = 0.0
         if fit_intercept:
-            b, centre = self.intercept(scores, y, weights, scratch), _weighted_mean(y, weights)
+            b, centre = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
             share = step_share(scores, y, weights, b, *shape)
         step_slopes(scores, y, b, *shape, fit_intercept, share, out)
         if fit_intercept:
@@ -122,7 +120,7 @@ class Quantile(_PiecewiseLinear):
 
     def check(self, y):
         allowed = is_between(self.quantile, 0.0, 1.0)
-        _require(allowed, "quantile", self.quantile, "above 0 and below 1")
+        require(allowed, "quantile", self.quantile, "above 0 and below 1")
 
     def value(self, scores, y):
         return np.maximum(self.quantile * (y - scores), (1.0 - self.quantile) * (scores - y))
@@ -169,7 +167,7 @@ class EpsilonInsensitive(_PiecewiseLinear):
 
     def check(self, y):
         allowed = self.epsilon == 0.0 or is_between(self.epsilon, 0.0, np.inf)
-        _require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
+        require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
 
     def value(self, scores, y):
         return np.maximum(0.0, np.abs(scores - y) - self.epsilon)

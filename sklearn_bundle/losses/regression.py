@@ -5,6 +5,7 @@ Each best intercept and each line search is exact. Planes are written from slope
 """
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,9 +22,11 @@ from sklearn_bundle.losses._piecewise import (
 from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import SampleLoss
 
-_ROUNDING = 1e-12  # of a sum over many samples of slopes, in units of the steepest
+_ROUNDING = 1e-12  # of a mean of slopes, in units of the steepest
 _POLISHES = 3  # Newton steps on a piecewise linear function whose piece is all but known
-_ASYMMETRY = 1e-8  # of a matrix that is symmetric but for rounding, and its negative eigenvalues
+# Of a matrix that is symmetric and semidefinite but for rounding, in units of its largest entry:
+# what separates M[i, j] and M[j, i], and what an eigenvalue may be below 0.
+_ASYMMETRY = 1e-8
 
 
 class RegressionLoss(SampleLoss):
@@ -66,19 +69,10 @@ class RegressionLoss(SampleLoss):
     'converged'
     """
 
-    def check(self, y: Array) -> None:
-        """Raise ValueError where a parameter or a target is not allowed; by default none is.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,) or (n, k)
-            Targets.
-
-        Raises
-        ------
-        ValueError
-            With what is wrong.
-        """
+    #: Whether it takes several targets, y of shape (n, k).
+    multi_output: ClassVar[bool] = False
+    #: Whether targets below 0 make no sense.
+    positive_only: ClassVar[bool] = False
 
     def mean(self, scores: Array) -> Array:
         """Prediction of the target from the scores: the inverse link.
@@ -96,11 +90,11 @@ class RegressionLoss(SampleLoss):
         return scores
 
 
-def _weighted_mean(y: Array, weights: Array) -> float:
+def weighted_mean(y: Array, weights: Array) -> float:
     return float(np.sum(weights * y))
 
 
-def _require(allowed: bool, name: str, value: object, what: str) -> None:
+def require(allowed: bool, name: str, value: object, what: str) -> None:
     if not allowed:
         raise ValueError(f"{name} must be {what}, but is {shown(value)}.")
 
@@ -122,7 +116,7 @@ class _Clipped(RegressionLoss):
         limit = self._limit()
         b = fine = centre = 0.0
         if fit_intercept:
-            b, centre = self.intercept(scores, y, weights, scratch), _weighted_mean(y, weights)
+            b, centre = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
             first, second = clipped_slope(scores, y, weights, b, limit)
             fine = -first / second if second > 0.0 else 0.0
         clipped_slopes(scores, y, b, fine, limit, out)
@@ -136,7 +130,8 @@ class SquaredError(_Clipped):
     """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
 
     Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. The best intercept and
-    the best step along a line are closed forms.
+    the best step along a line are closed forms. Of several targets it is
+    :class:`MultivariateSquaredError` with the identity.
 
     References
     ----------
@@ -151,6 +146,13 @@ class SquaredError(_Clipped):
     array([0.5, 2. ])
     """
 
+    multi_output = True
+
+    def prepare_target(self, target):
+        if np.ndim(target.y) == 2:
+            return MultivariateSquaredError().prepare_target(target)
+        return super().prepare_target(target)
+
     def value(self, scores, y):
         return 0.5 * (scores - y) ** 2
 
@@ -162,8 +164,8 @@ class SquaredError(_Clipped):
 
     def intercept(self, scores, y, weights, scratch):
         """The mean residual; the second mean takes away what the first one rounded."""
-        b = _weighted_mean(y - scores, weights)
-        return b + _weighted_mean((y - scores) - b, weights)
+        b = weighted_mean(y - scores, weights)
+        return b + weighted_mean((y - scores) - b, weights)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         weighted = weights * direction
@@ -211,7 +213,7 @@ class Huber(_Clipped):
 
     def check(self, y):
         allowed = is_between(self.delta, 0.0, np.inf)
-        _require(allowed, "delta", self.delta, "above 0 and finite")
+        require(allowed, "delta", self.delta, "above 0 and finite")
 
     def value(self, scores, y):
         r = np.abs(scores - y)
@@ -289,12 +291,17 @@ class MultivariateSquaredError(RegressionLoss):
     array([3.])
     """
 
+    multi_output = True
+
     def __init__(self, M=None):
         self.M = M
 
     def check(self, y):
         if np.ndim(y) != 2:
-            raise ValueError(f"y must have shape (n, k), but has {np.ndim(y)} dimension(s).")
+            raise ValueError(
+                "MultivariateSquaredError needs y of shape (n_samples, n_targets) with two targets "
+                f"or more, got y of shape {np.shape(y)}."
+            )
         if self.M is None:
             return
         M, k = as_numbers("M", self.M), y.shape[1]
@@ -302,9 +309,9 @@ class MultivariateSquaredError(RegressionLoss):
             raise ValueError(
                 f"M must have shape ({k}, {k}), as y has {k} outputs, not {M.shape}: {shown(M)}."
             )
-        _require(bool(np.isfinite(M).all()), "M", self.M, "finite")
+        require(bool(np.isfinite(M).all()), "M", self.M, "finite")
         rounding = _ASYMMETRY * np.abs(M).max()
-        _require(np.abs(M - M.T).max() <= rounding, "M", self.M, "symmetric")
+        require(np.abs(M - M.T).max() <= rounding, "M", self.M, "symmetric")
         least = np.linalg.eigvalsh(M).min()
         if least < -rounding:
             raise ValueError(f"M must be positive semidefinite, but has an eigenvalue {least}.")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses.base import Loss
 
 Array = NDArray[np.float64]
-_NEGATIVE = 1e-9  # what rounding may leave of a loss of zero
+_NEGATIVE = 1e-9  # in units of the loss: what rounding may leave below one of zero
 
 
 class SampleLoss(Loss):

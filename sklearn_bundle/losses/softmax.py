@@ -8,10 +8,7 @@ from sklearn_bundle._jit import jit
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses.multiclass import CompiledLoss
 
-_LANES = 256  # exponentials in one loop: a row alone is too short for it to vectorise well
-
-
-# ---- softmax -------------------------------------------------------------------------------
+_BLOCK = 256  # exponentials in one loop: a row alone is too short for it to vectorise well
 
 
 @jit
@@ -19,7 +16,7 @@ def _softmax_cut(scores, y, weights, out):
     n, n_classes = scores.shape
     risk = 0.0
     offset = 0.0
-    block = max(1, _LANES // n_classes)
+    block = max(1, _BLOCK // n_classes)
     tops = np.empty(block, dtype=np.int64)
     powers = np.empty((block, n_classes))
     flat = powers.reshape(-1)
@@ -74,7 +71,7 @@ def _softmax_along(scores, direction, y, weights, t):
     """Risk at scores + t direction, its first and its second derivative in t."""
     n, n_classes = scores.shape
     risk = first = second = 0.0
-    block = max(1, _LANES // n_classes)
+    block = max(1, _BLOCK // n_classes)
     tops = np.empty(block, dtype=np.int64)
     moved = np.empty((block, n_classes))
     powers = np.empty((block, n_classes))

@@ -16,13 +16,14 @@ _SCHEMES = {
     "IOBES": "BIOES",
     "brackets": "[].O",
 }
+# Tags outside of spans, those that always begin a span, and those that always end one.
 _OUTSIDE, _FIRST, _LAST = frozenset("O."), frozenset("BS[]"), frozenset("ES[]")
 
 
 def check_label_sequences(
     y_true, y_pred, sample_weight, *, single_labels: bool
 ) -> tuple[list[list], list[list], NDArray[np.float64]]:
-    """Lists of lists of labels, of equal lengths, and a weight a sequence.
+    """Lists of lists of labels, of equal lengths, and one weight per sequence.
 
     ``single_labels``: whether labels that are in no sequence are sequences of length one.
     """

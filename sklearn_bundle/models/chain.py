@@ -14,23 +14,13 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner, row_blocks
 
 
-class Weights(NamedTuple):
-    """The parameters of a chain CRF, taken apart; all zero for what the model has not."""
-
-    coef: NDArray[np.float64]  # (K, d)
-    transitions: NDArray[np.float64]  # (K, K), from and to
-    intercept: NDArray[np.float64]  # (K,)
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
-
-
 def padded(n_labels: int) -> int:
-    """Labels rounded up to whole vectors."""
+    """The number of labels, rounded up to whole vectors."""
     return -(-n_labels // WIDTH) * WIDTH
 
 
 def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: bool) -> Chains:
-    """Rows of CSR, in sequence, as compiled code reads them."""
+    """Sequences of these lengths, whose tokens are the rows of X, as compiled code reads them."""
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     attributes, slots, positions = (np.empty(X.nnz, np.uint32) for _ in range(3))
     values = np.empty(X.nnz, X.dtype)
@@ -48,8 +38,18 @@ def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: 
     return Chains(n_labels, width, X.shape[1], intercept, *rest)
 
 
+class Weights(NamedTuple):
+    """The parameters of a chain CRF, taken apart; zeros where the model has none."""
+
+    coef: NDArray[np.float64]  # (K, d)
+    transitions: NDArray[np.float64]  # (K, K), from and to
+    intercept: NDArray[np.float64]  # (K,)
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+
+
 def flat(weights: Weights) -> NDArray[np.float64]:
-    """One vector of parameters, in rows as compiled code has them."""
+    """The parameters in one vector, in rows as compiled code has them."""
     K, d = weights.coef.shape
     S = padded(K)
     w = np.zeros((d + S + 3, S))
@@ -82,7 +82,7 @@ class ChainModel:
     def __init__(
         self, X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, n_threads: int
     ):
-        if X.nnz < X.shape[1]:  # a few sentences need a few of many weights
+        if X.nnz < X.shape[1]:  # a few sentences use few of the many weights
             used, indices = np.unique(X.indices, return_inverse=True)
             indices = indices.astype(X.indices.dtype, copy=False)
             X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))

@@ -1,4 +1,4 @@
-"""Objective, bound and gap as the iterations of a fit went on."""
+"""Objective, bound and gap over the iterations of a fit."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -18,6 +18,7 @@ from sklearn_bundle.plotting._figures import (
     style,
 )
 
+# What can be on an axis -> its label.
 _X = {"iteration": "iterations", "passes": "passes over the data", "seconds": "time in seconds"}
 _X_OF_SWAP = _X | {"iteration": "steps", "passes": "rows of the kernel matrix computed"}
 _Y = {
@@ -28,14 +29,14 @@ _Y = {
 
 
 class ConvergenceDisplay:
-    """Objective, lower bound or relative gap as the iterations of a fit went on.
+    """Objective, lower bound or relative gap over the iterations of a fit.
 
     Make it by :meth:`from_estimator` or :meth:`from_estimators`; this constructor takes the arrays.
 
     Parameters
     ----------
     histories : list of (structured ndarray or list of them)
-        ``history_`` of each estimator; a list has an entry a subproblem.
+        ``history_`` of each estimator; a list has one entry per subproblem.
     labels : list of str
         Name of each estimator, for the legend.
     tols : list of (float or None), default=None

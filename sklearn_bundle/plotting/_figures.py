@@ -1,4 +1,4 @@
-"""What the displays share: colours, axes, and where in a pipeline a model is."""
+"""What the displays share: colors, axes, and where in a pipeline a model is."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._values import shown
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, without the pale yellow; markers
-# do the same in grey.
-COLOURS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"
+# Okabe and Ito's colors, which the color-blind can tell apart, without the pale yellow; the markers
+# tell the lines apart in gray.
+COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"
 _MARKERS = "os^Dv*X"
-_RESOLUTION = np.finfo(np.float64).eps
+_RESOLUTION = np.finfo(np.float64).eps  # a smaller relative gap is drawn as this, on a log axis
+# Attribute that an object lacks -> what messages say about it.
 _INSTEAD = {
     "history_": "it is no estimator of sklearn_bundle that keeps one, nor a pipeline or refitted "
     "search that ends in one",
@@ -24,9 +25,9 @@ _INSTEAD = {
 
 
 def style(k: int) -> dict[str, Any]:
-    """Colour and marker of the k-th line."""
+    """Color and marker of the k-th line."""
     return {
-        "color": COLOURS[k % len(COLOURS)],
+        "color": COLORS[k % len(COLORS)],
         "marker": _MARKERS[k % len(_MARKERS)],
         "markersize": 4.0,
     }
@@ -34,7 +35,7 @@ def style(k: int) -> dict[str, Any]:
 
 def next_style(ax: Any) -> int:
     """Number of the first style that no line of the axes has."""
-    return len({line.get_color() for line in ax.get_lines()} & set(COLOURS))
+    return len({line.get_color() for line in ax.get_lines()} & set(COLORS))
 
 
 def named_once(ax: Any, label: str) -> str:

@@ -18,7 +18,7 @@ from sklearn_bundle.plotting._figures import (
     style,
 )
 
-_GREY = "0.6"
+_GRAY = "0.6"  # of the lines without a name: matplotlib's share of white
 
 
 class RegularizationPathDisplay:
@@ -117,7 +117,7 @@ default=None
         feature_names : sequence of str of shape (n_features,), default=None
             Names for the legend; None numbers them.
         n_named : int, default=6
-            How many coefficients have colours and names, as in :meth:`plot`.
+            How many coefficients have colors and names, as in :meth:`plot`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
@@ -164,7 +164,7 @@ default=None
             Names for the legend; None takes the columns of a data frame, and numbers the features
             of other X.
         n_named : int, default=6
-            How many coefficients have colours and names, as in :meth:`plot`.
+            How many coefficients have colors and names, as in :meth:`plot`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         line_kw : dict, default=None
@@ -250,8 +250,8 @@ default=None
         Parameters
         ----------
         n_named : int, default=6
-            The coefficients with so many largest absolute values on the path have colours and
-            names, the others are thin and grey.
+            The coefficients with so many largest absolute values on the path have colors and
+            names, the others are thin and gray.
         label : str, default=None
             Name of the mean score in the legend; None is "mean of n_folds folds".
         ax : matplotlib Axes, default=None
@@ -304,7 +304,7 @@ default=None
         order = np.argsort(-np.abs(coefs).max(axis=1), kind="stable")
         first = next_style(self.ax_)
         for rank, j in enumerate(order):
-            look = {"color": _GREY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
+            look = {"color": _GRAY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
             if rank < n_named:
                 look = style(first + rank) | {"label": names[j]}
             self.lines_ += self.ax_.plot(self.reg_lambdas, coefs[j], **look | line_kw)

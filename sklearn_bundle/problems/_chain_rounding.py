@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # the unit roundoff of float64
 _BIASES = 3  # of a token: of its label at any, the first and the last position
 _OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
-_ROWS = 65_536  # entries of w whose squares are summed at a time: they stay in the cache
+_ENTRIES = 65_536  # of w whose squares are summed at a time: 512 kB, which stay in the cache
 
 
 class ChainRounding:
@@ -61,7 +61,7 @@ class ChainRounding:
 
     def of(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """``||w||^2``, and for each sequence what its scores at w err by, summed over tokens."""
-        rows, step = w.reshape(-1, self._width), max(1, _ROWS // self._width)
+        rows, step = w.reshape(-1, self._width), max(1, _ENTRIES // self._width)
         n = len(self._scales)
         parts, by_label = [], np.zeros(self._width)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -11,7 +11,7 @@ from sklearn_bundle.problems.kernel_function import Matrix
 
 Array = NDArray[np.float64]
 
-_UNIT = 0.5 * float(np.finfo(np.float64).eps)
+_UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 _TINY = 1e-300  # in place of a sum of sizes that is 0
 
 

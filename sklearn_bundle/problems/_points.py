@@ -13,15 +13,16 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._values import shown
 from sklearn_bundle.problems.kernel_function import Kernel, canonical, chunks
 
-_TILE_ROWS = 256
+# Sizes of what is computed at a time, as estimates; 256 rows come from a trial of Gram matrices.
+_TILE_ROWS = 256  # enough for BLAS to be fast
 _TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
+_SIDE = 512  # rows and columns of a block that is summed: 1 MB in float32
+_LEAST_PART = 128  # rows of a block that is summed; with fewer, BLAS is slow
+_BLOCK_ENTRIES = 1 << 20  # entries of a block where that need not stay in a cache: 4 MB in float32
+_DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
+_ROWS_OF_ALL = 4  # rows up to which all columns are computed, instead of sorting those asked for
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
-_SIDE = 512  # of a block that is summed
-_LEAST_PART = 128
-_BLOCK_ENTRIES = 1 << 20
-_DIAGONAL_ROWS = 32
-ALL = slice(None)
-_FEW_ROWS = 4
+ALL = slice(None)  # all rows or columns
 _FULL_COLUMN = 1 / 3  # above, adding a dense column is 1.5 to 2.5 times faster than its entries
 
 
@@ -243,7 +244,7 @@ class Sparse(Whole):
 
     def fill(self, rows, points: "Sparse", columns, width: int, out) -> None:
         """As ``Dense.fill``, by groups of whole rows."""
-        if columns is not None and len(out) <= _FEW_ROWS:  # fewer than pay for another CSC
+        if columns is not None and len(out) <= _ROWS_OF_ALL:  # too few to pay for another CSC
             whole = np.empty((len(out), len(points.squares)), self.dtype)
             self.fill(rows, points, None, whole.shape[1], whole)
             np.take(whole, columns, axis=1, out=out)

@@ -11,10 +11,11 @@ from sklearn_bundle._parallel import BlockRunner, row_blocks
 from sklearn_bundle.models.chain import pack
 from sklearn_bundle.problems._chain_rounding import ChainRounding
 
+# For sweeps that read no dual point, and for those that write no vector.
 _NO_BLOCKS = Blocks(False, np.empty(0), np.empty(0), np.empty(0, np.int64))
 _NOTHING = np.empty(0)
 _ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # the unit roundoff of float64
 
 
 class ChainProblem:
@@ -159,8 +160,8 @@ class ChainProblem:
         """``number`` steps of the dual method that belongs to the blocks.
 
         Returns what the dual gained, how many times marginals were computed, and the sum of the
-        numbers whose differences the gains are. ``memory`` is an array with a number a block, or
-        the precision of the line search.
+        numbers whose differences the gains are. ``memory`` is an array with one number per block,
+        or the precision of the line search.
         """
         epoch = exponentiated.epoch if blocks.potentials else chain_sdca.epoch
         return epoch(

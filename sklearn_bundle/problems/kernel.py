@@ -16,14 +16,16 @@ from sklearn_bundle.problems._distances import Differences
 from sklearn_bundle.problems._points import Called, Dense, Given, Sparse, likely
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
-_FAR = 1e30
+_FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) has room for products and sums
 _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 or less
 # Error of a value in float64 from which on distances are taken by differences. What is left comes
 # off the bound, as a share of Q, which is 1e-4 or more for ten thousand points with C = 1.
 _LARGEST_ROUNDING = 1e-11
-_TILE_ROWS = 256
-_SUMS_ENTRIES = 1 << 20
-SUMMED = 512  # products added in the working dtype before float64 takes over
+_TILE_ROWS = 256  # rows of a Gram matrix at a time: enough for BLAS to be fast
+_SUMS_ENTRIES = 1 << 20  # values of a block of scores: 4 MB in float32, an estimate
+# Products added in the working dtype before float64 takes over: in float32 these sums are off by at
+# worst 3e-5 of their terms' sizes.
+SUMMED = 512
 _LAST = 4.0  # further roundings: the last sums, and the product with the sign
 
 

@@ -13,9 +13,9 @@ from sklearn_bundle._compiled import rows as passes
 
 Matrix = np.ndarray | sp.spmatrix | sp.sparray
 
-_CHUNK_ENTRIES = 1 << 18
-_UNIT = 0.5 * float(np.finfo(np.float64).eps)
-_FLAT = 1e-28  # relative variance that is rounding
+_CHUNK_ENTRIES = 1 << 18  # of X converted at a time: 2 MB in float64, which stay in a cache
+_UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
+_FLAT = 1e-28  # variance over the squared mean: deviations of 1e-14 are rounding
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sklearn_bundle._parallel import BlockRunner
 from sklearn_bundle.problems.kernel import SUMMED, KernelRows, add_products
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
-_SURE = 16.0  # standard deviations of the rounding of a score
+_SURE = 16.0  # standard deviations of a score's rounding: many, since they are estimates
 
 
 class KernelScores:

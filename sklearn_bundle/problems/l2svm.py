@@ -15,10 +15,13 @@ from sklearn_bundle.problems.kernel import SUMMED, KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
-_COMPILED = {"linear": lazy.LINEAR, "rbf": lazy.RBF}
-_EXACT_ROWS = 4096
-_MOST = 0.9
-_ADDED = 32.0 * float(np.finfo(np.float64).eps)  # relative error of numpy's sums and their terms
+
+_COMPILED = {"linear": lazy.LINEAR, "rbf": lazy.RBF}  # kernels whose rows compiled code computes
+_EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
+_NEARLY_ALL = 0.9  # share of the points above which sums are taken for all, and no point is copied
+# Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
+# roundings for 1e9 numbers, 64 are allowed.
+_ADDED = 32.0 * float(np.finfo(np.float64).eps)
 _MOST_SPARE = 1.7  # rows per column up to which computing all values of the rows is faster
 
 
@@ -48,6 +51,33 @@ class KernelData:
         if dtype not in self._rows:
             self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)
         return self._rows[dtype]
+
+    def settle(self) -> None:
+        """Begin in double precision where single precision cannot hold the values."""
+        if not self.rows(self.dtype).in_range:
+            self.dtype = np.dtype(np.float64)
+
+    @property
+    def diagonal(self) -> Array:
+        """k(x, x) of all points."""
+        return self.rows(self.dtype).diagonal
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude of k(x, x), and of the exponent's parts."""
+        return self.rows(self.dtype).largest
+
+    def all_values(self) -> "KernelData | None":
+        """All values in single precision, computed once, as data; None if they do not fit into it.
+
+        Points then are rows of the matrix: the kernel is "precomputed".
+        """
+        if not self.rows(np.float32).in_range:
+            return None
+        self.keep_all()
+        kept = KernelData(self.kept, Kernel("precomputed"), self.dtype)
+        kept.bytes_kept = self.bytes_kept
+        return kept
 
     def share(self, labels: np.ndarray, cache_bytes: float, n_threads: int) -> None:
         """Kernel values that several pairs of classes want are computed once, if there is space.
@@ -87,7 +117,7 @@ class KernelData:
         return source.rounding(rows, columns)
 
     def space(self, size: int, dtype: np.dtype) -> np.ndarray:
-        """An uninitialised vector; one and the same memory for every call of a thread."""
+        """An uninitialized vector; every call of a thread gets the same memory."""
         memory = getattr(self._local, "memory", np.empty(0, np.uint8))
         if len(memory) < size * dtype.itemsize:
             memory = self._local.memory = np.empty(size * dtype.itemsize, np.uint8)
@@ -248,7 +278,7 @@ class L2SVM:
         active = np.flatnonzero(a)
         signed = a[active] * self.y[active]
         self._summed = SUMMED + 2
-        if len(rows) > _MOST * self.n:  # all of them, so that no points are copied
+        if len(rows) > _NEARLY_ALL * self.n:  # all of them, so that no points are copied
             sums = self.rows.sums(signed, active)[rows]
         else:
             sums = self.rows.sums(signed, active, rows)

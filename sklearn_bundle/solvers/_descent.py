@@ -13,20 +13,22 @@ Array = NDArray[np.float64]
 _SEARCHES = 20  # evaluations of a line search
 _SEARCHED = 0.1  # of the slope at 0 may be left at its end
 _CENTRED = 1e-12  # of the derivative in b, relative to the steepest there can be
-_CENTRINGS = 30
+_CENTRINGS = 30  # steps in b at most: two or three as a rule, since the last b is near
 _WHOLE, _SHORT = 0.7, 0.3  # steps after which the damping is changed
 _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
 _WORTH = 10.0  # and the decrement is no more than what the smoothing hides, times this
-_MOST_TRUST = 4.0
+_MOST_TRUST = 4.0  # of the damping: the scores may then still change by a quarter a feature
 # Fewer curved rows than twice the features leave directions in which reg_lambda alone bends: after
 # a step that is this short, the Hessian gets a ridge (times its mean diagonal), or ten times it.
 _RANK, _TOO_SHORT = 2, 0.02
 _FIRST_RIDGE, _RIDGE_UP = 1e-4, 10.0
 _FEW_CHANGED = 0.15  # of the derivatives: then the gradient is updated by these rows alone,
 _REFRESHED = 32  # and computed afresh after so many steps, so that rounding does not gather
-_RIDGES = (0.0, 1e-12, 1e-9, 1e-6)  # until a matrix is definite in spite of rounding
-_TINY = 1e-300
+# Until a matrix is definite in spite of rounding. Relative to each diagonal entry: that of b may be
+# far smaller than the others.
+_RIDGES = (0.0, 1e-12, 1e-9, 1e-6)
+_TINY = 1e-300  # in place of a curvature of 0
 _HESSIAN_ROWS = 4  # times d: with these the Hessian of a smooth loss begins,
 _HESSIAN_PASSES = 2.0  # or with what takes no longer than so many passes over the data
 _FALLS = 0.1  # of the decrement from step to step: else the Hessian takes twice the rows
@@ -160,9 +162,7 @@ class Descent:
             np.maximum(diagonal, self._trust * scale * np.abs(steepest), out=diagonal)
         diagonal[: len(self.w)] += self._ridge * undamped[: len(self.w)].mean()
         diagonal[diagonal == 0.0] = 1.0  # of b, where no row bends
-        for (
-            ridge
-        ) in _RIDGES:  # relative to each entry: that of b may be far smaller than the others
+        for ridge in _RIDGES:
             diagonal *= 1.0 + ridge
             _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
             if not failed:

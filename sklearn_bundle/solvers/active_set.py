@@ -6,8 +6,8 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import DivisibleProblem
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.swap import (
     KINDS,
@@ -22,22 +22,23 @@ from sklearn_bundle.solvers.swap import (
 
 Array = NDArray[np.float64]
 
-# How far the problems on the active points are solved, as relative gaps.
-_LOOSEST = 3e-2  # the first ones
-_SHARE = 0.1  # of the gap left over all points: the next one
-_NEAR = 30.0  # times tol: so near that one more problem should do
-_SLACK = 0.9  # of tol: the last one
-_EXACT_SLACK = 0.01  # the same with rows in float64, where it is cheap
+# How far the problems on the active points are solved, as relative gaps. Too loose costs more of
+# them, too tight costs steps for points that do not matter in the end: estimates.
+_LOOSEST = 3e-2  # the first problem
+_SHARE = 0.1  # of the gap over all points: the next problem
+_NEAR = 30.0  # times tol: where the gap over all points is so small, the next problem is the last
+_SLACK = 0.9  # of tol: the last problem
+_EXACT_SLACK = 0.01  # of tol: the last problem with rows in float64, where a small gap is cheap
 _MOST_IDLE = 3  # problems without progress: what is left is rounding
 
-# Which points are added. A violator is an inactive point whose score is below Q.
+# Which points are added. A violator is an inactive point whose score is below Q. Estimates, too.
 _MANY = 0.25  # violators per active point from which on only the clear ones count
 _CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
-_FEW = 0.1  # points added at least, per active point, while far from the optimum
-_SAMPLE, _SAMPLED = 0.1, 10.0  # size of a sample, of all points and of the active ones
-_ENOUGH = 10  # violators in a sample that make it do
+_LEAST_GROWTH = 0.1  # points added at least, per active point, while far from the optimum
+_SAMPLE, _SAMPLED = 0.1, 10.0  # least size of a sample, per point and per active point
+_ENOUGH = 10  # violators in a sample that make a look at all points unnecessary
 
-_COPY = 1.25  # a matrix that grows needs this much of its final space
+_COPY = 1.25  # space while a matrix is copied to one of twice the side, over that of the new one
 
 
 class ActiveSetSolver:
@@ -48,7 +49,7 @@ class ActiveSetSolver:
 
     Parameters
     ----------
-    problem : L2SVM
+    problem : DivisibleProblem
     size : int
         Points to begin with, chosen at random.
     tol : float
@@ -67,7 +68,7 @@ class ActiveSetSolver:
 
     def __init__(
         self,
-        problem: L2SVM,
+        problem: DivisibleProblem,
         *,
         size: int,
         tol: float,
@@ -157,7 +158,7 @@ class ActiveSetSolver:
         )
         self._active, self._small, self._solver = active, small, solver
 
-    def _matrix_of(self, small: L2SVM) -> np.ndarray | None:
+    def _matrix_of(self, small: DivisibleProblem) -> np.ndarray | None:
         """The kernel matrix of the active points, the new ones last; None if it is too large."""
         n, item = small.n, small.dtype.itemsize
         most = isqrt(int(self._cache_bytes / (item * _COPY)))
@@ -257,7 +258,7 @@ class ActiveSetSolver:
         violators, q, n_active = self._violators(), self._last[1], len(self._active)
         if len(violators) > n_active:
             return violators[np.argpartition(q[violators], n_active)[:n_active]]
-        few = int(_FEW * n_active)
+        few = int(_LEAST_GROWTH * n_active)
         far = self._last is self._newest and self._gap() > _NEAR * self._tol
         if far and 0 < len(violators) < few:
             others = self._outside()

@@ -10,9 +10,13 @@ from typing import Any, Generic, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled.chain_dual import Blocks
+from sklearn_bundle._compiled.lazy import Source
+from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton import NewtonLoss
 from sklearn_bundle.problems.dual_steps import DualAscent
+from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.rows import RowOperator
@@ -118,6 +122,124 @@ class DualSteps(LineSearch, Protocol):
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
+
+
+class SimplexProblem(Protocol):
+    """``a'Ka`` over the unit simplex with ``K = M + diag(ridge)``, M by rows.
+
+    Attributes
+    ----------
+    n : int
+    ridge, diagonal : ndarray of shape (n,)
+        What is added to the diagonal of M, and the diagonal of K.
+    dtype : dtype
+        The working precision: that of the rows of M.
+    """
+
+    n: int
+    ridge: Array
+    diagonal: Array
+    dtype: np.dtype
+
+    def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
+        """Rows of M into ``out``, in the working precision."""
+
+    def space(self, n_rows: int) -> np.ndarray:
+        """Memory for rows."""
+
+    def compiled(self) -> Source | None:
+        """What compiled steps compute rows from by themselves, or None."""
+
+    def promote(self) -> None:
+        """Work in double precision from here on."""
+
+    def products(self, a: Array) -> Array:
+        """``K a`` afresh in float64."""
+
+    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
+        """What the model alpha proves, computed afresh in float64, and what rounding may do to it.
+
+        ``alpha = a / Q``, and q is ``K a`` from rows in the working precision.
+        """
+
+    def primal_value(self, a: Array, q: Array, value: float) -> float:
+        """Objective of the model that belongs to a, with ``q = K a`` and ``value = a'q``."""
+
+
+class DivisibleProblem(SimplexProblem, Protocol):
+    """The same with problems of some of its points, all of which have a label.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,), in {-1.0, 1.0}
+    """
+
+    y: Array
+
+    def part(self, indices: np.ndarray) -> "DivisibleProblem":
+        """The problem of some of the points, in the same precision."""
+
+    def gram(self, out: np.ndarray, first: int) -> None:
+        """All rows of M, of which the first are there already; ``out`` may be larger."""
+
+    def rough_products(self, a: Array, rows: np.ndarray) -> Array:
+        """Some entries of ``K a`` from values in the working precision, where a is 0."""
+
+
+class SmoothObjective(Protocol):
+    """``P(w) = reg_lambda/2 ||w||^2`` plus smooth convex losses, none of them negative."""
+
+    n_parameters: int
+
+    def evaluate(self, w: Array) -> tuple[float, Array, float]:
+        """P(w), its gradient, and a lower bound of P."""
+
+
+class DualBlocks(Protocol):
+    """Such a P with a dual whose variables are blocks: a distribution of labellings per sequence.
+
+    Attributes
+    ----------
+    n_sequences, n_parameters : int
+    weights : ndarray of shape (n_sequences,)
+        Of the losses.
+    reg_lambda : float
+    at_zero : float
+        P(0).
+    of_gains : float
+        What a step's gain may err by, relative to the numbers whose difference it is.
+    """
+
+    n_sequences: int
+    n_parameters: int
+    weights: Array
+    reg_lambda: float
+    at_zero: float
+    of_gains: float
+
+    def start(self, potentials: bool, dtype: type) -> Blocks:
+        """A dual point, as log-potentials or as marginals."""
+
+    def steps(
+        self, blocks: Blocks, w: Array, gaps: Array, memory: Any, sampling: Sampling, number: int
+    ) -> tuple[float, int, float]:
+        """Steps on single blocks, which change the blocks, their w, gaps and ``memory``.
+
+        Returns what the dual gained, how many times marginals were computed, and the sum of the
+        numbers whose differences the gains are.
+        """
+
+    def weights_of(self, blocks: Blocks) -> tuple[Array, float, float]:
+        """The w of a dual point, the value of the dual, and what rounding may have added to it."""
+
+    def gaps(self, w: Array, blocks: Blocks) -> tuple[float, Array, float]:
+        """P(w), the gap of each block, and a margin for rounding."""
+
+    def squared_norms(self) -> Array:
+        """For each sequence the mean of the squared norms of its tokens."""
+
+    def radii(self) -> Array:
+        """For each sequence the largest squared distance of its features from the true ones."""
 
 
 def missing(problem: Any, asked: type) -> list[str]:

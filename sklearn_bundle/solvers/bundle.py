@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._line_search import best_step
 from sklearn_bundle.solvers._oracle import with_points
 from sklearn_bundle.solvers.asks import CuttingPlanes, LineSearch, require
 from sklearn_bundle.solvers.contract import State
@@ -19,24 +19,25 @@ from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 
 Array = NDArray[np.float64]
 
+#: Why bounds may cross that are a plane's, and what a user can do.
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
-_QP_SHARE = 0.1  # solve the inner problem to this share of the outer gap: more is wasted
-_WORTH = 0.8  # times the gap: a bound that is costly and promises no more is not computed
+
+_QP_SHARE = 0.1  # of the outer gap, to which the inner problem is solved: more is wasted
+_WORTH = 0.8  # of the gap: a bound that is costly and promises no more is not computed
 _IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
-_ENOUGH_DOUBLINGS = 60  # from the smallest theta of use to 1
 _PATIENCE = 48  # the same where w_t is not unique, or the bound is that of plane 0 for long
-_MOST_SHRINKS = 30
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has made no progress
+_ENOUGH_DOUBLINGS = 60  # of theta while idle: from the smallest of use, 1e-18, to 1
+_MOST_SHRINKS = 30  # times 0.1: a start whose risk overflows comes nearer to 0 so often
 _RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
 _STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t, except where steeper
-_ROUNDING = 1e-15
-_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, one after the other
-_STEP_PRECISION = 1e-6  # relative, of a step along a curve that is no parabola
-_TINY = 1e-100
-_RETREAT = 10 * [0.5] + 20 * [0.1]  # towards the best point; after that, the plane there
-_LIFT = 100.0  # of both limits with every iteration that brings no progress
-_ENOUGH_LIFTS = 50  # from 1 to the largest risk
+_LIFT = 100.0  # factor on both limits with every iteration that brings no progress
+_ENOUGH_LIFTS = 50  # from 1 to the largest risk, 1e100
+_RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
+_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, one after the other: the gap blurs the limit
 _STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: a loss bends by about this much
 _LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of use
+_TINY = 1e-100  # in place of terms of size 0
 
 
 class BundleSolver:
@@ -244,31 +245,11 @@ class BundleSolver:
         return np.clip(w, -farthest, farthest)
 
     def _search_towards(self, end: Point) -> None:
-        start, problem, omega = self._best.point, self._problem, self._omega
-        along = end.w - start.w
-        if omega.is_quadratic:
-            slope, curvature = omega.slope(start.w, along)
-            parabola = self._lambda * slope, self._lambda * curvature
-            step = problem.line_search(start, end, *parabola)
-        else:
-            step = self._search_curve(start, end, along)
-        self._step = step
-        if 0.0 < step < np.inf:
-            point = problem.blend(start, end, step)
+        start = self._best.point
+        self._step = best_step(self._problem, self._omega, self._lambda, start, end)
+        if 0.0 < self._step < np.inf:
+            point = self._problem.blend(start, end, self._step)
             self._offer(point, self._fresh_risk(point))
-
-    def _search_curve(self, start: Point, end: Point, along: Array) -> float:
-        """The step along a line on which Omega is any convex function."""
-        omega, risk = self._omega, self._problem.risk_along(start, end)
-
-        def objective(step: float) -> tuple[float, float]:
-            w = start.w + step * along
-            if not np.isfinite(omega.value(w)):
-                return np.inf, np.inf  # outside of its domain
-            value, slope = risk(step)
-            return self._objective(w, value), slope + self._lambda * omega.slope(w, along)[0]
-
-        return search_kink(objective, precision=_STEP_PRECISION)
 
     def _cut(self, point: Point) -> None:
         """Add the plane at ``point``, or nearer to the best point where it would be of no use."""

@@ -1,4 +1,4 @@
-"""Exponentiated gradient for chain CRFs, and L-BFGS where that will take too long."""
+"""Exponentiated gradient for chain CRFs, and L-BFGS where that would take too long."""
 
 from collections.abc import Iterator
 from math import log
@@ -13,11 +13,12 @@ from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import DualSolver
 
-_TRIAL = 10  # epochs before the rate is judged
-_WINDOW = 5  # epochs that the rate is taken from
-_TOO_MANY = 100  # further epochs
+_TRIAL = 10  # epochs before the rate is judged: an estimate
+_WINDOW = 5  # last epochs that the rate is taken from: an estimate
+_TOO_MANY = 100  # further epochs, in which L-BFGS is expected to end: an estimate
 LBFGS_ITERATIONS = 3  # of L-BFGS, which take about as long as an epoch
-_MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors: 0.8 GB
+_MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors of them: 0.8 GB
+_TINY = 1e-300  # in place of an estimate or a gap that is 0, in logarithms
 
 
 class ChainAutoSolver:
@@ -87,6 +88,6 @@ class ChainAutoSolver:
     def _too_slow(self, estimates: list[float], state: State) -> bool:
         if len(estimates) < _TRIAL or len(state.w) > _MOST_PARAMETERS:
             return False
-        asked = max(self._tol * abs(state.lower_bound + estimates[-1]), 1e-300)
-        rate = log(max(estimates[-1 - _WINDOW], 1e-300) / max(estimates[-1], 1e-300)) / _WINDOW
-        return log(max(estimates[-1], 1e-300) / asked) > _TOO_MANY * rate
+        asked = max(self._tol * abs(state.lower_bound + estimates[-1]), _TINY)
+        rate = log(max(estimates[-1 - _WINDOW], _TINY) / max(estimates[-1], _TINY)) / _WINDOW
+        return log(max(estimates[-1], _TINY) / asked) > _TOO_MANY * rate

@@ -1,4 +1,7 @@
-"""The loop around every solver: when to stop, history, interruption, confirmation at exit."""
+"""The loop around every solver: when to stop, history, interruption, confirmation at exit.
+
+What solvers ask of a problem is in :mod:`~sklearn_bundle.solvers.asks`.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -129,6 +132,11 @@ def run(
     ``observe(iteration, state)`` may return the status to stop with. Ctrl-C ends the loop with
     status "interrupted", if there is a point to return. The last state that is observed has the
     point that is returned, whether ``observe``, a limit or ``tol`` ended the loop.
+
+    Raises
+    ------
+    ValueError
+        If a bound, computed afresh, is above the objective by more than rounding explains.
     """
     start = perf_counter()
     rows: list[tuple] = []

@@ -9,19 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy
 
-from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import SmoothObjective
 from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
 
-_MEMORY = 10  # pairs, as in SciPy's
-_SEARCHES = 20  # evaluations of a line search
-_DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
-_ROUNDING = 1e-13  # of P: the decrease cannot be seen below, and the slope alone tells
-_FARTHER = 4.0  # the longest trial step, over the last one that was too short
-_INSIDE = 0.1  # share of a bracket that a trial step keeps from its ends
-_LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept
+_MEMORY = 10  # pairs, as in SciPy
+_SEARCHES = 20  # evaluations of a line search, as in SciPy
+_DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
+_ROUNDING = 1e-13  # of P: a smaller decrease cannot be seen, and the slope alone tells
+_FARTHER = 4.0  # times the last trial step, if that was too short: as in More and Thuente
+_INSIDE = (
+    0.1  # share of a bracket that a trial step keeps from its ends: it shrinks by a tenth at least
+)
+_LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept: SciPy's, the precision
 _IDLE_LIMIT = 10  # iterations without progress: only rounding is left
 
 
@@ -46,11 +48,10 @@ class LBFGSSolver:
 
     With the dual point that belongs to the losses' gradient at w, the gap is ``||grad
     P(w)||^2 / (2 reg_lambda)``: (8) of Le Priol et al. Losses are never negative, so 0 is a bound.
-    Needs of the problem: ``evaluate`` and ``n_parameters``.
 
     Parameters
     ----------
-    problem : ChainProblem
+    problem : SmoothObjective
     start : ndarray or None
         Where to start; at zero if None.
     iterations : int
@@ -65,7 +66,7 @@ class LBFGSSolver:
 
     def __init__(
         self,
-        problem: ChainProblem,
+        problem: SmoothObjective,
         start: Array | None = None,
         iterations: int = 1,
         known: State | None = None,
@@ -85,7 +86,7 @@ class LBFGSSolver:
         """The best point so far."""
         return self._best.point
 
-    def attach(self, problem: ChainProblem) -> None:
+    def attach(self, problem: SmoothObjective) -> None:
         """Go on with the same problem in another object."""
         self._problem, self._passes = problem, 0
 

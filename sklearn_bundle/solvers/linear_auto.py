@@ -217,9 +217,11 @@ class LinearAutoSolver:
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh; a bound of the solver before was so as well."""
-        state = self._solver.confirm(moving=moving)
-        bound = max(state.lower_bound, self._floor)
-        state.lower_bound = confirmed(bound, state.primal, ADVICE, self._solver.size_of_terms)
+        solver = self._solver
+        state = solver.confirm(moving=moving)
+        if not self._in_epochs:
+            bound = max(state.lower_bound, self._floor)
+            state.lower_bound = confirmed(bound, state.primal, ADVICE, solver.size_of_terms)
         self._start = self._solver.kept((state.w, state.intercept))
         return state
 

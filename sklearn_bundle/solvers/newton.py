@@ -19,16 +19,16 @@ from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 Array = NDArray[np.float64]
 
 _SAMPLES = ((16, 0.3), (4, 0.1))  # one row out of so many, down to this width
-_FEWEST_ROWS, _ROWS_A_FEATURE = 500, 2  # of a sample
-_LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take
-_SAMPLE_STEPS = 8
+_FEWEST_ROWS, _ROWS_A_FEATURE = 500, 2  # of a sample: the optimum of fewer is too far away
+_LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
+_SAMPLE_STEPS = 8  # on each sample at most: it is a start and not a solution
 _SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
 _SHRINK, _BELOW = 0.4, 0.95  # of the width at a time; and of the one that is aimed at
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _NEARLY = 4.0  # times the gap asked for: then the exact intercept is worth its search
 _PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
 _MOST_STEPS, _MOST_SMOOTH_STEPS = 200, 50  # and in so many to all that is asked for
-_SEED = 0
+_SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 # A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
 # multiplications with additions, eight of them side by side.
 _FACTORISATION = 48.0

@@ -8,34 +8,31 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.sampling import Sampling, grow
-from sklearn_bundle.problems.chain import ChainProblem
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import DualBlocks
 from sklearn_bundle.solvers.contract import Certificate, State
 
-SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")
-_NOTHING = np.empty(0)
-_UNKNOWN_GAP = 100.0  # what the paper has for a block that no step has looked at
-_SINGLE_TOL = 1e-8  # below, log-potentials are kept in double precision
-_SINGLE_WEIGHTS_TOL = 1e-6  # below, so is w
-_LARGEST_SINGLE = 1e30
-_SINGLE_PRECISION = 1e-6  # of the gains of steps with w in single precision, relative to terms
+SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling
+_NOTHING = np.empty(0)  # a dual point that was released
+_UNKNOWN_GAP = 100.0  # the gap of a block that no step has looked at: the paper's
+_SINGLE_TOL = 1e-8  # of a fit; for a smaller one, log-potentials are kept in double precision
+_SINGLE_WEIGHTS_TOL = 1e-6  # of a fit; for a smaller one, w is in double precision, too
+_LARGEST_SINGLE = 1e30  # an entry of w in single precision: float32 has room for its products
+_SINGLE_PRECISION = 1e-6  # of a gain's terms, if w is in single precision: 16 of its roundings
 
 
 class DualSolver:
     """Algorithm 2 of Le Priol et al., or exponentiated gradient on the same dual.
 
-    A state is an epoch: as many steps as there are sequences. Its bound is the dual as the steps
-    have raised it; its point is the best that a full pass has looked at, w = 0 before the first,
-    and its objective P there. Such a pass is made where the gaps of the blocks, as each was when it
-    was last looked at, tell that ``tol`` is reached. The point is the one that the pass has
-    computed: it is not copied, and the steps go on from w of their own.
-
-    Needs of the problem: ``start``, ``steps``, ``weights_of``, ``gaps``, ``squared_norms``,
-    ``radii``, ``at_zero``, ``of_gains``, ``weights``, ``reg_lambda``, ``n_sequences``.
+    There is one state per epoch of as many steps as there are sequences. Its bound is the dual as
+    the steps have raised it. Its point is the best that a full pass has looked at, w = 0 before the
+    first, and its objective is P there. Such a pass is made where the gaps of the blocks, each as
+    of its last step, say that ``tol`` is reached. The pass computes a point of its own, which is
+    not copied: the steps go on from another w.
 
     Parameters
     ----------
-    problem : ChainProblem
+    problem : DualBlocks
     potentials : bool
         Whether blocks are kept as log-potentials (exponentiated gradient) or as marginals (SDCA).
     sampling : str
@@ -54,7 +51,7 @@ class DualSolver:
 
     def __init__(
         self,
-        problem: ChainProblem,
+        problem: DualBlocks,
         *,
         potentials: bool,
         sampling: str,
@@ -87,7 +84,7 @@ class DualSolver:
         self._proved = 0.0  # the highest bound that was computed afresh
         self._confirmed: State | None = None
 
-    def attach(self, problem: ChainProblem) -> None:
+    def attach(self, problem: DualBlocks) -> None:
         """Go on with the same problem in another object; a fit that is done already says so."""
         self.problem = problem
         self._calls, self._confirmed = 0, None
@@ -171,7 +168,7 @@ class DualSolver:
         grow(sampling.tree, sampling.largest)
 
 
-def _sampling(problem: ChainProblem, name: str, nonuniformity: float, seed: int) -> Sampling:
+def _sampling(problem: DualBlocks, name: str, nonuniformity: float, seed: int) -> Sampling:
     """Leaves for each block; with "importance", its ``L_i``."""
     n = problem.n_sequences
     factors = np.ones(n)

@@ -1,18 +1,19 @@
 """Frank-Wolfe methods for the L2-SVM (Allende, Frandi, Nanculef and Sartori, 2013)."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
-from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import SimplexProblem
 from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
 
+# Name -> the number by which compiled code knows it.
 ALGORITHMS = {
     "fw": swap.USE_FW,
     "cvm": swap.USE_CVM,
@@ -20,46 +21,13 @@ ALGORITHMS = {
     "swap": swap.USE_SWAP,
     "swap-2o": swap.USE_SWAP_2O,
 }
-KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")
-CHUNK = 128  # steps a state at most: fixed, so that equal seeds agree
+KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")  # of steps, in the order of swap.FW
+CHUNK = 128  # steps per state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
-_REFRESH = 100_000  # steps after which K a is computed afresh; then after twice as many
+_REFRESH = 100_000  # steps until K a is computed afresh, then twice as many: an estimate
 MOST_IDLE = 20  # states without progress: what is left is rounding
-MOST_REFINEMENTS = 20  # by then they no longer help
+MOST_REFINEMENTS = 20  # confirmations that may fail at all: by then more no longer help
 REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
-
-
-class SimplexProblem(Protocol):
-    """What the solver asks for: ``K = M + diag(ridge)``, M by rows."""
-
-    n: int
-    ridge: Array
-    diagonal: Array
-    dtype: np.dtype
-
-    def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
-        """Rows of M into ``out``, in the working precision."""
-
-    def space(self, n_rows: int) -> np.ndarray:
-        """Memory for rows."""
-
-    def compiled(self) -> lazy.Source | None:
-        """What ``lazy.run`` computes rows from by itself, or None."""
-
-    def promote(self) -> None:
-        """Work in double precision from here on."""
-
-    def products(self, a: Array) -> Array:
-        """``K a`` afresh in float64."""
-
-    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
-        """What the model alpha proves, computed afresh in float64, and what rounding may do to it.
-
-        ``alpha = a / Q``, and q is ``K a`` from rows in the working precision.
-        """
-
-    def primal_value(self, a: Array, q: Array, value: float) -> float:
-        """Objective of the model that belongs to a, with ``q = K a`` and ``value = a'q``."""
 
 
 Candidate = tuple[Array, Array, Array]  # a, K a, a / Q

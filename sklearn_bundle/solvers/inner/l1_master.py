@@ -20,10 +20,10 @@ Array = NDArray[np.float64]
 
 _FEASIBLE = 1e-10  # the least tolerance that HiGHS takes
 _VIOLATED = 1e-9  # relative to lam; what is left costs that share of the bound
-_FIRST = 50  # constraints at first, and per plane
+_FIRST = 50  # constraints at first, beside one a plane
 _MORE = 50  # constraints that a round adds, beside as many as there are
-_MOST_ROUNDS = 100
-_ROUNDING = 4e-16
+_MOST_ROUNDS = 100  # constraints double with each, so that there are all of them long before
+_ROUNDING = 4e-16  # of a sum of products, relative to their sizes: two units in the last place
 
 _FIRST_SHARE = 0.1  # of the weight at which one plane's step would reach an objective of 0
 _SMALLER = 0.5  # factor between one weight and the next

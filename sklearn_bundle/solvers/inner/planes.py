@@ -12,8 +12,8 @@ from sklearn_bundle.solvers.inner.master import Centre, Inner, master_for
 
 Array = NDArray[np.float64]
 
-# Pivots of the quadratic programme over the simplex: from a point of the iteration before some ten
-# are needed. What is left undone costs bound, and no truth.
+# Steps of the quadratic programme at most. It starts from the last solution, and any alpha proves a
+# bound: what is left undone makes that lower, and not false.
 _QP_STEPS = 500
 
 

@@ -28,34 +28,34 @@ from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
-_MOST_STEPS = 200
-_MOST_FACE_STEPS = 5
+_MOST_STEPS = 200  # quadratic models at most: fewer than ten as a rule
+_MOST_FACE_STEPS = 5  # linear systems in a row: they begin near the optimum
 _MOST_IDLE = 3  # steps near the optimum that do not help: what is left is rounding
 _PROGRESS = 0.9  # a gap that falls to this share has become smaller
 _SETTLED = 1e-8  # ascent of a full step, relative to the terms of D: the optimum is near
 _SETTLED_ANYHOW = 1e-13  # the same, of any step
 
 _QP_SHARE = 0.01  # of the gap, to which a quadratic model is solved
-_QP_ROUNDING = 1e-15  # relative
+_QP_ROUNDING = 1e-15  # of the terms of its gradient: no tolerance is smaller
 _QP_STEPS = 4  # per plane
 _DAMPING = 1e-10  # times the gap: curvature where there is none
 _SLOPE_LEFT = 0.1  # of its size at the start, where a line search may end
 
-_RIDGE = 1e-15  # on a diagonal of ones
-_LEAST_DIAGONAL = 1e-16  # relative to the largest entry
-_TINY = 1e-300
+_RIDGE = 1e-15  # on a diagonal of ones: some units in the last place
+_LEAST_DIAGONAL = 1e-16  # relative to the largest entry: below, an entry is rounding
+_TINY = 1e-300  # in place of a diagonal of zeros
 
 _STIFFNESS = 10.0  # of the proximal term at first, relative to the curvature of D
 _STIFF, _STIFFEST = 1e3, 1e10  # limits of becoming stiffer, by either of its reasons
 _HARDLY_LESS = 0.25  # E' alpha after a step, relative to that before
 _SLOW = 0.01  # share of the gap: what is left without E' alpha makes it stiffer below this
-_STIFFER = 10.0
+_STIFFER = 10.0  # factor, for either reason
 
-_REPAIRS = 8
-_NEARLY = 1e-6  # the same
-_BALANCED = 1e-15  # relative to the largest e_i
-_NEGLIGIBLE = 1e-18  # a weight
-_ROUNDING = 2e-16
+_REPAIRS = 8  # corrections of alpha at most: after one, another if planes were dropped
+_BALANCED = 1e-15  # E' alpha, relative to the largest e_i: what is less is rounding
+_NEARLY = 1e-6  # the same where steps on the face may begin: they correct it
+_NEGLIGIBLE = 1e-18  # a weight that is dropped: it is below the rounding of their sum
+_ROUNDING = 2e-16  # of the terms of D: a unit in the last place
 
 
 def solve(

@@ -1,0 +1,227 @@
+"""The one fit of all estimators: check, subproblems, solvers, model, certificate."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from sklearn.base import BaseEstimator
+
+from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle.estimators._base import (
+    CallbackSupportMixin,
+    Monitor,
+    certificate,
+    checked,
+    features_of,
+    warn_if_missed,
+    with_callbacks,
+)
+from sklearn_bundle.estimators._multiclass import solve_each
+from sklearn_bundle.estimators._warm import WarmStart
+from sklearn_bundle.solvers.contract import Resumable, Solver, SolverResult, State, Status, run
+
+
+class Outcome(NamedTuple):
+    """What a fit leaves: fitted attributes, a result a subproblem, whether Ctrl-C ended it."""
+
+    fitted: dict[str, Any]
+    results: list[SolverResult]
+    interrupted: bool
+
+
+class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
+    """One way through fit for all estimators.
+
+    A subclass says how data are checked, which subproblems they make, which solver takes one on,
+    what of it the next fit may start from, and which attributes the solutions become. It has the
+    parameters ``tol``, ``max_iter``, ``max_time``, ``warm_start``, ``n_jobs`` and ``verbose``.
+    """
+
+    _advice: ClassVar[dict[Status, str]]  # what to change after a miss
+    _unit: ClassVar[str] = "class"  # what a subproblem is called where there are several
+    # Whether Ctrl-C before a first point waits for that point, so that there is a model to keep.
+    _waits_for_a_point: ClassVar[bool] = True
+
+    @abstractmethod
+    def _check(self, X: Any, y: Any, sample_weight: Any, **further: Any) -> Any:
+        """The data, checked: what all other methods get as ``data``."""
+
+    @abstractmethod
+    def _targets(self, data: Any) -> list[Any]:
+        """What tells the subproblems apart, an entry each."""
+
+    @abstractmethod
+    def _problem(self, data: Any, target: Any, n_threads: int) -> AbstractContextManager[Any]:
+        """The problem of one target."""
+
+    @abstractmethod
+    def _solver(self, problem: Any, kept: Any, seed: int | None) -> Solver:
+        """A solver that starts from what :meth:`_keep` returned, or from None."""
+
+    @abstractmethod
+    def _keep(self, solver: Solver, result: SolverResult) -> Any:
+        """What a next fit on the same data may start from."""
+
+    @abstractmethod
+    def _fingerprint(self, data: Any) -> tuple | None:
+        """Equal for problems that may start from what the other one kept; None is like no other."""
+
+    @abstractmethod
+    def _settings(self, data: Any) -> tuple:
+        """What makes a solver and its result what they are, beside the fingerprint and ``tol``."""
+
+    @abstractmethod
+    def _model(self, data: Any, points: list[tuple]) -> dict[str, Any]:
+        """Fitted attributes of a list of (w, intercept), one a subproblem."""
+
+    def _prepare(self, data: Any, n_threads: int) -> None:
+        """Do what all subproblems share, ``n_threads`` of which will be solved at a time."""
+
+    def _seed(self) -> int | None:
+        """One seed for all subproblems; None if nothing is random."""
+        return None
+
+    def _blas_threads(self, n_threads: int) -> int:
+        """Threads of BLAS, where the problem of each subproblem has ``n_threads``."""
+        return n_threads
+
+    def _released(self, solver: Solver) -> Resumable | None:
+        """The solver without its data, if it can go on in the next fit itself."""
+        solver.detach()
+        return solver
+
+    def _carry(self, solver: Solver, result: SolverResult) -> Any:
+        """What the same subproblem starts from at the next value of a path."""
+        return self._keep(solver, result)
+
+    def _further_attributes(self, data: Any, warm: WarmStart) -> dict[str, Any]:
+        """Fitted attributes beside model and certificate, from what the solvers left."""
+        return {}
+
+    def _doubt(self, results: list[SolverResult]) -> str | None:
+        """What the caller should be warned of, beside a miss of ``tol``."""
+        return None
+
+    @with_callbacks
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, warm: WarmStart | None, **further: Any
+    ) -> Outcome:
+        data = self._check(X, y, sample_weight, **further)
+        return self._solve(data, warm, partial(Monitor, self, X, y, sample_weight, **further))
+
+    def _solve(self, data: Any, warm: WarmStart | None, watch: Callable[..., Monitor]) -> Outcome:
+        """Fit to checked data; ``watch`` makes the monitor of the estimator that the caller has."""
+        targets = self._targets(data)
+        warm = self._warm_start(warm, data, len(targets))
+        outer, inner = split_threads(self.n_jobs, len(targets))
+        self._prepare(data, outer)
+        seed = self._seed()
+        model = partial(self._model, data)
+        monitor = watch(len(targets), self.max_iter, self.verbose, model, unit=self._unit)
+
+        def solve(k: int, seconds: float | None) -> SolverResult:
+            reached = warm.reached(k, self.tol)
+            if reached is not None:
+                return reached
+            if monitor.stop.is_set() and not self._waits_for_a_point:
+                raise KeyboardInterrupt
+            solver, result = self._take_on(
+                *(data, targets[k], warm.kept[k], seed, inner),
+                solver=warm.solver(k, self.tol),
+                max_time=seconds,
+                observe=partial(monitor, k),
+            )
+            released = self._released(solver)
+            warm.leave(k, self._keep(solver, result), result, self.tol, released)
+            return result
+
+        with blas_threads(self._blas_threads(inner)):
+            results, interrupted = solve_each(
+                solve, monitor.close, len(targets), outer, self.max_time, monitor.stop
+            )
+        try:
+            monitor.close_all(results)
+        except KeyboardInterrupt:
+            interrupted = True
+        fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
+        fitted |= self._further_attributes(data, warm)
+        if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
+            fitted["_warm"] = warm
+        return Outcome(fitted, results, interrupted)
+
+    def _take_on(
+        self,
+        data: Any,
+        target: Any,
+        kept: Any,
+        seed: int | None,
+        n_threads: int,
+        *,
+        solver: Resumable | None = None,
+        max_time: float | None = None,
+        observe: Callable[[int, State], Status | None] | None = None,
+    ) -> tuple[Solver, SolverResult]:
+        """Solve one subproblem: ``solver`` goes on, or else a new one starts from what was kept."""
+        with self._problem(data, target, n_threads) as problem:
+            if solver is None:
+                solver = self._solver(problem, kept, seed)
+            else:
+                solver.attach(problem)
+            limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
+            return solver, run(solver, observe=observe, **limits)
+
+    def _take_further(
+        self, data: Any, target: Any, kept: Any, seed: int | None, n_threads: int
+    ) -> tuple[SolverResult, Any]:
+        """One subproblem at one value of a path: the result, and what the next value starts from.
+
+        Ctrl-C ends the path.
+        """
+        solver, result = self._take_on(data, target, kept, seed, n_threads, max_time=self.max_time)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result, self._carry(solver, result)
+
+    def _warm_start(self, last: WarmStart | None, data: Any, n_subproblems: int) -> WarmStart:
+        """What the last fit kept if it belongs to this problem, else nothing."""
+        fingerprint = self._fingerprint(data) if self.warm_start else None
+        if last is None or fingerprint is None or last.fingerprint != fingerprint:
+            last = WarmStart(fingerprint, [None] * n_subproblems)
+        last.match(self._settings(data))
+        return last
+
+    def _adopt(self, fitted: dict[str, Any]) -> None:
+        """Become the model that these attributes make."""
+        for name, value in fitted.items():
+            setattr(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+
+
+def fit_certified(
+    estimator: CertifiedEstimator, X: Any, y: Any, sample_weight: Any, **further: Any
+) -> CertifiedEstimator:
+    """``_fit(X, y, sample_weight, warm, **further)`` of a copy, and the promises that all keep.
+
+    They are: parameters read once, one warning, nothing half-fitted after an error, the model kept
+    and KeyboardInterrupt raised after Ctrl-C.
+    """
+    warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
+    before = set(vars(estimator))
+    copied = checked(estimator)
+    fitted, results, interrupted = copied._fit(X, y, sample_weight, warm, **further)
+    doubt = copied._doubt(results)
+    if doubt is not None:
+        warnings.warn(doubt, UserWarning, stacklevel=3)
+    if not interrupted:
+        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
+    for name in before - vars(copied).keys():  # names of features that the check has deleted
+        delattr(estimator, name)
+    estimator._adopt(features_of(copied) | fitted)
+    if interrupted:
+        raise KeyboardInterrupt
+    return estimator

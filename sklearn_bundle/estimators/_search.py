@@ -1,0 +1,77 @@
+"""What cross-validation over the values of one parameter is, whatever is fitted."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer_names
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle.estimators._base import Monitor, with_callbacks
+from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome
+from sklearn_bundle.estimators._validation import first_best
+
+MOST_VALUES = 100_000  # of a parameter: more of them are a slip
+
+Fold = tuple[np.ndarray, np.ndarray]  # rows to fit to, rows to score
+
+
+def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
+    """Constraints on what a search shares with its estimator, and on what it adds."""
+    shared = {k: v for k, v in kind._parameter_constraints.items() if k not in not_shared}
+    return shared | {
+        values: [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+    }
+
+
+class Search(CertifiedEstimator):
+    """Chooses a parameter of an estimator by cross-validation, then fits to all data with it.
+
+    A subclass derives from that estimator as well, which checks data and predicts. What is fitted
+    are estimators of this kind, with the parameters of the search.
+    """
+
+    _kind: ClassVar[type[CertifiedEstimator]]  # what is fitted
+    _chosen: ClassVar[str]  # its parameter; the search has the values under this name and an s
+    _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search does not have
+
+    @abstractmethod
+    def _values(self) -> NDArray[np.float64]:
+        """The values of the parameter, of two that are as good the better one first."""
+
+    @abstractmethod
+    def _folds(
+        self, data: Any, X: Any, y: Any, sample_weight: Any, values: NDArray[np.float64]
+    ) -> tuple[list[Fold], Callable[[np.ndarray, np.ndarray], list[float]]]:
+        """The folds, and what returns the score of every value on one of them."""
+
+    def _single(self, **parameters: Any) -> CertifiedEstimator:
+        """An estimator of the kind that is fitted; what the search does not have is at default."""
+        names = [name for name in self._kind._get_param_names() if name not in self._not_shared]
+        return self._kind(**{name: getattr(self, name) for name in names} | parameters)
+
+    @with_callbacks
+    def _fit(self, X: Any, y: Any, sample_weight: Any, warm: None) -> Outcome:
+        values = self._values()
+        data = self._check(X, y, sample_weight)  # what is wrong is told before any work starts
+        folds, scores_of = self._folds(data, X, y, sample_weight, values)
+        with blas_threads(1):
+            scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")(
+                delayed(scores_of)(*fold) for fold in folds
+            )
+        scores = np.array(scores)
+        means = scores.mean(axis=0)
+        best, name = float(values[first_best(means)]), self._chosen
+        watch = partial(Monitor, self, X, y, sample_weight)
+        fitted, results, interrupted = self._single(**{name: best})._solve(data, None, watch)
+        fitted |= {f"{name}_": best, f"{name}s_": values}
+        fitted |= {"scores_": scores, "mean_test_scores_": means}
+        return Outcome(fitted, results, interrupted)

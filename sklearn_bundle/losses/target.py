@@ -1,0 +1,75 @@
+"""What estimators know of a target, and what a loss makes of it."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from sklearn_bundle.losses.base import Loss
+
+
+class Target(NamedTuple):
+    """The target of one problem, as the estimator has checked it.
+
+    Parameters
+    ----------
+    y : ndarray or None
+        Labels in {-1, +1}; for a joint loss the numbers of the classes, from 0, each of which is
+        there; real targets of shape (n,) or (n, k); grades, relevances or pairs; None if there is
+        no target.
+    n_samples : int
+        Rows of X.
+    classes : sequence of length K, default=None
+        For a joint loss: the labels, in the order of their numbers.
+    group : array-like of shape (n_samples,), default=None
+        A query id a sample.
+    weights : ndarray of shape (n_samples,), default=None
+        For losses of a group: the sample weights, None where all are the same.
+
+    See Also
+    --------
+    Loss.prepare_target : What takes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Ontology, Target
+    >>> loss = Ontology([("animal", "cat"), ("animal", "dog"), ("plant", "oak")])
+    >>> numbers = np.array([2, 0, 1, 0])
+    >>> bound, y = loss.prepare_target(Target(numbers, 4, classes=["cat", "dog", "oak"]))
+    >>> bound.n_outputs(y)
+    5
+    """
+
+    y: Any
+    n_samples: int
+    classes: Any = None
+    group: ArrayLike | None = None
+    weights: NDArray | None = None
+
+
+class Prepared(NamedTuple):
+    """A loss as it is for one target, and the target as it takes it.
+
+    Parameters
+    ----------
+    loss : Loss
+        It knows of the target what it has to.
+    y : object
+        What the methods of this loss take for ``y``.
+
+    See Also
+    --------
+    Loss.prepare_target : What returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Hinge, Target
+    >>> loss, y = Hinge().prepare_target(Target(np.array([1.0, -1.0]), 2))
+    >>> loss.value(np.zeros(2), y)
+    array([1., 1.])
+    """
+
+    loss: "Loss"
+    y: Any

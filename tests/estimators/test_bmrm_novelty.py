@@ -1,0 +1,168 @@
+"""BMRMNoveltyDetector: the optimum against clarabel and OneClassSVM, and what its users meet."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.svm import OneClassSVM
+
+from sklearn_bundle import BMRMNoveltyDetector
+from sklearn_bundle.losses import Novelty
+from tests.certificates import judge
+
+ROWS = 80
+TIGHT = {"tol": 1e-9, "max_iter": 5000}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return 1.0 + np.random.default_rng(0).normal(size=(ROWS, 4))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+@pytest.mark.parametrize("rho", [1.0, 3.0])
+@pytest.mark.parametrize("reg_lambda", [1e-2, 1.0])
+def test_optimum_against_clarabel(X, weighted, solver, rho, reg_lambda):
+    weight = np.random.default_rng(1).integers(0, 4, ROWS) if weighted else None
+    ours = BMRMNoveltyDetector(rho=rho, reg_lambda=reg_lambda, solver=solver, **TIGHT)
+    judge(ours.fit(X, sample_weight=weight), X, None, weight)
+    assert ours.status_ == "converged"
+
+
+def test_cut_is_a_plane_below_the_risk():
+    rng = np.random.default_rng(2)
+    loss, weights = Novelty(rho=1.5), rng.dirichlet(np.ones(ROWS))
+    scores, g = 1.5 + rng.normal(size=ROWS), np.empty(ROWS)
+    plane = loss.cut(scores, None, weights, False, g, np.empty((4, ROWS)))
+    others = scores + rng.normal(size=(50, ROWS))
+    risks = np.maximum(0.0, 1.5 - others) @ weights
+    assert (plane.offset + others @ g <= risks + 1e-13).all()
+    assert plane.offset + scores @ g == pytest.approx(plane.risk, rel=1e-13)
+    assert plane.risk == pytest.approx(weights @ np.maximum(0.0, 1.5 - scores), rel=1e-13)
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.4])
+@pytest.mark.parametrize("rho", [1.0, 5.0])
+def test_one_class_svm(X, nu, rho):
+    """libsvm's coefficients are nu n times those of its problem with mean losses over nu."""
+    theirs = OneClassSVM(kernel="linear", nu=nu, tol=1e-10).fit(X)
+    offset = theirs.offset_[0] / (nu * ROWS)
+    reg_lambda = nu * offset / rho
+    ours = BMRMNoveltyDetector(rho=rho, reg_lambda=reg_lambda, **TIGHT).fit(X)
+    expected = theirs.coef_ / (nu * ROWS) / offset * rho
+    np.testing.assert_allclose(ours.coef_, expected, atol=1e-3 * rho)
+    apart = np.abs(theirs.decision_function(X)) > 1e-3 * theirs.offset_
+    assert apart.sum() > 60
+    assert np.array_equal(ours.predict(X)[apart], theirs.predict(X)[apart])
+
+
+@pytest.mark.parametrize("seed", [1, 4, 5, 16])
+def test_a_large_constant_column(seed):
+    """It alone makes all scores 1; the weights of all planes but the plane 0 are below 1e-16.
+
+    Fits stalled at 1.5 to 6 times the optimum.
+    """
+    X = np.c_[np.random.default_rng(seed).normal(size=(40, 3)), np.full(40, 1e6)]
+    ours = BMRMNoveltyDetector(reg_lambda=1e-5).fit(X)
+    assert ours.status_ == "converged"
+    assert ours.objective_ <= (1 + 1e-3) * 0.5 * 1e-5 * 1e-12
+
+
+def test_weights_are_repeated_and_missing_rows(X):
+    counts = np.random.default_rng(1).integers(0, 4, ROWS)
+    ours = BMRMNoveltyDetector(**TIGHT)
+    weighted = clone(ours).fit(X, sample_weight=counts).objective_
+    repeated = clone(ours).fit(X.repeat(counts, axis=0)).objective_
+    assert weighted == pytest.approx(repeated, rel=2e-9)
+    zeros = clone(ours).fit(X, sample_weight=(counts > 0) * 1.0)
+    assert np.array_equal(zeros.coef_, clone(ours).fit(X[counts > 0]).coef_)
+
+
+def test_scores(X):
+    ours = BMRMNoveltyDetector(rho=2.0, reg_lambda=0.3).fit(X, y="is not looked at")
+    np.testing.assert_allclose(ours.score_samples(X), X @ ours.coef_[0], rtol=1e-12, atol=1e-12)
+    decision = ours.decision_function(X)
+    np.testing.assert_allclose(decision, ours.score_samples(X) - ours.offset_, atol=1e-12)
+    assert np.array_equal(ours.predict(X), np.where(decision >= 0, 1, -1))
+    assert np.array_equal(ours.predict(X), clone(ours).fit_predict(X))
+    assert set(ours.predict(X)) == {-1, 1} and ours.offset_ == 2.0
+
+
+@pytest.mark.parametrize(
+    "parameters, further, message",
+    [
+        ({"rho": 0.0}, {}, "'rho' parameter of BMRMNoveltyDetector .*0.0"),
+        ({"reg_lambda": -1.0}, {}, "'reg_lambda' parameter .*-1.0"),
+        ({"regularizer": "quadratic"}, {}, r"needs B: .*Quadratic\(B=...\)"),
+        ({}, {"sample_weight": np.ones(3)}, r"sample_weight.shape == \(3,\), expected \(80,\)"),
+        ({}, {"sample_weight": -np.ones(ROWS)}, "Negative values .*-1.0"),
+    ],
+)
+def test_what_cannot_work_is_refused(X, parameters, further, message):
+    ours = BMRMNoveltyDetector(**parameters)
+    with pytest.raises(ValueError, match=message):
+        ours.fit(X, **further)
+    assert not [name for name in vars(ours) if name.endswith("_")]
+    with pytest.raises(NotFittedError):
+        ours.score_samples(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_equals_dense_and_threads_change_nothing(X, dtype, monkeypatch):
+    monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ENTRIES", 50)
+    Z = (X * (X > 0.5)).astype(dtype)
+    ours = BMRMNoveltyDetector(tol=1e-8)
+    dense, sparse = clone(ours).fit(Z), clone(ours).fit(sp.csr_array(Z))
+    assert sparse.objective_ == pytest.approx(dense.objective_, rel=2e-8)
+    for data in (Z, sp.csr_array(Z)):
+        one, two = (clone(ours).set_params(n_jobs=n).fit(data) for n in (1, 2))
+        assert np.array_equal(one.coef_, two.coef_) and one.lower_bound_ == two.lower_bound_
+
+
+@pytest.mark.parametrize("regularizer", ["l2", "lp", "entropy"])
+def test_warm_start(X, regularizer):
+    warm = BMRMNoveltyDetector(warm_start=True, tol=1e-7, regularizer=regularizer).fit(X)
+    warm.set_params(reg_lambda=5e-3).fit(X)
+    cold = clone(warm).fit(X)
+    assert warm.n_iter_ < cold.n_iter_
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-7)
+    warm.set_params(rho=2.0).fit(X)
+    cold = clone(warm).fit(X)
+    assert warm.n_iter_ == cold.n_iter_ and warm.objective_ == cold.objective_
+
+
+def test_few_planes(X):
+    few = BMRMNoveltyDetector(tol=1e-4, bundle_size=3, max_iter=20_000).fit(X)
+    assert few.status_ == "converged"
+    best = BMRMNoveltyDetector(tol=1e-4).fit(X).objective_
+    assert few.objective_ == pytest.approx(best, rel=2e-4)
+
+
+def test_limits_pickle_and_names(X):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    with pytest.warns(ConvergenceWarning, match="'max_iter' after 1 iterations"):
+        ours = BMRMNoveltyDetector(max_iter=1, tol=1e-14).fit(frame)
+    assert ours.feature_names_in_.tolist() == list("abcd") and len(ours.history_) == 1
+    copy = pickle.loads(pickle.dumps(ours))
+    assert np.array_equal(copy.decision_function(frame), ours.decision_function(frame))
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_samples_on_the_boundary_are_not_new_whatever_rounding_says(convert):
+    """As in scikit-learn's check of weights, where one in three samples is on the boundary."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.random((15, 30)), rng.integers(0, 5, 15)
+        order = rng.permutation(15)
+        ours = BMRMNoveltyDetector(tol=1e-10).fit(convert(X[order]), sample_weight=weights[order])
+        other = BMRMNoveltyDetector(tol=1e-10).fit(convert(X.repeat(weights, axis=0)))
+        assert np.array_equal(ours.predict(X), other.predict(X))
+        boundary = np.abs(X @ ours.coef_[0] - 1.0) < 1e-11
+        assert boundary.any() and (ours.predict(X)[boundary] == 1).all()
+        assert (ours.decision_function(X)[boundary] == 0.0).all()
+        assert (ours.score_samples(X)[boundary] == ours.offset_).all()

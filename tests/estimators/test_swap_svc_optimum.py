@@ -1,0 +1,243 @@
+"""SwapSVC: the optimum and the certificate, however it is computed."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from sklearn_bundle import SwapSVC
+from tests.fits import quiet
+from tests.kernel_machines import (
+    GAMMA,
+    KERNELS,
+    LAYOUTS,
+    SOLVERS,
+    assert_true_certificate,
+    coefficients,
+    full_matrix,
+    optimum,
+    signs_of,
+)
+from tests.reference_cones import by_clarabel, halflines
+
+# ---- the optimum ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_optimum_of_the_one_class_machine(data, kernel, layout):
+    if kernel == "precomputed" and layout.startswith("csr"):
+        pytest.skip("a precomputed matrix is dense")
+    parameters, values = KERNELS[kernel]
+    X, y = LAYOUTS[layout](data[0]), signs_of(data[1])
+    rounded = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
+    K = values(rounded, rounded)
+    if kernel == "precomputed":
+        X = K.astype(X.dtype)
+        K = X.astype(np.float64)
+    model = SwapSVC(tol=1e-7, **parameters).fit(X, data[1])
+    best = optimum(K, y, np.ones(200))
+    assert model.status_ == "converged"
+    assert 0.0 <= model.dual_gap_ <= 1e-7 * model.objective_
+    assert model.lower_bound_ <= best * (1.0 + 1e-9)  # LIBSVM ends about 1e-10 above
+    assert model.objective_ == pytest.approx(best, rel=2e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_optimum_by_every_algorithm(data, solver, C, weighted):
+    X, y = data[0], signs_of(data[1])
+    weights = np.random.default_rng(0).integers(1, 5, 200) if weighted else np.ones(200)
+    tol = 1e-2 if solver == "fw" else 1e-6
+    model = SwapSVC(C, gamma=GAMMA, solver=solver, tol=tol).fit(X, data[1], weights)
+    best = optimum(rbf_kernel(X, gamma=GAMMA), y, C * weights)
+    assert model.status_ == "converged"
+    assert model.lower_bound_ <= best * (1.0 + 1e-9)
+    assert model.objective_ == pytest.approx(best, rel=tol)
+    assert model.objective_ >= best * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_optimum_of_an_interior_point_solver(data, kernel, C):
+    """As the dual QP: min 1/2 alpha' M alpha - sum alpha, alpha >= 0; its value is -objective."""
+    parameters, values = KERNELS[kernel]
+    X, y = data[0], signs_of(data[1])
+    M = full_matrix(values(X, X), y, np.full(200, C))
+    alpha = by_clarabel(M, -np.ones(200), -sp.identity(200), np.zeros(200), halflines(200))
+    model = SwapSVC(C, tol=1e-9, **parameters).fit(X, data[1])
+    assert model.objective_ == pytest.approx(alpha.sum() - 0.5 * alpha @ M @ alpha, rel=2e-9)
+    # a relative gap g leaves ||alpha - alpha*||^2 <= 2 g J C, of which 1e-3 is the root
+    assert_allclose(coefficients(model, y), alpha, atol=1e-3)
+
+
+def test_two_points_in_closed_form():
+    """Points at distance r: alpha = 2/(k(0) - k(r) + 1/C + ...) by symmetry, b = 0."""
+    X, C = np.array([[0.0], [1.0]]), 2.0
+    model = SwapSVC(C, gamma=1.0, tol=1e-12).fit(X, [0, 1])
+    alpha = 1.0 / (1.0 - np.exp(-1.0) + 1.0 / C)
+    assert_allclose(model.dual_coef_, [[-alpha, alpha]], rtol=1e-12)
+    assert_allclose(model.intercept_, [0.0], atol=1e-12)
+    assert model.objective_ == pytest.approx(alpha, rel=1e-12)
+
+
+# ---- the certificate --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_certificate_in_plain_numpy(data, kernel, tol):
+    parameters, values = KERNELS[kernel]
+    X, y = data[0], signs_of(data[1])
+    K = values(X, X)
+    weights = np.random.default_rng(0).integers(1, 5, 200).astype(float)
+    model = SwapSVC(2.0, tol=tol, **parameters)
+    model.fit(K if kernel == "precomputed" else X, data[1], weights)
+    assert_true_certificate(model, K, y, 2.0 * weights)
+    assert model.dual_gap_ <= tol * model.objective_
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_certificate_after_many_steps(data, solver):
+    """Rounding of the rows and of the running sums must not reach the certificate."""
+    X, y = data[0], signs_of(data[1])
+    model = quiet(SwapSVC(100.0, gamma=GAMMA, solver=solver, max_iter=5000), X, data[1])
+    assert_true_certificate(model, rbf_kernel(X, gamma=GAMMA), y, np.full(200, 100.0))
+
+
+def test_certificate_of_every_pair(data):
+    X, y = load_iris(return_X_y=True)
+    model = SwapSVC(gamma=GAMMA, tol=1e-6).fit(X, y)
+    assert model.status_ == ["converged"] * 3 and len(model.history_) == 3
+    for k, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        members = np.flatnonzero((y == i) | (y == j))
+        K = rbf_kernel(X[members], gamma=GAMMA)
+        best = optimum(K, np.where(y[members] == i, 1.0, -1.0), np.ones(len(members)))
+        assert model.lower_bound_[k] <= best * (1.0 + 1e-9)
+        assert model.objective_[k] == pytest.approx(best, rel=2e-6)
+        assert 0.0 <= model.dual_gap_[k] <= 1e-6 * model.objective_[k]
+        assert model.n_iter_[k] == model.history_[k]["iteration"][-1]
+
+
+@pytest.mark.parametrize("active_set", [None, 20])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_history(data, solver, active_set):
+    model = SwapSVC(gamma=GAMMA, solver=solver, tol=1e-2, active_set=active_set)
+    h = model.fit(*data).history_
+    assert (h["lower_bound"] <= h["objective"]).all()
+    assert (np.diff(h["objective"][:-1]) <= 0.0).all()
+    assert (np.diff(h["lower_bound"][:-1]) >= 0.0).all()
+    kinds = sum(h[kind] for kind in ("fw", "swap_add", "swap_drop", "away", "away_drop"))
+    assert_array_equal(kinds, h["iteration"])
+    assert model.n_iter_ == h["iteration"][-1]
+    assert ("active" in h.dtype.names) == (active_set is not None)
+
+
+# ---- other ways to the same result ------------------------------------------------------------
+
+
+def test_precomputed_is_rbf(data):
+    X, y = data
+    K = rbf_kernel(X, gamma=GAMMA)
+    ours, given = (SwapSVC(kernel=k, gamma=GAMMA, tol=1e-8) for k in ("rbf", "precomputed"))
+    ours.fit(X, y), given.fit(K, y)
+    assert ours.objective_ == pytest.approx(given.objective_, rel=2e-8)
+    assert_allclose(ours.decision_function(X), given.decision_function(K), atol=1e-2)
+    assert (
+        given.support_vectors_.shape == SVC(kernel="precomputed").fit(K, y).support_vectors_.shape
+    )
+
+
+@pytest.mark.parametrize("active_set", [None, 30])
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 20, 1000])
+def test_few_cached_rows_give_the_same_result(data, rows, tol, active_set):
+    X, y = data
+    model = SwapSVC(gamma=GAMMA, tol=tol, active_set=active_set, cache_size=max(rows, 0.1) * 1e-3)
+    model.fit(X, y)
+    best = optimum(rbf_kernel(X, gamma=GAMMA), signs_of(y), np.ones(200))
+    assert model.status_ == "converged"
+    assert model.lower_bound_ <= best * (1.0 + 1e-9)
+    assert model.objective_ == pytest.approx(best, rel=tol)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_candidates": 1},
+        {"n_candidates": 60},
+        {"n_initial": 20},
+        {"n_initial": 1000},
+        {"n_initial": 20, "active_set": 30},
+        {"n_candidates": 20, "active_set": 30},
+        {"active_set": 2},
+        {"active_set": 199},
+    ],
+    ids=str,
+)
+def test_other_ways_to_the_same_optimum(data, parameters):
+    X, y = data
+    model = SwapSVC(gamma=GAMMA, tol=1e-6, random_state=0, **parameters).fit(X, y)
+    assert model.status_ == "converged"
+    assert_true_certificate(model, rbf_kernel(X, gamma=GAMMA), signs_of(y), np.ones(200))
+    best = optimum(rbf_kernel(X, gamma=GAMMA), signs_of(y), np.ones(200))
+    assert model.objective_ == pytest.approx(best, rel=2e-6)
+    again = clone(model).fit(X, y)
+    assert_array_equal(model.support_, again.support_)
+    assert_array_equal(model.dual_coef_, again.dual_coef_)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+@pytest.mark.parametrize("active_set", [None, 20])
+def test_n_jobs_agrees(kernel, active_set):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[y < 4] / 16.0, y[y < 4]
+    A = rbf_kernel(X, gamma=0.02) if kernel == "precomputed" else X
+    model = SwapSVC(kernel=kernel, gamma=0.02, tol=1e-5, active_set=active_set, random_state=0)
+    one, two = clone(model).fit(A, y), clone(model).set_params(n_jobs=2).fit(A, y)
+    assert_allclose(one.objective_, two.objective_, rtol=1e-5)
+    assert one.status_ == two.status_ == ["converged"] * 6
+    assert_allclose(one.decision_function(A), two.decision_function(A), atol=0.05)
+    assert_array_equal(two.predict(A), clone(two).set_params(n_jobs=1).fit(A, y).predict(A))
+
+
+@pytest.mark.parametrize("active_set", [None, 50])
+def test_warm_start_over_C(data, active_set):
+    X, y = data
+    warm = SwapSVC(1.0, tol=1e-5, warm_start=True, active_set=active_set, random_state=0).fit(X, y)
+    first = warm.n_iter_
+    assert warm.fit(X, y).n_iter_ < first
+    for C in (1.3, 1.7):
+        warm.set_params(C=C).fit(X, y)
+        cold = clone(warm).fit(X, y)
+        assert warm.n_iter_ < cold.n_iter_
+        assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-5)
+    copy = pickle.loads(pickle.dumps(warm))
+    assert "_warm" not in vars(copy) and hasattr(warm, "_warm")
+    cold = clone(warm).fit(X[:100], y[:100])
+    warm.fit(X[:100], y[:100])
+    assert warm.n_iter_ == cold.n_iter_ and warm.objective_ == cold.objective_
+
+
+@pytest.mark.parametrize("change", ["gamma", "kernel", "degree", "coef0", "weights", "y"])
+def test_warm_start_only_on_the_same_problem(data, change):
+    X, y = data
+    model = SwapSVC(kernel="poly", gamma=GAMMA, coef0=1.0, warm_start=True).fit(X, y)
+    weight = None
+    if change == "weights":
+        weight = np.arange(1.0, 201.0)
+    elif change == "y":
+        y = 1 - y
+    else:
+        value = {"gamma": 0.1, "kernel": "rbf", "degree": 2, "coef0": 0.5}[change]
+        model.set_params(**{change: value})
+    cold = clone(model).fit(X, y, weight)
+    model.fit(X, y, weight)
+    assert model.n_iter_ == cold.n_iter_ and model.objective_ == cold.objective_

@@ -1,0 +1,73 @@
+"""Solvers of chain CRFs: what a state says, at every iteration and however the fit ends."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.models.chain import taken_apart
+from sklearn_bundle.solvers.chain_auto import ChainAutoSolver
+from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.lbfgs import LBFGSSolver
+from sklearn_bundle.solvers.sdca import DualSolver
+from tests.chains import bound
+from tests.interrupts import ctrl_c
+
+LENGTHS = [3, 1, 5, 2, 4, 1] * 2
+SOLVERS = ["exponentiated", "sdca", "auto", "lbfgs"]
+
+
+@pytest.fixture(scope="module")
+def problems():
+    """With 1e-5 "auto" goes on with L-BFGS after ten epochs; with 0.3 all solvers converge."""
+    made = {reg_lambda: bound(3, LENGTHS, reg_lambda=reg_lambda) for reg_lambda in (1e-5, 0.3)}
+    return {key: (*pair, pair[1].objective(pair[1].optimum())) for key, pair in made.items()}
+
+
+def made(name, problem, tol):
+    if name == "lbfgs":
+        return LBFGSSolver(problem)
+    settings = {"sampling": "gap", "nonuniformity": 0.8, "precision": 1e-3, "seed": 0}
+    dual = DualSolver(problem, potentials=name != "sdca", tol=tol, **settings)
+    return ChainAutoSolver(dual, tol) if name == "auto" else dual
+
+
+def assert_promises(model, optimum, primal, lower_bound, w):
+    """The objective is that of the point, the bound below the optimum."""
+    reached = model.objective(model.joined(*taken_apart(w, model.K)))
+    assert primal == pytest.approx(reached, rel=1e-13)
+    assert lower_bound <= optimum * (1.0 + 1e-10)  # the reference's optimum, to 1e-10
+
+
+def interrupt(iteration, state):
+    if iteration == 14:
+        ctrl_c()
+
+
+ENDS = {
+    "max_iter": {"max_iter": 14},
+    "max_time": {"max_time": 1e-9},
+    "callback": {"observe": lambda iteration, _: Status.CALLBACK if iteration == 14 else None},
+    "interrupted": {"observe": interrupt},
+    "converged": {},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("precision", [1e-3, 1e-9])
+def test_objective_and_bound_belong_to_the_point(problems, name, end, precision):
+    """At every state and at the end; the gap never grows. Of both precisions of w and blocks."""
+    ours, model, optimum = problems[0.3 if end == "converged" else 1e-5]
+    limits = {"tol": precision, "max_iter": 300} | ENDS[end]
+    watch, states = limits.pop("observe", None), []
+
+    def observe(iteration, state):
+        states.append((state.primal, state.lower_bound, state.w.copy()))
+        return watch(iteration, state) if watch is not None else None
+
+    result = run(made(name, ours, limits["tol"]), observe=observe, **limits)
+    assert result.status == end
+    for state in [*states, (result.primal, result.lower_bound, result.w)]:
+        assert_promises(model, optimum, *state)
+    gaps = result.history["objective"] - result.history["lower_bound"]
+    assert (np.diff(gaps) <= 0.0).all()
+    assert result.gap == gaps[-1]

@@ -1,0 +1,56 @@
+"""The map of tests/__init__.py against the folders; files of tests keep to themselves."""
+
+import ast
+from pathlib import Path
+
+import tests
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "sklearn_bundle"
+FILES = sorted(HERE.rglob("test_*.py"))
+HELPERS = sorted(set(HERE.glob("*.py")) - set(FILES))
+
+
+def read_map():
+    """Patterns of rooms of each file of tests, both from their root."""
+    rooms, folder, name = {}, ".", None
+    for line in tests.__doc__.partition("\n.\n")[2].splitlines():
+        words = line.split()
+        if words and not line.startswith(" "):
+            (folder,) = words
+        elif words:
+            if words[0].startswith("test_"):
+                name = str(Path(folder.lstrip("_"), words.pop(0)))
+                rooms[name] = []
+            rooms[name] += [w[1:] if w[0] == "/" else str(Path(folder, w)) for w in words]
+    return rooms
+
+
+def test_every_file_of_tests_is_on_the_map():
+    assert sorted(read_map()) == sorted(str(file.relative_to(HERE)) for file in FILES)
+
+
+def test_every_room_is_on_the_map():
+    known = set()
+    for name, rooms in read_map().items():
+        for room in rooms:
+            found = set(PACKAGE.glob(room))
+            assert found, f"{name}: there is no {room}"
+            known |= found.union(*(folder.rglob("*.py") for folder in found if folder.is_dir()))
+    rooms = {file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"}
+    assert not {str(room.relative_to(PACKAGE)) for room in rooms - known}
+
+
+def test_files_of_tests_are_imported_by_none():
+    for file in [*FILES, *HELPERS]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                assert not any(n.startswith("tests.") and ".test_" in n for n in names), file
+
+
+def test_what_tests_share_has_no_tests():
+    for file in HELPERS:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            name = getattr(node, "name", "")
+            assert not name.startswith(("test_", "Test")), f"{file}: {name}"
