@@ -68,7 +68,8 @@ solvers
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
                                 /_compiled/hessian.py
-    test_dual_coordinate.py     dual_coordinate.py /_compiled/coordinate.py
+    test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
+                                /_compiled/coordinate.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
@@ -77,7 +78,7 @@ solvers
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
 
 problems
-    test_linear.py              linear.py _linear_sums.py /_compiled/design.py /_parallel.py
+    test_linear.py              rows.py linear.py _linear_sums.py /_compiled/design.py /_parallel.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py
                                 /_compiled/rows.py
