@@ -75,9 +75,10 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """Decorates what ``declared`` does, in compiled code, where its first argument is a ``kind``.
 
-    ``kind`` is a class of named tuples. A compiled function that calls ``declared`` is compiled for
-    each type of named tuple that it is given, and kept in the cache under that type: so it takes
-    functions of others, which as arguments would be compiled again in every process.
+    ``kind`` is a class of named tuples that every process can import, since the cache names it. A
+    compiled function that calls ``declared`` is compiled for each such type that it is given, and
+    cached for it: so it takes the functions of others, which as arguments would be compiled again
+    in every process.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

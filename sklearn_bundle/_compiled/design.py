@@ -15,11 +15,11 @@ import numpy as np
 from sklearn_bundle._compiled import vector
 from sklearn_bundle._jit import inner, jit
 
-_WIDTH = vector.WIDTH
-_LONG = 128  # columns; four rows are a page of memory
-_TILE = 4096  # columns of very long rows that are taken at a time: their w or sums stay in cache
+_WIDTH = vector.WIDTH  # doubles in a vector
+_LONG = 128  # columns: from here on rows are taken one after the other; four are a page
+_TILE = 4096  # columns of very long rows that are taken at a time: 32 KB of w stay in cache
 _BATCH = 512  # rows whose weights are looked at before any of them is read
-_FEW = 0.15  # of them: below, leaving out the others pays though rows are long
+_FEW = 0.15  # of a batch: with fewer, leaving out the others pays though rows are long
 
 
 @jit

@@ -216,7 +216,7 @@ class PragamSVC(CertifiedLinearClassifier):
         return self.reg_lambda, self.lipschitz
 
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:
-        return solver.best.u
+        return solver.dual_point.u
 
     def _further_attributes(self, data: ClassificationData, warm: WarmStart) -> dict[str, Any]:
         targets = self._targets(data)

@@ -149,12 +149,11 @@ def _log_loss_gain(loss, target, margin, alpha, new, weight, curvature):
 
 
 class DualLoss(ABC):
-    """The contract. Targets are labels y of -1 and 1 here, and directions the labels."""
+    """The contract, with what losses of labels -1 and 1 share, whose direction is the label."""
 
     #: Of the type for which the loss registers its compiled functions.
     steps: ClassVar[tuple]
-    #: Whether the best alpha_i may lie at a bound. Such rows are left out of epochs, and an alpha
-    #: that is too long may be scaled down.
+    #: Whether the best alpha_i may lie at a bound: such rows are left out of epochs.
     at_bounds: ClassVar[bool] = True
 
     @abstractmethod
@@ -164,6 +163,10 @@ class DualLoss(ABC):
     @abstractmethod
     def offset(self, alpha: Array, target: Array, weights: Array) -> float:
         """Of the plane that alpha makes: the dual without its quadratic term."""
+
+    def slope(self, alpha: Array, target: Array) -> float:
+        """Derivative in t of the offset that ``t alpha`` makes, at t = 0; asked if `at_bounds`."""
+        return float(alpha.sum())
 
     def direction(self, target: Array) -> Array:
         """The y_i."""

@@ -114,11 +114,12 @@ class DualAscent:
         self.w = np.zeros(self._rows.shape[1], dtype=np.float32 if single else np.float64)
 
     def shorten(self) -> None:
-        """Scale alpha down as far as the hinge's dual rises: it may be of another reg_lambda."""
+        """Scale alpha down as far as a linear dual rises: it may be of another reg_lambda."""
         if self._loss.at_bounds:
+            slope = self._loss.slope(self._alpha, self._target)
             gradient = self._rows.gradient(self._direction * self._alpha)
             square = max(float(gradient @ gradient), _TINY)
-            self._alpha *= min(self._lambda * float(self._alpha.sum()) / square, 1.0)
+            self._alpha *= min(self._lambda * slope / square, 1.0)
 
     def epoch(self) -> Epoch:
         """A step for each active row, in random order; the rows are read once for two passes."""

@@ -12,18 +12,19 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_POWER_STEPS = 1000
+_POWER_STEPS = 1000  # two products each; fewer where the estimate settles
 _LEAST_POWER_STEPS = 30  # before, a plateau may be that of many eigenvalues a little smaller
 _POWER_PRECISION = 1e-5  # relative change of the estimate in a step
-_POWER_MARGIN = 1.05
+_POWER_MARGIN = 1.05  # times the estimate, which comes from below
 
 
-class HingeDual(LinearProblem):
+class HingeDual:
     """``D(u) = sum_i s_i u_i - ||X'(s y u)||^2 / (2 reg_lambda)`` over ``0 <= u <= 1``,
 
     with an intercept also ``sum_i s_i y_i u_i = 0``. The paper's dual variables are
     ``alpha_i = s_i u_i``. Distances are those of the prox-function ``1/2 sum_i s_i u_i^2``, or
-    ``1/2 sum_i alpha_i^2/s_i``: it makes a weight 2 a repeated row, and is at most 1/2.
+    ``1/2 sum_i alpha_i^2/s_i``: it makes a weight 2 a repeated row, and is at most 1/2. D is the
+    dual of ``J(w, b) = reg_lambda/2 ||w||^2 + R(w, b)``, R the risk of a :class:`LinearProblem`.
 
     Parameters
     ----------
@@ -40,32 +41,62 @@ class HingeDual(LinearProblem):
         reg_lambda: float,
         fit_intercept: bool,
     ):
-        super().__init__(rows, target, weights, Hinge(), fit_intercept)
-        self.reg_lambda = reg_lambda
+        self._risk = LinearProblem(rows, target, weights, Hinge(), fit_intercept)
+        self._rows, self._target, self._weights = rows, target, weights
+        self._free, self._lambda = fit_intercept, reg_lambda
         self._signed_weights = weights * target
         self._signs = frozen(target), frozen(weights), frozen(self._signed_weights)
+        self._products = np.empty(self.n_samples)
+
+    def __enter__(self) -> "HingeDual":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._risk.__exit__(*exception)
+
+    @property
+    def n_samples(self) -> int:
+        return self._rows.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        return self._rows.shape[1]
+
+    @property
+    def passes(self) -> int:
+        """Products with X or X' so far."""
+        return self._rows.passes
+
+    def point(self, w: Array, intercept: float | None = None) -> Point:
+        """As of :class:`LinearProblem`."""
+        return self._risk.point(w, intercept)
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """As of :class:`LinearProblem`."""
+        return self._risk.blend(start, end, step)
 
     def combine(self, u: Array) -> Array:
         """``X'(s y u)``, one product with X'."""
-        return self.rows.gradient(np.multiply(self._signed_weights, u, out=self._derivatives))
+        return self._rows.gradient(np.multiply(self._signed_weights, u, out=self._products))
 
     def primal_point(self, combined: Array) -> Point:
         """``w(u) = X'(s y u) / reg_lambda`` with its scores: one product with X."""
-        return self.point(combined / self.reg_lambda)
+        return self.point(combined / self._lambda)
 
     def primal_value(self, point: Point) -> float:
         """J at the point, whose intercept becomes the best one."""
-        self.set_intercept(point)
+        self._risk.set_intercept(point)
         return self.objective(point)
 
     def objective(self, point: Point) -> float:
         """J at the point with its own intercept."""
-        return 0.5 * self.reg_lambda * float(np.sum(point.w * point.w)) + self.risk(point)
+        return 0.5 * self._lambda * float(np.sum(point.w * point.w)) + self._risk.risk(point)
 
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
         norm = float(np.sum(combined * combined))
-        return float(np.sum(self.weights * u)) - norm / (2.0 * self.reg_lambda)
+        return float(np.sum(self._weights * u)) - norm / (2.0 * self._lambda)
 
     def project(self, centre: Array, scores: Array, step: float) -> Array:
         """Projection of ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
@@ -73,8 +104,8 @@ class HingeDual(LinearProblem):
         It maximises ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
         """
         moved = np.empty_like(centre)
-        dual.ascend(centre, self.target, scores, step, moved)
-        if not self.fit_intercept:
+        dual.ascend(centre, self._target, scores, step, moved)
+        if not self._free:
             return np.clip(moved, 0.0, 1.0)
         y, weights, signed = self._signs
         box, moved = (constant(0.0), constant(1.0)), frozen(moved)
@@ -83,28 +114,28 @@ class HingeDual(LinearProblem):
 
     def balanced(self, u: Array) -> Array:
         """u with the heavier class scaled down, so that rounding leaves it feasible."""
-        if not self.fit_intercept:
+        if not self._free:
             return u
         positive = float(np.sum(np.maximum(self._signed_weights, 0.0) * u))
         negative = -float(np.sum(np.minimum(self._signed_weights, 0.0) * u))
         if positive == negative:
             return u
-        heavier = self.target > 0.0 if positive > negative else self.target < 0.0
+        heavier = self._target > 0.0 if positive > negative else self._target < 0.0
         return u * np.where(heavier, min(positive, negative) / max(positive, negative), 1.0)
 
     def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """Curvature of -D from u to v, by the squared distance: no more than L. 0 at u = v."""
         change = u_combined - v_combined
-        squared = float(np.sum(change * change)) / self.reg_lambda
-        distance = float(dual.squared_distance(self.weights, u, v))
+        squared = float(np.sum(change * change)) / self._lambda
+        distance = float(dual.squared_distance(self._weights, u, v))
         return squared / distance if distance > 0.0 else 0.0
 
     def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
         change = v_combined - u_combined
-        slope = float(np.sum(self.weights * (v - u)))
-        slope -= float(np.sum(u_combined * change)) / self.reg_lambda
-        curvature = float(np.sum(change * change)) / self.reg_lambda
+        slope = float(np.sum(self._weights * (v - u)))
+        slope -= float(np.sum(u_combined * change)) / self._lambda
+        curvature = float(np.sum(change * change)) / self._lambda
         if slope <= 0.0:
             return 0.0
         return min(1.0, slope / curvature) if curvature > 0.0 else 1.0
@@ -119,11 +150,11 @@ class HingeDual(LinearProblem):
         value = 0.0
         for step in range(_POWER_STEPS):
             scores = self.point(w / np.linalg.norm(w)).scores
-            if self.fit_intercept:
-                scores = scores - np.sum(self.weights * scores)
-            w = self.rows.gradient(self.weights * scores)
+            if self._free:
+                scores = scores - np.sum(self._weights * scores)
+            w = self._rows.gradient(self._weights * scores)
             before, value = value, float(np.linalg.norm(w))
             settled = value - before <= _POWER_PRECISION * value
             if not value > 0.0 or (settled and step >= _LEAST_POWER_STEPS):
                 break
-        return _POWER_MARGIN * value / self.reg_lambda
+        return _POWER_MARGIN * value / self._lambda

@@ -9,18 +9,19 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import design
 from sklearn_bundle.problems.hinge_dual import HingeDual
 from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
 
-_GROWTH = 1.5  # of L where its test fails,
-_DECAY = 0.9  # and after every step
-_RESTART = 0.1  # of the gap after the last start; a quarter took up to 15 % more products
+_ADVICE = "the features are too large for double precision; scale them"
+_GROWTH = 1.5  # times L where its test fails: each try costs two products
+_DECAY = 0.9  # times L after every step, so that it follows a curvature that gets smaller
+_RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % more products
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
 _IDLE_LIMIT = 1000  # steps in which neither bound moves: rounding has the last word
-_CROSSED = 1e-6  # relative; far above rounding
-_SLACK = 1.0 + 1e-12
-_NOISE = 1e-14  # a change of X'(s y u) below this share of it is rounding
+_SLACK = 1.0 + 1e-12  # times L: a curvature that is above by rounding passes its test
+_NOISE = 1e-14  # relative: a change of X'(s y u) below this share of it is rounding
 
 
 @dataclass
@@ -55,8 +56,8 @@ class ExcessiveGapSolver:
         Of the newest step.
     centre, point, u : ndarray, Point, DualPoint
         Prox-centre, w and u of the newest step, for which the invariant holds.
-    best : DualPoint
-        Proves the lower bound.
+    dual_point : DualPoint
+        The best u, which proves the lower bound.
     """
 
     def __init__(
@@ -70,9 +71,9 @@ class ExcessiveGapSolver:
         self._lipschitz = lipschitz
         origin = DualPoint(np.zeros(problem.n_samples), np.zeros(problem.dimension), 0.0)
         warm = start is not None and self._adaptive
-        self.best = self._dual_point(start) if warm else origin
-        self._primal = np.inf
-        self._best_point: Point | None = None
+        self.dual_point = self._evaluated(start) if warm else origin
+        self._best = Best(advice=_ADVICE)
+        self._best.prove(self.dual_point.value, self.dual_point)
         self._idle = 0  # steps that have changed nothing
         self._at_start: float | None = None  # the gap a step after the last start
         self._starting = True
@@ -96,10 +97,10 @@ class ExcessiveGapSolver:
             if self._starting:
                 self._begin()
                 self._at_start = None
-            before = self._primal, self.best.value
+            before = self._values
             self._step()
-            self._idle = self._idle + 1 if before == (self._primal, self.best.value) else 0
-            gap = self._primal - self.best.value
+            self._idle = self._idle + 1 if before == self._values else 0
+            gap = self._best.primal - self.dual_point.value
             self._at_start = gap if self._at_start is None else self._at_start
             self._starting = self._adaptive and gap < _RESTART * self._at_start
             yield self._state()
@@ -109,20 +110,21 @@ class ExcessiveGapSolver:
 
         The point is that of the last state in any case.
         """
-        problem, best = self._problem, self._best_point
-        self._best_point = problem.point(best.w, best.intercept)
-        self._primal = problem.objective(self._best_point)
-        self.best = self._dual_point(problem.balanced(self.best.u))
-        if self.best.value - self._primal > _CROSSED * abs(self._primal):
-            raise ValueError(
-                f"The lower bound {self.best.value:.8g} lies above the objective "
-                f"{self._primal:.8g}: the features are too large for double precision; scale them."
-            )
+        problem, w, b = self._problem, self._best.point.w, self._best.point.intercept
+        point = problem.point(w, b)
+        self.dual_point = self._evaluated(problem.balanced(self.dual_point.u))
+        primal, bound = problem.objective(point), self.dual_point.value
+        self._best.renew(primal, point, bound, self.dual_point)
         return self._state()
+
+    @property
+    def _values(self) -> tuple[float, float]:
+        """Objective and D of the best points."""
+        return self._best.primal, self.dual_point.value
 
     def _begin(self) -> None:
         """Points for which the invariant holds with mu = L; with ``mu = 2 L`` for Algorithm 1."""
-        start = self.best
+        start = self.dual_point
         self.centre = start.u
         self.point = self._problem.primal_point(start.combined)
         self._offer(self.point)
@@ -167,7 +169,7 @@ class ExcessiveGapSolver:
         return self._maximiser(start.u, point, self._lipschitz)
 
     def _maximiser(self, centre: Array, point: Point, mu: float) -> DualPoint:
-        return self._dual_point(self._problem.project(centre, point.scores, 1.0 / mu))
+        return self._evaluated(self._problem.project(centre, point.scores, 1.0 / mu))
 
     def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
         """Whether L bounds the curvature of D from start to end; makes it larger if not."""
@@ -189,19 +191,18 @@ class ExcessiveGapSolver:
 
     def _search_towards(self, u: DualPoint) -> None:
         """Move the best u to the best point on the way to ``u``: no product, a better bound."""
-        best = self.best
+        best = self.dual_point
         share = self._problem.best_between(best.u, best.combined, u.u, u.combined)
         if share > 0.0:
             found = self._blend(best, u, share)
             if found.value > best.value:
-                self.best = found
+                self.dual_point = found
+                self._best.prove(found.value, found)
 
     def _offer(self, point: Point) -> None:
-        value = self._problem.primal_value(point)
-        if value < self._primal:
-            self._primal, self._best_point = value, point
+        self._best.offer(self._problem.primal_value(point), point)
 
-    def _dual_point(self, u: Array) -> DualPoint:
+    def _evaluated(self, u: Array) -> DualPoint:
         combined = self._problem.combine(u)
         return DualPoint(u, combined, self._problem.dual_value(u, combined))
 
@@ -212,6 +213,5 @@ class ExcessiveGapSolver:
         return DualPoint(u, combined, self._problem.dual_value(u, combined))
 
     def _state(self) -> State:
-        best = self._best_point
-        bound = min(self.best.value, self._primal)  # crossed by no more than rounding
-        return State(self._primal, bound, best.w, best.intercept, self._problem.passes)
+        point = self._best.point
+        return self._best.state(point.w, point.intercept, self._problem.passes)

@@ -150,7 +150,7 @@ def test_start_from_a_dual_point(data):
     *_, problem = made(data)
     solver = ExcessiveGapSolver(problem, None)
     first = run(solver, tol=1e-4, max_iter=10_000)
-    again = run(ExcessiveGapSolver(problem, None, solver.best.u), tol=1e-4, max_iter=10_000)
+    again = run(ExcessiveGapSolver(problem, None, solver.dual_point.u), tol=1e-4, max_iter=10_000)
     assert again.n_iter < 0.5 * first.n_iter
     assert again.history["lower_bound"][0] >= first.lower_bound - 1e-12
 
@@ -175,7 +175,7 @@ def test_the_dual_point_is_feasible_however_long_the_steps(data, scale, lipschit
     problem = HingeDual(rows_in_memory(X * scale), y, weights, 10.0, True)
     solver = ExcessiveGapSolver(problem, lipschitz)
     result = run(solver, tol=1e-6, max_iter=200)
-    u = solver.best.u
+    u = solver.dual_point.u
     assert (u >= 0.0).all() and (u <= 1.0).all() and abs(np.sum(weights * y * u)) < 1e-15
     assert result.lower_bound == pytest.approx(dual(X * scale, y, weights, 10.0, u), abs=1e-12)
     if scale <= 1.0:
