@@ -28,17 +28,17 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_references.py
 
 estimators
-    test_bmrm.py                bmrm.py _linear.py _validation.py
+    test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
     test_bmrm_optima.py         bmrm.py
     test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py
     test_bmrm_regressor.py      bmrm_regressor.py
     test_bmrm_ranker.py         bmrm_ranker.py _features.py
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
-    test_bmrm_path.py           _path.py bmrm_cv.py
+    test_bmrm_path.py           _path.py bmrm_cv.py _search.py
     test_seen.py                _base.py _linear.py
-    test_multiclass.py          _multiclass.py
-    test_warm_start.py          _warm.py
+    test_multiclass.py          _multiclass.py _fit.py
+    test_warm_start.py          _warm.py /solvers/linear_start.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
@@ -47,7 +47,7 @@ estimators
     test_swap_svc_indefinite.py swap.py /problems/l2svm.py
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
-    test_swap_cv.py             swap_cv.py
+    test_swap_cv.py             swap_cv.py _search.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py _packing.py
@@ -61,23 +61,23 @@ estimators
 
 solvers
     test_contract.py            contract.py
-    test_bundle.py              bundle.py _descent.py inner/planes.py
+    test_certificate.py         _certificate.py
+    test_bundle.py              bundle.py _descent.py _oracle.py asks.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
                                 /_compiled/hessian.py
     test_dual_coordinate.py     dual_coordinate.py /_compiled/coordinate.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
-    test_linear_auto.py         linear_auto.py
+    test_linear_auto.py         linear_auto.py linear_start.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
 
 problems
-    test_linear.py              linear.py _linear_sums.py /_compiled/design.py /_parallel.py
+    test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py /_parallel.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
-                                _distances.py
-                                /_compiled/rows.py
+                                _distances.py /_compiled/rows.py
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py
                                 /_compiled/chain_loss.py /_compiled/chain_sdca.py
                                 /_compiled/exponentiated.py /_compiled/sums.py
@@ -89,7 +89,7 @@ losses
                                 _poisson.py
     test_multiclass.py          multiclass.py softmax.py ontology.py
     test_measures.py            measures.py
-    test_ranking.py             ranking.py positions.py
+    test_ranking.py             ranking.py grades.py pairs.py positions.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py
