@@ -29,7 +29,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_references.py
 
 estimators
-    test_bmrm.py                bmrm.py _linear.py _validation.py
+    test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
     test_bmrm_optima.py         bmrm.py
     test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py
     test_bmrm_regressor.py      bmrm_regressor.py
@@ -71,7 +71,7 @@ solvers
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /_compiled/coordinate.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
-    test_linear_auto.py         linear_auto.py
+    test_linear_auto.py         linear_auto.py linear_start.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
@@ -81,8 +81,7 @@ problems
     test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py
                                 /_parallel.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
-                                _distances.py
-                                /_compiled/rows.py
+                                _distances.py /_compiled/rows.py
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py
                                 /_compiled/chain_loss.py /_compiled/chain_sdca.py
                                 /_compiled/exponentiated.py /_compiled/sums.py

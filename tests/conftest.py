@@ -1,11 +1,43 @@
 import os
 import signal
 import sys
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import StandardScaler
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of tests that are marked ``matrix`` all are ``wide`` but a few that show every value once."""
+    matrices = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("matrix"):
+            matrices[item.parent, item.originalname].append(item)
+    for cases in matrices.values():
+        for item in set(cases) - set(few_of(cases)):
+            item.add_marker("wide")
+
+
+def few_of(cases):
+    """Cases that show every value: next is that with most new ones, of equals the rarest others."""
+    values = {case: shown_by(case) for case in cases}
+    times = Counter()
+    while any(not times[value] for case in cases for value in values[case]):
+        case = max(cases, key=lambda case: sorted(-times[value] for value in values[case])[::-1])
+        times.update(values[case])
+        yield case
+
+
+def shown_by(case):
+    """What stands in each list of parameters, of the test and of its fixtures."""
+    names = set(case.callspec.params)
+    lists = [mark.args[0] for mark in case.iter_markers("parametrize")]
+    lists = [[n.strip() for n in at.split(",")] if isinstance(at, str) else at for at in lists]
+    lists += [[name] for name in names.difference(*lists)]
+    return [tuple((name, id(case.callspec.params[name])) for name in at) for at in lists]
 
 
 @pytest.fixture(scope="session", autouse=True)

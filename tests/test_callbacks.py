@@ -180,6 +180,7 @@ def test_bars_of_every_estimator(model, capsys):
     assert " - fit " in capsys.readouterr().out
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
     "model",

@@ -128,15 +128,25 @@ def fit(model, name):
     return model.fit(X[rows], y[rows], **({"group": GROUP} if name == "k" else {}))
 
 
-def parameters_of(kinds, names=None):
+def parameters_of(kinds, names=None, few=False):
+    """Cases of estimator and parameter; with ``few`` the first estimator's alone are not wide."""
     cases = [(kind, name) for kind in kinds for name in kind().get_params()]
     if names is not None:  # what a search has in common with its estimator is read in one place
         own = {"reg_lambdas", "Cs", "cv", "tol"}
         cases = [
             case for case in cases if case[1] in (names if case[0] not in SEARCHES else own & names)
         ]
+    first = {name: kind for kind, name in reversed(cases)}
     return pytest.mark.parametrize(
-        "kind, name", cases, ids=[f"{kind.__name__}-{name}" for kind, name in cases]
+        "kind, name",
+        [
+            pytest.param(
+                *(kind, name),
+                id=f"{kind.__name__}-{name}",
+                marks=[pytest.mark.wide] if few and kind is not first[name] else [],
+            )
+            for kind, name in cases
+        ],
     )
 
 
@@ -195,7 +205,7 @@ def results(model):
     return {k: (type(v), np.asarray(v).dtype, np.asarray(v).tobytes()) for k, v in fitted.items()}
 
 
-@parameters_of(ESTIMATORS, {*REALS, *INTEGERS})
+@parameters_of(ESTIMATORS, {*REALS, *INTEGERS}, few=True)
 def test_numbers_of_any_kind_are_taken_for_their_values(kind, name):
     if name in REALS:
         values = [number(REALS[name]) for number in KINDS]

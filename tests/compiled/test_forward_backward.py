@@ -44,6 +44,7 @@ def oracle(scores, transitions, logarithmic=False):
     return log_z, nodes[:, :K], pairs[:, :K, :K], edges[:K, :K]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("T", [1, 2, 3, 5])
 @pytest.mark.parametrize("K", [2, 3, 4])
 @pytest.mark.parametrize("logarithmic", [False, True])

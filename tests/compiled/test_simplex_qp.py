@@ -26,6 +26,7 @@ def optimum(Q, c):
     return 0.5 * x @ Q @ x - c @ x
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("n, d", [(2, 5), (10, 30), (40, 8), (120, 15)])
 def test_against_clarabel(n, d, seed):

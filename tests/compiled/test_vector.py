@@ -17,6 +17,7 @@ def moved(source, i, target, j):
     vector.store(target, j, vector.load(source, i))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
 @pytest.mark.parametrize("i", PLACES)
@@ -151,6 +152,7 @@ def scattered_within(data, indices, k, count, factor, out, left, right, spare):
     vector.scatter_add_within(data, indices, k, count, factor, out, left, right, spare)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.uint32, np.uint64])
 @pytest.mark.parametrize("count", [1, 3, 4, 8, 11])

@@ -105,6 +105,7 @@ def test_balanced_weights_use_the_sample_weights(data):
     assert weighted == pytest.approx(repeated, rel=2e-9)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("classes", [2, 10])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_n_jobs_does_not_change_a_bit(classes, sparse, monkeypatch):

@@ -57,6 +57,7 @@ def joint(name, **parameters):
 # ---- optima ------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", JOINT)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -191,6 +192,7 @@ def test_measures_are_one_versus_rest(iris, loss):
 # ---- weights -----------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", [*JOINT, "roc_auc"])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_weights_are_repeated_and_missing_rows(iris, name, class_weight):
@@ -273,6 +275,7 @@ def test_names_of_classes(iris):
     assert isinstance(ours.objective_, float) and ours.status_ == "converged"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", [*JOINT, "roc_auc", "fbeta"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_equals_dense_and_threads_change_nothing(iris, name, dtype, monkeypatch):
@@ -290,6 +293,7 @@ def test_sparse_equals_dense_and_threads_change_nothing(iris, name, dtype, monke
         assert np.array_equal(one.coef_, two.coef_) and one.lower_bound_ == two.lower_bound_
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("regularizer", ["l2", "l1", "lp"])
 @pytest.mark.parametrize("name", JOINT)
 def test_warm_start(iris, name, regularizer):

@@ -22,6 +22,7 @@ def X():
     return 1.0 + np.random.default_rng(0).normal(size=(ROWS, 4))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
 @pytest.mark.parametrize("rho", [1.0, 3.0])

@@ -24,6 +24,7 @@ def weighting(request, cancer):
     return sample_weight, None, s / s.sum()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("reg_lambda", [1e-1, 1e-3])

@@ -43,6 +43,7 @@ def regression():
 # ---- path --------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "loss", ["hinge", "log_loss", "softmax", "roc_auc", "squared_error", "quantile", "poisson"]
 )
@@ -138,6 +139,7 @@ def scores_of(search, n_folds):
     return np.array([search.cv_results_[f"split{k}_test_score"] for k in range(n_folds)])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("loss", ["hinge", "log_loss", "softmax"])
 def test_scores_and_model_of_a_search(iris, loss, convert):

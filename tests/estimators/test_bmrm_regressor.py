@@ -57,6 +57,7 @@ def model(loss, **parameters):
 # ---- optima ------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
@@ -264,6 +265,7 @@ def test_an_error_leaves_the_last_model(X, targets):
 # ---- living with scikit-learn ------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("loss", [*REGRESSION_LOSSES, "two"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_equals_dense_and_threads_change_nothing(X, targets, loss, dtype, monkeypatch):
@@ -279,6 +281,7 @@ def test_sparse_equals_dense_and_threads_change_nothing(X, targets, loss, dtype,
         assert np.array_equal(one.coef_, two.coef_) and one.lower_bound_ == two.lower_bound_
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("parameters", [{}, {"regularizer": "lp"}, {"regularizer": "l1"}], ids=str)
 @pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 def test_warm_start(X, targets, loss, parameters):

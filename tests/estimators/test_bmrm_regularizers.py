@@ -56,6 +56,7 @@ def fitted(loss, name, X, y, **parameters):
 # ---- optima ------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("loss", ESTIMATORS)
 @pytest.mark.parametrize("name", REGULARIZERS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -124,6 +125,7 @@ def test_powers_near_their_limits(problems):
 # ---- every regularizer in every estimator ------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", REGULARIZERS)
 @pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
 @pytest.mark.parametrize("loss", [*ESTIMATORS, "novelty"])
@@ -155,6 +157,7 @@ def test_entropy_with_steep_planes(problems, loss, reg_lambda):
     assert model.status_ == "converged" and np.isfinite(model.coef_).all()
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("size", [1e-6, 1e3, 1e6, 1e8])
 @pytest.mark.parametrize("name", ["entropy", "l1", "l2", "lp"])
@@ -171,6 +174,7 @@ def test_exponentials_overflow_quietly(problems, name, size):
         assert np.isfinite(model.objective_) and np.isfinite(model.coef_).all()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", REGULARIZERS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_error", "softmax"])
 def test_warm_start_and_threads(problems, loss, name, monkeypatch):

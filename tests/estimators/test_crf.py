@@ -39,6 +39,7 @@ def best(chains, fit_intercept, weighted):
     return model, model.optimum()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
 def test_optimum(chains, fit_intercept, weighted, best, solver, tol):
@@ -172,6 +173,7 @@ KINDS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

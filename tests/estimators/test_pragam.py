@@ -29,6 +29,7 @@ def weights_of(n, weighted):
 # ---- the optimum ------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("reg_lambda", [1e-3, 1e-1])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -154,6 +155,7 @@ def test_history_counts_products(data):
     assert (np.diff(fixed["passes"])[:-1] == 3).all()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lipschitz", ["adaptive", "power"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("classes", [2, 10])

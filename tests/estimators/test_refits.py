@@ -78,6 +78,7 @@ def refit(model, X, y, metadata, max_iter):
     return model, np.array(objectives), np.array(bounds), spent
 
 
+@pytest.mark.matrix
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("row", list(table()), ids=name_of)
 def test_refits_go_on(row):

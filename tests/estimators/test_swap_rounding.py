@@ -106,6 +106,7 @@ def test_a_bound_from_before_the_promotion_is_forgotten():
     assert model.status_ == "max_iter" and bounds[-1] > bounds[-20] > 0.0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("max_iter", [1, 10])
 @pytest.mark.parametrize(
     "parameters",

@@ -23,6 +23,7 @@ def indefinite(X):
     }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e4])
 @pytest.mark.parametrize("active_set", [None, 20])
 @pytest.mark.parametrize("solver", SOLVERS)

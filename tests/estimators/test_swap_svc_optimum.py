@@ -29,6 +29,7 @@ from tests.reference_cones import by_clarabel, halflines
 # ---- the optimum ------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_optimum_of_the_one_class_machine(data, kernel, layout):
@@ -91,6 +92,7 @@ def test_two_points_in_closed_form():
 # ---- the certificate --------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_certificate_in_plain_numpy(data, kernel, tol):
@@ -155,6 +157,7 @@ def test_precomputed_is_rbf(data):
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("active_set", [None, 30])
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 20, 1000])

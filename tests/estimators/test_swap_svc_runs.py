@@ -36,6 +36,7 @@ def without_active_set(many):
     return model.objective_
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("size, cache_size", [(2, 1000), (40, 1000), (400, 1000), (400, 0.5)])
 @pytest.mark.parametrize("kernel", ["rbf", "csr", "precomputed", "callable"])
 def test_active_set_reaches_the_same_objective(many, without_active_set, kernel, size, cache_size):
@@ -55,6 +56,7 @@ def test_active_set_reaches_the_same_objective(many, without_active_set, kernel,
     assert (np.diff(active) >= 0).all() and len(model.support_) <= active[-1]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("size", [20, 50, 200])
 @pytest.mark.parametrize("max_iter", [1, 50, 100, 300, 700])
 def test_active_set_stopped_early_has_a_true_certificate(many, size, max_iter):
@@ -129,6 +131,7 @@ def test_a_tol_below_rounding_ends_at_the_optimum(data):
 STEPS = (lazy, "run"), (swap, "run")  # compiled: Ctrl-C while they run is seen after them
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kernel", ["rbf", "csr"])
 @pytest.mark.parametrize("call", [1, 2, 5])
 def test_ctrl_c_keeps_the_best_point(many, kernel, call, monkeypatch):
@@ -143,6 +146,7 @@ def test_ctrl_c_keeps_the_best_point(many, kernel, call, monkeypatch):
     assert_true_certificate(model, rbf_kernel(X, gamma=GAMMA), signs_of(y), np.full(600, 10.0))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("call", [1, 2, 5])
 @pytest.mark.parametrize("method", ["rough_products", "part", "gram", "primal_value"])
 def test_ctrl_c_with_an_active_set(many, method, call, monkeypatch):

@@ -248,6 +248,7 @@ def test_squared_errors_without_intercept_equal_generic(key):
     assert compiled.offset == pytest.approx(fallback.offset, rel=1e-12)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("key", WITH_INTERCEPT)
 @pytest.mark.parametrize("scale", [1e-3, 1e5, 1e8])
 @pytest.mark.parametrize("seed", range(5))

@@ -116,6 +116,7 @@ def test_a_tolerance_is_named_once(ax):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "tol = 0.001", "b"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "model",
     [

@@ -59,6 +59,7 @@ def test_gradient_by_finite_differences(intercept, K):
         assert (up - down) / (2.0 * step) == pytest.approx(gradient @ v, abs=1e-7)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e4, 1e8, 1e12])
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e8])
 def test_the_bound_of_a_gradient_is_below_the_optimum(size, scale):

@@ -87,6 +87,7 @@ def assert_values(values, expected, dtype):
     np.testing.assert_allclose(values, expected, rtol=0, atol=TOLERANCE[dtype] * scale)
 
 
+@pytest.mark.matrix
 def test_values_are_those_of_scikit_learn(case, dtype):
     rows, Z, K, K_new = case
     out = np.full(N, np.nan, dtype)
@@ -103,12 +104,14 @@ def test_values_are_those_of_scikit_learn(case, dtype):
     assert_values(rows.diagonal.astype(dtype), np.diagonal(K), dtype)
 
 
+@pytest.mark.matrix
 def test_gram_is_symmetric_to_the_last_bit(case):
     rows, _, _, _ = case
     for G in (rows.gram(), rows.gram(SUBSET)):
         assert (G == G.T).all()
 
 
+@pytest.mark.matrix
 def test_own_value_is_the_diagonal_to_the_last_bit(case, dtype):
     rows, _, _, _ = case
     diagonal = rows.diagonal.astype(dtype)
@@ -118,6 +121,7 @@ def test_own_value_is_the_diagonal_to_the_last_bit(case, dtype):
     assert (np.diagonal(rows.gram()) == diagonal).all()
 
 
+@pytest.mark.matrix
 def test_restricted_to_a_subset(case, dtype):
     rows, Z, K, K_new = case
     few = rows.take(SUBSET).take(np.arange(0, 290, 2))
@@ -128,6 +132,7 @@ def test_restricted_to_a_subset(case, dtype):
     assert_values(few.diagonal.astype(dtype), np.diagonal(K)[chosen], dtype)
 
 
+@pytest.mark.matrix
 def test_given_arrays_are_filled(case):
     rows, _, _, _ = case
     for method, first, shape in (

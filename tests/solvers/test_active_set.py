@@ -178,6 +178,7 @@ def test_every_algorithm(many, best, algorithm):
     assert result.primal == pytest.approx(best.primal, rel=tol)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("size", [20, 50, 400])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_bound_and_objective_of_every_state(many, best, size, dtype):
@@ -190,6 +191,7 @@ def test_bound_and_objective_of_every_state(many, best, size, dtype):
         bound, primal = state.lower_bound, state.primal
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("size", [20, 50])
 @pytest.mark.parametrize("states", range(1, 12))
 def test_confirmed_anywhere_the_certificate_is_that_of_all_points(many, size, states):

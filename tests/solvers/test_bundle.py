@@ -55,6 +55,7 @@ def test_lower_bound_of_the_rate(reg_lambda):
     assert next(states).gap == pytest.approx(0.0, abs=1e-12 / reg_lambda)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("algorithm", ["line-search", "cutting-plane"])
 @pytest.mark.parametrize("max_size", [None, 2, 10])
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
@@ -106,6 +107,7 @@ def test_separable_data(algorithm, reg_lambda):
     assert result.primal == pytest.approx(margin * reg_lambda, rel=2e-3)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
 @pytest.mark.parametrize("algorithm", ["line-search", "cutting-plane"])
 @pytest.mark.parametrize("reg_lambda", [1e-4, 1e-7])

@@ -123,6 +123,7 @@ def test_epoch_against_numpy(small, loss, pull, kind):
         assert gained == pytest.approx(after - before, rel=1e-8)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reg_lambda", [1.0, 1e-2, 1e-4])
 @pytest.mark.parametrize("free", [False, True])
@@ -206,12 +207,13 @@ def test_weights_are_repeated_rows(small, loss):
     assert first.primal == pytest.approx(second.primal, rel=2e-6)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("indices", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_many_columns(dtype, indices):
     """Neighbouring rows together, single precision at first, double for the last digits."""
     rng = np.random.default_rng(4)
-    n, d = 300, 200_000
+    n, d = 300, 140_000  # w is longer than what a core caches
     X = sp.random(n, d, 2e-4, format="csr", random_state=0, dtype=np.float64)
     X = sp.hstack([X, rng.normal(size=(n, 5))], format="csr").astype(dtype)
     X.indices, X.indptr = X.indices.astype(indices), X.indptr.astype(indices)

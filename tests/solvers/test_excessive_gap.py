@@ -73,6 +73,7 @@ def test_invariant_at_every_step(data, lipschitz, fit_intercept):
     assert len(starts) > 1 or lipschitz == "fixed"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_rate_of_algorithm_1(data, fit_intercept, weighted):
@@ -118,6 +119,7 @@ def test_power_iteration_bounds_the_curvature(data, fit_intercept):
         )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("lipschitz", [None, "fixed"])
 def test_iterations_grow_like_the_root_of_1_over_reg_lambda(cancer, lipschitz, fit_intercept):

@@ -111,6 +111,7 @@ def check_simplex(alpha, balance):
         assert np.all(np.abs(balance.T @ alpha) <= 2e-15 * np.abs(balance).max(axis=0))
 
 
+@pytest.mark.matrix
 @every_one
 @every_kind
 @some_intercepts
@@ -134,6 +135,7 @@ def test_newton_against_clarabel(name, kind, k, reg_lambda):
     assert best <= value + (1e-5 if kind == "lengths" else 1e-7)  # clarabel's own accuracy
 
 
+@pytest.mark.matrix
 @every_one
 @some_intercepts
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-6])
@@ -275,6 +277,7 @@ def l1_optimum(planes, offsets, balance, reg_lambda):
     return -result.fun
 
 
+@pytest.mark.matrix
 @every_kind
 @some_intercepts
 @pytest.mark.parametrize("p", [8, 200])

@@ -140,6 +140,7 @@ def test_epochs_that_were_asked_for_are_given_up_late(seed):
     assert np.sum(model.history_["solver"] == "dual-coordinate") > 100
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("n_features", [10, 200])
 @pytest.mark.parametrize("second", ["newton", "line-search"])
 @pytest.mark.parametrize("free", [False, True])

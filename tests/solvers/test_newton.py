@@ -142,6 +142,7 @@ def test_curved_rows_and_their_curvature(line, loss):
     np.testing.assert_allclose(coefs, (weights * bend)[rows], rtol=1e-10)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("n_rows", [0, 1, 700, 5000])
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("kind", [*KINDS, "unsorted", "int64"])
@@ -207,6 +208,7 @@ def test_every_plane_is_valid(cancer, loss, free):
             assert (planes @ w + offsets).max() <= risk + 1e-12 * (1.0 + scale)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighting", [None, "weights", "balanced"])
 @pytest.mark.parametrize("free", [False, True])
@@ -295,6 +297,7 @@ HARD = ["rows 2", "rows 3", "rows 10", "zero", "wide", "duplicates", "constant",
 HARD += ["scale 1e6", "scale 1e-6", "scales", "separable", "rare", "many", "sorted", "periodic"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("loss", NAMES)
 @pytest.mark.parametrize("name", HARD)
 def test_hard_data_end_with_a_true_certificate(name, loss):
