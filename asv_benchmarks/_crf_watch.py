@@ -49,7 +49,7 @@ class _Watched:
             yield state
 
     def _truth(self, state: Any, epochs: int) -> tuple[dict[str, Any], np.ndarray]:
-        w, primal, dual, blocks = state.w, state.primal, state.lower_bound, self._solver.kept
+        w, primal, dual, blocks = state.point, state.primal, state.lower_bound, self._solver.kept
         if hasattr(blocks, "nodes"):
             w, dual, margin = self._problem.weights_of(blocks)
             primal, _, _ = self._problem.gaps(w, blocks)

@@ -106,7 +106,7 @@ class _WatchedSolver:
             if self._score is not None and (done or len(curve.seconds) >= next_look):
                 next_look = max(len(curve.seconds) + 1, int(len(curve.seconds) * self._stride))
                 curve.looks.append(len(curve.seconds) - 1)
-                curve.scores.append(self._score(state.w, state.intercept or 0.0))
+                curve.scores.append(self._score(state.point, state.intercept or 0.0))
             yield state
             if done:
                 curve.ended = "enough"

@@ -162,7 +162,7 @@ class Monitor:
         with self._lock:
             self._print(k, iteration, state)
             if self._called:
-                self._points[k] = (state.w, state.intercept)
+                self._points[k] = (state.point, state.intercept)
                 context = self._parents[k].subcontext(task_name="iteration")
                 self._call(context.call_on_fit_task_begin)
                 if self._call(context.call_on_fit_task_end):
@@ -173,13 +173,13 @@ class Monitor:
         """Subproblem k has ended."""
         if self._called and len(self._points) > 1:
             with self._lock:
-                self._points[k] = (result.w, result.intercept)
+                self._points[k] = (result.point, result.intercept)
                 self._call(self._parents[k].call_on_fit_task_end)
 
     def close_all(self, results: list[SolverResult]) -> None:
         """The fit has ended."""
         if self._root is not None:
-            self._points = [(r.w, r.intercept) for r in results]
+            self._points = [(r.point, r.intercept) for r in results]
             self._call(self._root.call_on_fit_task_end)
 
     def _open_contexts(self, n_subproblems: int, max_iter: int) -> None:

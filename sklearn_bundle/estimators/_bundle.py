@@ -126,7 +126,7 @@ class BundleEstimator(CertifiedLinear):
             )
 
     def _keep(self, solver: BundleSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
-        return solver.kept((result.w, result.intercept))
+        return solver.kept((result.point, result.intercept))
 
 
 def _is_given(value: Any, default: Any) -> bool:

@@ -146,7 +146,7 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             monitor.close_all(results)
         except KeyboardInterrupt:
             interrupted = True
-        fitted = model([(r.w, r.intercept) for r in results]) | certificate(results)
+        fitted = model([(r.point, r.intercept) for r in results]) | certificate(results)
         fitted |= self._further_attributes(data, warm)
         if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
             fitted["_warm"] = warm

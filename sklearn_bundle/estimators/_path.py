@@ -168,7 +168,7 @@ def fit_path(
             for k, target in enumerate(targets):
                 result, kept[k] = estimator._take_further(data, target, kept[k], None, n_threads)
                 results.append(result)
-        fitted = estimator._model(data, [(r.w, r.intercept) for r in results])
+        fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
         model = clone(estimator)
         model._adopt(features_of(estimator) | fitted | certificate(results))
         yield model, results

@@ -340,9 +340,9 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
 
     def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> Any:
         """The solver with its rows, or if they are those of an active set its best point."""
-        return (
-            solver if isinstance(solver, SwapSolver) else SimplexPoints(result.w / result.w.sum())
-        )
+        if isinstance(solver, SwapSolver):
+            return solver
+        return SimplexPoints(result.point / result.point.sum())
 
     def _model(self, data: KernelTraining, points: list[tuple]) -> dict[str, Any]:
         kernel = data.values.kernel
@@ -405,7 +405,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         result = run(solver, tol=self.tol, max_iter=self.max_iter)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        alpha = result.w
+        alpha = result.point
         start = np.zeros(problem.n)
         start[chosen] = alpha / alpha.sum()
         return start

@@ -231,7 +231,7 @@ feature_names_in_, shape_fit_
             for of_C, C in zip(alphas, Cs, strict=True):
                 single.C = float(C)
                 result, kept = single._take_further(fold, target, kept, 0, 1)
-                of_C.append(result.w)
+                of_C.append(result.point)
         scores = []
         for of_C in alphas:
             model._adopt(machine(part, values.kernel, of_C))

@@ -127,7 +127,7 @@ class Best:
 
     def state(
         self,
-        w: NDArray[np.float64],
+        point: NDArray[np.float64],
         intercept: float | None,
         passes: int,
         n_steps: int | None = None,
@@ -135,4 +135,4 @@ class Best:
     ) -> State:
         """Objective and bound as a :class:`State`, the bound between ``least`` and objective."""
         bound = max(min(self.bound, self.primal), self.least)
-        return State(self.primal, bound, w, intercept, passes, n_steps, further)
+        return State(self.primal, bound, point, intercept, passes, n_steps, further)

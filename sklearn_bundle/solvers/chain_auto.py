@@ -65,7 +65,7 @@ class ChainAutoSolver:
         if self._lbfgs is None:
             yield from self._epochs()
             best = self._dual.confirm()  # at worst w = 0
-            self._lbfgs = LBFGSSolver(self._dual.problem, best.w, LBFGS_ITERATIONS, best)
+            self._lbfgs = LBFGSSolver(self._dual.problem, best.point, LBFGS_ITERATIONS, best)
             self._dual.release()
             self._dual.detach()
         yield from self._lbfgs.states()
@@ -86,7 +86,7 @@ class ChainAutoSolver:
         return (self._lbfgs or self._dual).confirm(moving=moving)
 
     def _too_slow(self, estimates: list[float], state: State) -> bool:
-        if len(estimates) < _TRIAL or len(state.w) > _MOST_PARAMETERS:
+        if len(estimates) < _TRIAL or len(state.point) > _MOST_PARAMETERS:
             return False
         asked = max(self._tol * abs(state.lower_bound + estimates[-1]), _TINY)
         rate = log(max(estimates[-1 - _WINDOW], _TINY) / max(estimates[-1], _TINY)) / _WINDOW

@@ -73,7 +73,7 @@ class State(Certificate):
     the values of the solver's ``history_fields``.
     """
 
-    w: NDArray[np.float64]
+    point: NDArray[np.float64]
     intercept: float | None
     passes: int
     n_steps: int | None = None
@@ -112,7 +112,7 @@ class Resumable(Solver, Protocol):
 class SolverResult(Certificate):
     """Point and certificate, recomputed at exit, and how it went."""
 
-    w: NDArray[np.float64]
+    point: NDArray[np.float64]
     intercept: float
     status: Status
     n_iter: int
@@ -181,7 +181,7 @@ def run(
     return SolverResult(
         primal=final.primal,
         lower_bound=final.lower_bound,
-        w=final.w,
+        point=final.point,
         intercept=final.intercept,
         status=status,
         n_iter=rows[-1][0],

@@ -209,7 +209,7 @@ class LinearAutoSolver:
         self._floor = best.lower_bound
         self._start = replace(
             self._start,
-            point=(best.w, best.intercept),
+            point=(best.point, best.intercept),
             proof=self._solver.proof,
             bundle=self._solver.bundle,
         )
@@ -222,7 +222,7 @@ class LinearAutoSolver:
         if not self._in_epochs:
             bound = max(state.lower_bound, self._floor)
             state.lower_bound = confirmed(bound, state.primal, ADVICE, solver.size_of_terms)
-        self._start = self._solver.kept((state.w, state.intercept))
+        self._start = self._solver.kept((state.point, state.intercept))
         return state
 
     def _raised(self, state: State) -> State:

@@ -40,15 +40,15 @@ class SampleBundle(Bundle):
 
 
 class LazyState(State):
-    """A state whose w is computed when it is asked for."""
+    """A state whose point is computed when it is asked for."""
 
     def __init__(self, state: State, make_w: Callable[[], Array]):
         vars(self).update(vars(state))
-        del self.w
+        del self.point
         self._make_w = make_w
 
     @cached_property
-    def w(self) -> Array:
+    def point(self) -> Array:
         return self._make_w()
 
 

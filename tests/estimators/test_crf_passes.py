@@ -90,5 +90,5 @@ def test_lbfgs_on_a_quadratic():
 
     result = run(LBFGSSolver(Quadratic()), tol=0.0, max_iter=1000)
     assert result.status in ("converged", "stalled") and result.n_iter < 200
-    np.testing.assert_allclose(result.w, target, atol=1e-9)
+    np.testing.assert_allclose(result.point, target, atol=1e-9)
     assert 1.0 - 1e-12 <= result.lower_bound <= result.primal <= 1.0 + 1e-12

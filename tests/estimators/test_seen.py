@@ -71,7 +71,7 @@ def watch(monkeypatch):
         states = []
 
         def look(self, k, iteration, state):
-            states.append((state.w.copy(), np.copy(state.intercept), state))
+            states.append((state.point.copy(), np.copy(state.intercept), state))
             return Status.CALLBACK if iteration == stop else None
 
         monkeypatch.setattr(Monitor, "__call__", look)

@@ -199,7 +199,7 @@ def test_confirmed_anywhere_the_certificate_is_that_of_all_points(many, size, st
     solver = solver_of(problem_of(many), size=size, tol=1e-6)
     *_, state = islice(solver.states(), states)
     state = solver.confirm()
-    K, alpha = matrix_of(many), state.w
+    K, alpha = matrix_of(many), state.point
     scores = K @ alpha - alpha
     objective = 0.5 * alpha @ scores + 0.5 * np.sum(np.maximum(0.0, 1.0 - scores) ** 2)
     assert state.primal == pytest.approx(objective, rel=1e-10)
@@ -215,7 +215,7 @@ def test_a_matrix_that_does_not_fit(many, best, cache_bytes):
 
 
 def test_start_at_the_solution(many, best):
-    start = best.w / best.w.sum()
+    start = best.point / best.point.sum()
     result = run(solver_of(problem_of(many), start=start), tol=1e-4, max_iter=1_000_000)
     assert result.status is Status.CONVERGED and result.n_iter <= 64
 
@@ -225,14 +225,14 @@ def test_equal_seeds_equal_results(many):
         run(solver_of(problem_of(many), seed=seed), tol=1e-3, max_iter=1_000_000)
         for seed in (1, 1, 2)
     )
-    assert np.array_equal(one.w, two.w) and not np.array_equal(one.w, other.w)
+    assert np.array_equal(one.point, two.point) and not np.array_equal(one.point, other.point)
 
 
 def test_active_points_are_far_fewer_than_all(many):
     result = run(solver_of(problem_of(many)), tol=1e-4, max_iter=1_000_000)
     active = result.history["active"]
     assert (np.diff(active) >= 0).all()
-    assert np.count_nonzero(result.w) <= active[-1] < 3000
+    assert np.count_nonzero(result.point) <= active[-1] < 3000
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-3, 1.0])

@@ -80,7 +80,7 @@ def test_structured_hinge_by_cutting_planes(digits, fitted):
     ).fit(X, y)
     best = objective(svc.coef_.ravel(), X, y)
     assert fitted.status is Status.CONVERGED
-    assert fitted.primal == objective(fitted.w, X, y)
+    assert fitted.primal == objective(fitted.point, X, y)
     assert fitted.lower_bound <= best * (1.0 + 1e-9)
     assert best * (1.0 - 1e-6) <= fitted.primal <= best * (1.0 + 1e-4)
 
@@ -208,5 +208,5 @@ def test_linear_risk_with_l2_is_solved_exactly():
     solver = BundleSolver(Negative(), 0.5, algorithm="cutting-plane", bundle=Bundle(2, None, L2()))
     result = run(solver, tol=1e-12, max_iter=10)
     assert result.status is Status.CONVERGED
-    np.testing.assert_allclose(result.w, [-2.0, 0.0], rtol=1e-14)
+    np.testing.assert_allclose(result.point, [-2.0, 0.0], rtol=1e-14)
     assert result.primal == pytest.approx(-2.0, rel=1e-14)

@@ -88,7 +88,8 @@ def test_line_search_steps_beyond_w_t(problem, monkeypatch):
     for _, state in zip(range(20), solver.states(), strict=False):
         start, end, step = steps[-1]
         if step > 1.0:
-            followed.append(np.allclose(state.w, start + step * (end - start), rtol=1e-12, atol=0))
+            reached = start + step * (end - start)
+            followed.append(np.allclose(state.point, reached, rtol=1e-12, atol=0))
     assert any(followed)
 
 
@@ -131,7 +132,7 @@ def test_aggregate_plane_proves_the_bound(problem, cancer):
     rng = np.random.default_rng(0)
     weights = np.full(len(y), 1 / len(y))
     for scale in 20 * [0.0, 0.01, 0.1, 1.0]:
-        w = result.w + scale * rng.normal(size=len(result.w))
+        w = result.point + scale * rng.normal(size=len(result.point))
         # the risk is piecewise linear in b: its minimum lies at one of the kinks
         kinks = y - X @ w
         risk = min(objective("hinge", X, y, weights, 0.0, w, b) for b in kinks)
@@ -177,7 +178,7 @@ def test_gap_of_1e_8(problem, loss):
 def test_planes_of_another_reg_lambda(problem):
     bundle = Bundle(problem().dimension)
     first = BundleSolver(problem(), 1e-2, bundle=bundle)
-    start = run(first, tol=1e-4, max_iter=500).w, None
+    start = run(first, tol=1e-4, max_iter=500).point, None
     cold = run(BundleSolver(problem(), 5e-3), tol=1e-4, max_iter=500)
     warm = run(BundleSolver(problem(), 5e-3, bundle=bundle, start=start), tol=1e-4, max_iter=500)
     assert warm.n_iter < cold.n_iter
@@ -218,7 +219,7 @@ def test_scores_do_not_drift(problem, cancer, fit_intercept):
     solver = BundleSolver(p, 1e-2, bundle=Bundle(p.dimension, 2))
     for _, state in zip(range(300), solver.states(), strict=False):
         b = state.intercept if fit_intercept else 0.0
-        fresh = objective("log_loss", X[:120], y[:120], np.full(120, 1 / 120), 1e-2, state.w, b)
+        fresh = objective("log_loss", X[:120], y[:120], np.full(120, 1 / 120), 1e-2, state.point, b)
         assert state.primal == pytest.approx(fresh, rel=1e-11)
 
 

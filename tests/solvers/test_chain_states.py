@@ -63,12 +63,12 @@ def test_objective_and_bound_belong_to_the_point(problems, name, end, precision)
     watch, states = limits.pop("observe", None), []
 
     def observe(iteration, state):
-        states.append((state.primal, state.lower_bound, state.w.copy()))
+        states.append((state.primal, state.lower_bound, state.point.copy()))
         return watch(iteration, state) if watch is not None else None
 
     result = run(made(name, ours, limits["tol"]), observe=observe, **limits)
     assert result.status == end
-    for state in [*states, (result.primal, result.lower_bound, result.w)]:
+    for state in [*states, (result.primal, result.lower_bound, result.point)]:
         assert_promises(model, optimum, *state)
     gaps = result.history["objective"] - result.history["lower_bound"]
     assert (np.diff(gaps) <= 0.0).all()

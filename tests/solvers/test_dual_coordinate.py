@@ -139,7 +139,7 @@ def test_optimum_and_certificate(small, loss, free, reg_lambda, kind):
     result = run(solver, tol=tol, max_iter=6000)
     assert result.status is Status.CONVERGED
     assert result.lower_bound <= best * (1 + 1e-8) <= result.primal * (1 + 2e-8)
-    value = objective(loss, X, y, weights, reg_lambda, result.w, result.intercept)
+    value = objective(loss, X, y, weights, reg_lambda, result.point, result.intercept)
     assert value == pytest.approx(result.primal, rel=1e-9)
     gradient, offset = solver.plane
     bound = offset - gradient @ gradient / (2 * reg_lambda)
@@ -231,7 +231,7 @@ def test_many_columns(dtype, indices):
     assert precisions == {np.dtype(np.float32), np.dtype(np.float64)}
     final = solver.confirm()
     assert 0.0 <= final.relative_gap <= 1e-7
-    value = objective("hinge", X.astype(np.float64), y, weights, 1e-2, final.w, 0.0)
+    value = objective("hinge", X.astype(np.float64), y, weights, 1e-2, final.point, 0.0)
     assert value == pytest.approx(final.primal, rel=1e-9)
     assert (before != X).nnz == 0
 
@@ -247,7 +247,7 @@ def test_equal_runs_are_equal_bit_by_bit(small, kind):
         )
         for _ in range(2)
     ]
-    assert np.array_equal(results[0].w, results[1].w)
+    assert np.array_equal(results[0].point, results[1].point)
     assert results[0].lower_bound == results[1].lower_bound
 
 
@@ -261,7 +261,7 @@ def test_goes_on_from_its_dual_point_and_hands_its_plane_over(small, free):
     again = DualCoordinateSolver(problem, 1e-3, tol_hint=1e-4, alpha=solver.alpha)
     state = next(again.states())
     assert state.lower_bound >= result.lower_bound * (1 - 1e-9)
-    start = result.w, result.intercept
+    start = result.point, result.intercept
     search = BundleSolver(problem, 1e-3, bundle=solver.bundle, start=start)
     assert next(search.states()).lower_bound >= result.lower_bound * (1 - 1e-9)
     warm = DualCoordinateSolver(problem, 1e-3, bundle=solver.bundle, start=start)
@@ -363,7 +363,7 @@ def test_a_loss_of_targets(small, free, kind, monkeypatch):
     best = run(BundleSolver(problem, 1e-2), tol=1e-8, max_iter=10_000)
     assert result.status is best.status is Status.CONVERGED
     assert best.lower_bound <= result.primal and result.lower_bound <= best.primal
-    risk = weights @ np.abs(y - X @ result.w - result.intercept)
-    assert 0.5e-2 * result.w @ result.w + risk == pytest.approx(result.primal, rel=1e-9)
+    risk = weights @ np.abs(y - X @ result.point - result.intercept)
+    assert 0.5e-2 * result.point @ result.point + risk == pytest.approx(result.primal, rel=1e-9)
     warm = DualCoordinateSolver(problem, 2e-2, alpha=solver.alpha)
     assert run(warm, tol=1e-5, max_iter=10_000).status is Status.CONVERGED

@@ -180,7 +180,7 @@ def lowest_risk(loss, X, y, weights, w, free):
 
 def assert_certified(solver, result, loss, X, y, weights, reg_lambda):
     """Objective and bound computed again; X in plain numpy. Risks of 1e-11 carry their rounding."""
-    value = objective(loss, X, y, weights, reg_lambda, result.w, result.intercept)
+    value = objective(loss, X, y, weights, reg_lambda, result.point, result.intercept)
     assert result.primal == pytest.approx(value, rel=1e-9, abs=1e-15)
     gradient, offset = solver.plane
     bound = offset - gradient @ gradient / (2.0 * reg_lambda)
@@ -203,7 +203,7 @@ def test_every_plane_is_valid(cancer, loss, free):
     offsets = solver.bundle._offsets[: solver.bundle.size]
     for scale in (0.0, 1e-3, 0.1, 1.0, 10.0):
         for _ in range(5):
-            w = result.w + scale * rng.normal(size=X.shape[1])
+            w = result.point + scale * rng.normal(size=X.shape[1])
             risk = lowest_risk(loss, X, y, weights, w, free)
             assert (planes @ w + offsets).max() <= risk + 1e-12 * (1.0 + scale)
 

@@ -48,7 +48,7 @@ def test_optimum_and_certificate(wide, problem, loss, fit_intercept):
     best = optimum(loss, X.toarray(), y, weights, LAMBDA, fit_intercept)
     assert result.primal == pytest.approx(best, rel=2e-8)
     assert result.lower_bound <= best * (1 + 1e-9)  # clarabel's own tolerance is 1e-11
-    own = objective(loss, X, y, weights, LAMBDA, result.w, result.intercept)
+    own = objective(loss, X, y, weights, LAMBDA, result.point, result.intercept)
     assert result.primal == pytest.approx(own, rel=1e-13)
     g, offset = solver.plane[0][:80], solver.plane[1]
     a = X.T @ g
@@ -69,8 +69,8 @@ def test_same_iterates_as_with_planes_of_features(problem, loss, reg_lambda):
     for _, (expected, state) in zip(range(12), pairs, strict=False):
         assert state.primal == pytest.approx(expected.primal, rel=1e-8)
         assert state.lower_bound == pytest.approx(expected.lower_bound, rel=1e-8, abs=1e-12)
-        scale = np.abs(expected.w).max()
-        np.testing.assert_allclose(state.w, expected.w, rtol=0, atol=1e-8 * scale)
+        scale = np.abs(expected.point).max()
+        np.testing.assert_allclose(state.point, expected.point, rtol=0, atol=1e-8 * scale)
         assert state.intercept == pytest.approx(expected.intercept, rel=1e-8, abs=1e-8)
 
 
@@ -103,7 +103,7 @@ def test_small_reg_lambda_keeps_the_scores(wide, problem, loss):
     X, y, weights = wide
     solver = SamplePlanesSolver(problem(loss), 1e-7)
     for _, state in zip(range(60), solver.states(), strict=False):
-        fresh = objective(loss, X, y, weights, 1e-7, state.w, state.intercept)
+        fresh = objective(loss, X, y, weights, 1e-7, state.point, state.intercept)
         # The risk may be 1e-7, from scores of size 1 whose rounding is 1e-13
         assert state.primal == pytest.approx(fresh, rel=1e-8, abs=1e-12)
 
@@ -123,10 +123,10 @@ def test_w_is_made_when_asked_for(wide, problem):
     solver.confirm()  # moves the start of all later points
     passes = p.passes
     for state in kept:
-        own = objective("hinge", X, y, weights, LAMBDA, state.w, state.intercept)
+        own = objective("hinge", X, y, weights, LAMBDA, state.point, state.intercept)
         assert state.primal == pytest.approx(own, rel=1e-12)
     assert p.passes == passes + 5
-    assert kept[0].w is kept[0].w
+    assert kept[0].point is kept[0].point
 
 
 def test_goes_on_after_confirm(problem):
@@ -171,7 +171,7 @@ def test_planes_of_another_reg_lambda(problem):
         SamplePlanesSolver(problem("squared_hinge"), 2e-2, bundle=bundle), tol=1e-5, max_iter=500
     )
     cold = run(SamplePlanesSolver(problem("squared_hinge"), LAMBDA), tol=1e-5, max_iter=500)
-    start = first.w, first.intercept
+    start = first.point, first.intercept
     solver = SamplePlanesSolver(problem("squared_hinge"), LAMBDA, bundle=bundle, start=start)
     warm = run(solver, tol=1e-5, max_iter=500)
     assert warm.n_iter < cold.n_iter
@@ -189,7 +189,7 @@ def test_same_bits_with_two_threads():
             results.append(run(SamplePlanesSolver(p, LAMBDA), tol=1e-5, max_iter=200))
     one, two = results
     assert one.primal == two.primal and one.lower_bound == two.lower_bound
-    np.testing.assert_array_equal(one.w, two.w)
+    np.testing.assert_array_equal(one.point, two.point)
 
 
 def test_planes_have_an_entry_a_sample(problem):

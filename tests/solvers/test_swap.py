@@ -136,7 +136,7 @@ def test_few_rows_give_the_same_result(data, capacity, started):
     all_rows = run(SwapSolver(p, start=start), tol=1e-9, max_iter=1_000_000)
     solver = SwapSolver(p, cache_bytes=8 * p.n * capacity, start=start)
     few = run(solver, tol=1e-9, max_iter=1_000_000)
-    assert np.array_equal(few.w, all_rows.w)
+    assert np.array_equal(few.point, all_rows.point)
     assert capacity > 3 or solver.n_rows > p.n  # rows are computed again
 
 
@@ -144,7 +144,7 @@ def test_rows_that_are_there_already(data):
     p = problem(data)
     given = SwapSolver(p, rows=p.matrix)
     expected = run(SwapSolver(p), tol=1e-9, max_iter=1_000_000)
-    assert np.array_equal(run(given, tol=1e-9, max_iter=1_000_000).w, expected.w)
+    assert np.array_equal(run(given, tol=1e-9, max_iter=1_000_000).point, expected.point)
     assert given.n_rows == 0
 
 
@@ -162,9 +162,9 @@ def test_rows_in_single_precision(data, tol):
 def test_the_point_is_the_one_that_was_certified(data):
     p = problem(data, dtype=np.float32, C=100.0)
     result = run(SwapSolver(p, tol=1e-3), tol=1e-3, max_iter=1_000_000)
-    scores = p.exact_matrix @ result.w
+    scores = p.exact_matrix @ result.point
     slack = np.maximum(0.0, 1.0 - scores)
-    objective = 0.5 * result.w @ scores + 0.5 * np.sum(slack**2 / p.ridge)
+    objective = 0.5 * result.point @ scores + 0.5 * np.sum(slack**2 / p.ridge)
     assert result.primal == pytest.approx(objective, rel=1e-10)
 
 
@@ -179,8 +179,8 @@ def test_candidates_and_start(data):
     result = run(solver, tol=1e-6, max_iter=1_000_000)
     assert result.status is Status.CONVERGED
     same = SwapSolver(p, n_candidates=60, seed=3)
-    assert np.array_equal(run(same, tol=1e-6, max_iter=1_000_000).w, result.w)
-    again = SwapSolver(p, start=result.w / result.w.sum(), tol=1e-6)
+    assert np.array_equal(run(same, tol=1e-6, max_iter=1_000_000).point, result.point)
+    again = SwapSolver(p, start=result.point / result.point.sum(), tol=1e-6)
     assert len(run(again, tol=1e-6, max_iter=1_000_000).history) == 1
 
 
