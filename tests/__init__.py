@@ -78,7 +78,8 @@ solvers
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
 
 problems
-    test_linear.py              rows.py linear.py _linear_sums.py /_compiled/design.py /_parallel.py
+    test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py
+                                /_parallel.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py
                                 /_compiled/rows.py

@@ -19,7 +19,7 @@ _HALVINGS = 300  # steps between the two sides, secants and halvings by turns: a
 
 
 def ratios(d: Array, sigma: Array, n: int) -> tuple[int, Array, Array, Array]:
-    """``r = sigma/d^2``, 1/r and w, and an item of which one is no number to work with, or -1."""
+    """The first item where ``r = sigma/d^2``, 1/r or w cannot be used, or -1; then r, 1/r, w."""
     size = n if n in (len(d), len(sigma)) else projection.CHUNK
     ratio, inverse, weight = np.empty(size), np.empty(size), np.empty(size)
     fault = box.prepare(d, sigma, ratio, inverse, weight)

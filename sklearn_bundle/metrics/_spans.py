@@ -114,7 +114,7 @@ def span_precision_recall_fscore_support(
     average : {"micro", "macro", "weighted"} or None, default="micro"
         "micro" counts over all types, and is the overall result of conlleval; "macro" is the mean
         over the types; "weighted" weights them by their number of true spans; None gives an
-        array with an entry a type.
+        array with one entry per type.
     sample_weight : array-like of shape (n_sequences,), default=None
         A weight a sequence; it counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0

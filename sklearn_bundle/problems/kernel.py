@@ -235,9 +235,9 @@ class KernelRows:
             add_products(block, coef[columns], sums)
 
     def blocks(self, Z: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """``k(z, x)`` for some rows z of Z after the others, in one buffer.
+        """``k(z, x)`` for successive blocks of rows z of Z, all in one buffer.
 
-        With each row, about the standard deviation of the error of its values.
+        With each block, about the standard deviation of the errors of each row's values.
         """
         buffer = np.empty((0, self.n), self.dtype)
         unit = np.finfo(self.dtype).eps / 2.0

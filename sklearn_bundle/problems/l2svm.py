@@ -33,7 +33,7 @@ class KernelData:
     X : ndarray or CSR; the kernel matrix for "precomputed"
     kernel : Kernel
     dtype : float32 or float64, default=float32
-        In which problems begin.
+        The precision in which problems begin.
     """
 
     def __init__(self, X: Matrix, kernel: Kernel, dtype: type = np.float32):
@@ -80,10 +80,10 @@ class KernelData:
         return kept
 
     def share(self, labels: np.ndarray, cache_bytes: float, n_threads: int) -> None:
-        """Kernel values that several pairs of classes want are computed once, if there is space.
+        """Compute once what several pairs of classes need, if there is space.
 
-        Of dense points in float32 that are those with points of their own class, kept as they come;
-        of others all values, computed now.
+        For dense points in float32 these are the values within a class, kept as they are computed;
+        for others all values, computed now.
         """
         n = len(labels)
         if self.given or self.kept is not None or self.dtype != np.float32:
@@ -98,7 +98,7 @@ class KernelData:
 
     @property
     def store(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """A row for each point, and which of them are known; of this thread."""
+        """This thread's values within classes, one row per point, and which rows are known."""
         if not hasattr(self._local, "store"):
             n = self.X.shape[0] if self._widest else 0
             self._local.store = np.empty((n, self._widest), np.float32), np.zeros(n, np.bool_)
@@ -250,7 +250,7 @@ class L2SVM:
         self._sign(indices, out)
 
     def gram(self, out: np.ndarray, first: int = 0) -> None:
-        """All rows, of which the first are there already."""
+        """All rows into ``out``, which may be larger and holds the first ones already."""
 
         def finish(start: int, stop: int, rows: np.ndarray) -> None:
             for i in range(start, stop):

@@ -65,6 +65,7 @@ class Regularizer(Shown, ABC):
 
     @property
     def is_euclidean(self) -> bool:
+        """Whether ``Omega(w) = ||w||^2 / 2``."""
         return False
 
     def bind(self, n_features: int, dimension: int) -> "Regularizer":

@@ -71,7 +71,7 @@ class ChainAutoSolver:
         yield from self._lbfgs.states()
 
     def _epochs(self) -> Iterator[State]:
-        """Those that are worth it."""
+        """Epochs, as long as they are worth it."""
         if self._slow:
             return
         for state in self._dual.states():

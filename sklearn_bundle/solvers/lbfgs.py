@@ -150,7 +150,7 @@ class LBFGSSolver:
         return direction
 
     def _search(self, direction: Array) -> _Look | None:
-        """A step of Wolfe's conditions; None if there is none that rounding lets one see.
+        """A step that meets Wolfe's conditions; None if rounding hides every such step.
 
         Along a line the slope of a convex function rises: where P is too flat to be compared, the
         slope is.

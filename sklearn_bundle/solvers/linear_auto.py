@@ -31,7 +31,7 @@ _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row
 _INDULGENCE = 10.0  # times the passes of other methods, for epochs that were asked for by name
 
-SOLVERS: dict[str, type[BundleSolver]] = {
+SOLVERS: dict[str, type[BundleSolver] | type[DualCoordinateSolver]] = {
     "newton": NewtonSolver,
     "dual-coordinate": DualCoordinateSolver,
     "line-search": BundleSolver,
@@ -78,7 +78,7 @@ def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
 
 def linear_solver(
     name: str, task: Task, kept: LinearStart, *, to_the_end: bool = False
-) -> "BundleSolver | LinearAutoSolver":
+) -> "BundleSolver | DualCoordinateSolver | LinearAutoSolver":
     """The solver of this name, which starts from what suits it.
 
     Dual coordinate epochs hand over where they would take too long, unless ``to_the_end``.

@@ -148,7 +148,7 @@ class DualSolver:
         return self._calls // self.problem.n_sequences
 
     def _renew(self) -> NDArray[np.float64]:
-        """w and D of the dual point; steps go on from a copy, whose rounding this takes back."""
+        """w and D of the dual point; steps go on from a copy of w, whose rounding this removes."""
         w, self._dual, self._doubt = self.problem.weights_of(self.kept)
         single = self._single_weights and np.abs(w).max() < _LARGEST_SINGLE
         self._w = w.astype(np.float32 if single else np.float64)

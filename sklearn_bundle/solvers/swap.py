@@ -45,7 +45,7 @@ class SimplexPoints(NamedTuple):
 
 
 def modelled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
-    """The objective of the model that belongs to a, and a with what else is kept of it."""
+    """The objective of the model that belongs to a, and a as a candidate."""
     q = problem.products(a)
     value = float(np.sum(a * q))
     primal = problem.primal_value(a, q, value) if value > 0.0 else np.inf

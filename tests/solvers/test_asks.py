@@ -15,6 +15,7 @@ from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.regularizers import L1, L2, Entropy
 from sklearn_bundle.solvers.asks import (
     CuttingPlanes,
+    DualSteps,
     LineSearch,
     NewtonSteps,
     Points,
@@ -23,6 +24,7 @@ from sklearn_bundle.solvers.asks import (
 )
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.newton import NewtonSolver
 
@@ -146,14 +148,14 @@ def linear(loss):
     "problem, offered",
     [
         (StructuredHinge(np.eye(K), np.arange(K)), {CuttingPlanes}),
-        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, NewtonSteps}),
+        (linear(Hinge()), {CuttingPlanes, Points, LineSearch, NewtonSteps, DualSteps}),
         (linear(Exponential()), {CuttingPlanes, Points, LineSearch}),
         (object(), set()),
     ],
     ids=["own", "hinge", "exponential", "object"],
 )
 def test_offers(problem, offered):
-    asked = {CuttingPlanes, Points, LineSearch, NewtonSteps}
+    asked = {CuttingPlanes, Points, LineSearch, NewtonSteps, DualSteps}
     assert {protocol for protocol in asked if offers(problem, protocol)} == offered
 
 
@@ -178,6 +180,8 @@ def test_refusals_name_solver_problem_and_what_is_missing():
         NewtonSolver(linear(Exponential()), 1.0, tol=1e-3)
     with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object has not"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
+    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*Steps.* has not"):
+        DualCoordinateSolver(linear(Exponential()), 1.0)
 
 
 def test_newtons_method_refuses_other_regularizers():
