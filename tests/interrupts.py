@@ -2,6 +2,7 @@
 
 import os
 import signal
+from itertools import count
 
 
 def ctrl_c():
@@ -14,15 +15,15 @@ def interrupt(monkeypatch, call, *places, after=False):
 
     It comes as the call begins, or ``after`` it.
     """
-    calls = []
+    numbers = count(1)  # next() is atomic: calls may come from threads
 
     def interrupted(function):
         def wrapper(*arguments, **named):
-            calls.append(None)
-            if len(calls) == call and not after:
+            number = next(numbers)
+            if number == call and not after:
                 ctrl_c()
             result = function(*arguments, **named)
-            if len(calls) == call and after:
+            if number == call and after:
                 ctrl_c()
             return result
 

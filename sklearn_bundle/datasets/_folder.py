@@ -12,6 +12,7 @@ _FOLDER = "SKLEARN_BUNDLE_DATA"  # the environment variable that names the folde
 # Where messages send users without the data.
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 _DATASET = {"name": [str], "folder": [str, os.PathLike, None]}
+# Of files in the format of SVMlight, as the LIBSVM page has them or unpacked.
 _SUFFIXES = [text + packed for text in ("", ".txt") for packed in ("", ".gz", ".bz2", ".xz")]
 
 

@@ -14,6 +14,7 @@ from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._values import shown
 from sklearn_bundle.metrics._label_sequences import SpanFinder, check_label_sequences
 
+# As scikit-learn's, None for one number per type.
 _AVERAGES = ("micro", "macro", "weighted", None)
 _ALLOWED = {
     "beta": [Interval(Real, 0, None, closed="both")],

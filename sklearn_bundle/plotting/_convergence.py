@@ -20,7 +20,9 @@ from sklearn_bundle.plotting._figures import (
 
 # What can be on an axis -> its label.
 _X = {"iteration": "iterations", "passes": "passes over the data", "seconds": "time in seconds"}
+# What the kernel machines count instead.
 _X_OF_SWAP = _X | {"iteration": "steps", "passes": "rows of the kernel matrix computed"}
+# What can be drawn -> the label of its axis.
 _Y = {
     "gap": "relative gap: (objective - lower bound) / |objective|",
     "objective": "objective and lower bound",

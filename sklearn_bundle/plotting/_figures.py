@@ -13,7 +13,7 @@ from sklearn_bundle._values import shown
 # Okabe and Ito's colors, which the color-blind can tell apart, without the pale yellow; the markers
 # tell the lines apart in gray.
 COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"
-_MARKERS = "os^Dv*X"
+_MARKERS = "os^Dv*X"  # as many as colors
 _RESOLUTION = np.finfo(np.float64).eps  # a smaller relative gap is drawn as this, on a log axis
 # Attribute that an object lacks -> what messages say about it.
 _INSTEAD = {

@@ -20,9 +20,7 @@ _SEARCHES = 20  # evaluations of a line search, as in SciPy
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
 _ROUNDING = 1e-13  # of P: a smaller decrease cannot be seen, and the slope alone tells
 _FARTHER = 4.0  # times the last trial step, if that was too short: as in More and Thuente
-_INSIDE = (
-    0.1  # share of a bracket that a trial step keeps from its ends: it shrinks by a tenth at least
-)
+_INSIDE = 0.1  # share of a bracket that a trial step keeps from its ends, so that it shrinks
 _LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept: SciPy's, the precision
 _IDLE_LIMIT = 10  # iterations without progress: only rounding is left
 

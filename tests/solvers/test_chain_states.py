@@ -1,5 +1,7 @@
 """Solvers of chain CRFs: what a state says, at every iteration and however the fit ends."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,10 @@ def test_objective_and_bound_belong_to_the_point(problems, name, end, precision)
     gaps = result.history["objective"] - result.history["lower_bound"]
     assert (np.diff(gaps) <= 0.0).all()
     assert result.gap == gaps[-1]
+
+
+def test_a_bound_that_is_handed_over_is_below_the_optimum(problems):
+    """In states that nothing confirms: a confirmation refuses a bound above the objective."""
+    ours, _, optimum = problems[1e-5]
+    for state in islice(made("auto", ours, 1e-9).states(), 14):
+        assert state.lower_bound <= optimum * (1.0 + 1e-10)
