@@ -19,7 +19,7 @@ _GROWTH = 1.5  # times L where its test fails: each try costs two products
 _DECAY = 0.9  # times L after every step, so that it follows a curvature that gets smaller
 _RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % more products
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
-_IDLE_LIMIT = 1000  # steps in which neither bound moves: rounding has the last word
+_IDLE_LIMIT = 1000  # steps in which neither bound moves: what is left is rounding
 _SLACK = 1.0 + 1e-12  # times L: a curvature that is above by rounding passes its test
 _NOISE = 1e-14  # relative: a change of X'(s y u) below this share of it is rounding
 
