@@ -225,10 +225,16 @@ except MemoryError:
 """
 
 
-@pytest.mark.matrix
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells what is used")
-@pytest.mark.parametrize("solver", ["line-search", "auto"])
-@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize(
+    "kind, solver",
+    [
+        ("dense", "auto"),
+        pytest.param("csr", "auto", marks=pytest.mark.wide),
+        pytest.param("dense", "line-search", marks=pytest.mark.wide),
+        pytest.param("csr", "line-search", marks=pytest.mark.wide),
+    ],
+)
 def test_fit_of_100_mb_in_20_numbers_a_sample(tmp_path, kind, solver):
     """RLIMIT_DATA counts what is allocated, not what is mapped; 48 MB for a sample and planes."""
     rng, n, d = np.random.default_rng(0), 100_000, 128

@@ -119,6 +119,7 @@ def test_n_jobs_does_not_change_a_bit(classes, sparse, monkeypatch):
         assert np.array_equal(one.lower_bound_, many.lower_bound_)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

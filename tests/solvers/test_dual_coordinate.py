@@ -207,9 +207,15 @@ def test_weights_are_repeated_rows(small, loss):
     assert first.primal == pytest.approx(second.primal, rel=2e-6)
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("indices", [np.int32, np.int64])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "dtype, indices",
+    [
+        (np.float64, np.int32),
+        pytest.param(np.float64, np.int64, marks=pytest.mark.wide),
+        pytest.param(np.float32, np.int32, marks=pytest.mark.wide),
+        pytest.param(np.float32, np.int64, marks=pytest.mark.wide),
+    ],
+)
 def test_many_columns(dtype, indices):
     """Neighbouring rows together, single precision at first, double for the last digits."""
     rng = np.random.default_rng(4)
