@@ -25,7 +25,7 @@ from benchmarks.common import Array
 TITLE = """\
 growth: hinge, free intercept, reg_lambda=1e-4, to a certified relative gap of 1e-3, on random data
 of fixed d. "exponent" is that of the power of n through this row and the last. "vectors" is the
-peak memory of the fit beyond the data over 8 n bytes; of it "planes" is what a plane an iteration
+peak memory of the fit beyond the data over 8 n bytes; of it "planes" is what a plane per iteration
 takes, once."""
 
 REG_LAMBDA = 1e-4

@@ -27,7 +27,7 @@ exclude_patterns = ["_build", "_templates", "auto_examples/*.md5", "auto_example
 templates_path = ["_templates"]
 default_role = "literal"
 
-# API pages: one page a class, its methods on the page itself. What scikit-learn mixes in for
+# API pages: one page per class, its methods on the page itself. What scikit-learn mixes in for
 # metadata routing and callbacks is left out: its text refers to pages of scikit-learn.
 autosummary_generate = True
 numpydoc_show_class_members = False

@@ -84,7 +84,7 @@ def sentence(rng):
 
 
 # %%
-# Raw columns: a token a line, word, tag and label, and an empty line between sentences.
+# Raw columns: a token per line, word, tag and label, and an empty line between sentences.
 # :func:`~sklearn_bundle.datasets.load_conll` reads such lines from a file, or from a list.
 
 

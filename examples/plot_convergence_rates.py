@@ -77,7 +77,7 @@ def optimum(fit_intercept):
 optima = {fit_intercept: optimum(fit_intercept) for fit_intercept in (True, False)}
 
 # %%
-# One line a method. The last columns are the certified relative gap at the end, and the products
+# One line per method. The last columns are the certified relative gap at the end, and the products
 # that a certified relative gap of 1e-3 took.
 
 print(f"{'method':<30}{'status':<12}{'iterations':>10}{'products':>10}{'gap':>9}{'to 1e-3':>9}")

@@ -50,7 +50,7 @@ def optimum(
     A = np.eye(K) if ancestors is None else ancestors
     rows = np.c_[X, np.ones(n)] if fit_intercept else X
     p = A.shape[1] * rows.shape[1]
-    # margins: f_k - f_y of every sample and class, times the vector of (W, b), a row an output
+    # margins: f_k - f_y of every sample and class, times the vector of (W, b), a row per output
     margins = np.vstack([np.kron(A - A[y[i]], rows[i]) for i in range(n)])
     samples = sp.csc_matrix(np.kron(np.eye(n), np.ones((K, 1))))
     if kind == "hinge":  # xi_i >= gamma (f_k - f_y) + delta; k = y is xi_i >= 0

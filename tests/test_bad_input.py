@@ -66,7 +66,7 @@ def bad(X, y, **changes):
         (lambda X, y: {"X": np.where(X[3, 3] == X, np.inf, X)}, "Input X contains infinity"),
         (lambda X, y: {"y": np.where(y == 1, np.nan, 0.0)}, "Input y contains NaN"),
         (lambda X, y: {"y": y + 0.5}, "Unknown label type"),
-        (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label a sample.*multilabel"),
+        (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label per sample.*multilabel"),
         (lambda X, y: {"y": y[:-1]}, "inconsistent numbers of samples"),
         (lambda X, y: {"sample_weight": -np.ones(len(y))}, "Negative values.*sample_weight"),
         (lambda X, y: {"sample_weight": np.zeros(len(y))}, "at least one non-zero"),

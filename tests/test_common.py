@@ -28,7 +28,7 @@ STRONG = {"reg_lambda": 0.1, **TIGHT}
 # A curved loss with "l1" takes hundreds of linear programmes to 1e-10; the one with five targets,
 # of which the check asks for the shape alone, is cut short.
 L1 = STRONG | {"regularizer": "l1", "max_iter": 300}
-# With an intercept a class, softmax ends just below tol, and probabilities are compared to 1e-7.
+# With an intercept per class, softmax ends just below tol, and probabilities are compared to 1e-7.
 SOFTMAX = {"loss": "softmax", "reg_lambda": 0.1, "tol": 1e-13, "max_iter": 100}
 
 

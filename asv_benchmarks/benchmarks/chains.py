@@ -77,8 +77,8 @@ def chain_objective(
 ) -> float:
     """``reg_lambda/2 ||w||^2`` + the mean of ``-log p(y_i|x_i)``, in float64.
 
-    X has a row a token (CSR or dense), labels are indices, and lengths those of the sequences; all
-    sequences are worked on together, a position at a time.
+    X has a row per token (CSR or dense), labels are indices, and lengths those of the sequences;
+    all sequences are worked on together, a position at a time.
     """
     scores = np.asarray(X @ coef.T, dtype=np.float64) + intercept
     n, lengths = len(lengths), np.asarray(lengths)

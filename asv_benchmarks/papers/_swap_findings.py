@@ -229,7 +229,7 @@ def _polynomial(study: Study, results: Results, polynomial: Results) -> None:
 
 
 def _accuracy_difference(results: Results) -> np.ndarray:
-    """The paper's |d|, in percent of CVM's accuracy; a row a method."""
+    """The paper's |d|, in percent of CVM's accuracy; a row per method."""
     cvm = values(results, "cvm", "accuracy")
     return np.array([100.0 * np.abs(cvm - values(results, s, "accuracy")) / cvm for s in METHODS])
 

@@ -57,7 +57,7 @@ def signed_rank(left: np.ndarray, right: np.ndarray, alternative: str = "two-sid
 
 
 def friedman(values: np.ndarray) -> float:
-    """p-value with the correction of Iman and Davenport; a row a method, a column a data set."""
+    """p-value with the correction of Iman and Davenport; a row per method, a column a data set."""
     k, n = values.shape
     chi = stats.friedmanchisquare(*values).statistic
     most = n * (k - 1)

@@ -64,7 +64,7 @@ def features_of(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def certificate(results: list[SolverResult]) -> dict[str, Any]:
-    """Fitted attributes: scalars for one problem, an entry a subproblem for several."""
+    """Fitted attributes: scalars for one problem, an entry per subproblem for several."""
     if len(results) == 1:
         r = results[0]
         values = r.primal, r.lower_bound, r.gap, r.n_iter, str(r.status), r.history

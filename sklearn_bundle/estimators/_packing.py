@@ -142,7 +142,7 @@ def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None
 
 
 def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
-    known = f"sequences of {FORMS[fitted]}" if fitted in FORMS else "a 2-D X with one label a row"
+    known = f"sequences of {FORMS[fitted]}" if fitted in FORMS else "a 2-D X with one label per row"
     return f"{type(estimator).__name__} was fitted on {known}, but X is of another kind: {given}"
 
 
@@ -174,7 +174,7 @@ def _read(sequence: Any, name: str) -> tuple[str, Any]:
     if kind == "scalar":
         raise ValueError(
             f"{name} is one-dimensional, its first element is {short(token)}; a sequence of "
-            "numbers must have the shape (T, d), a row a position: (T, 1) for a single feature."
+            "numbers must have the shape (T, d), a row per position: (T, 1) for a single feature."
         )
     if kind == "matrix" or _is_row(token):
         return "arrays", _matrix(sequence, name)

@@ -193,8 +193,8 @@ def _refuse_several_labels(name: str, y: Any) -> None:
         several = nature(first) == "list" and len(first) != 1
     if several:
         raise ValueError(
-            f"{name} takes one label a row of a 2-D X, y of shape (n_rows,); got multilabel y, or "
-            "sequences of labels. In a list of sequences X, a sequence of numbers must have the "
+            f"{name} takes one label per row of a 2-D X, y of shape (n_rows,); got multilabel y, "
+            "or sequences of labels. In a list of sequences X, a sequence of numbers must have the "
             "shape (T, d): (T, 1) for a single feature."
         )
 

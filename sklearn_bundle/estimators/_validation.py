@@ -102,7 +102,7 @@ def check_classification_data(
     """Check everything that is wrong with training data before any work starts."""
     if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
         raise ValueError(
-            f"{type(estimator).__name__} takes one label a sample, y of shape (n_samples,); got "
+            f"{type(estimator).__name__} takes one label per sample, y of shape (n_samples,); got "
             "multilabel y. Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
         )
     X, y = checked_data(estimator, X, y, **X_CHECKS)
@@ -175,7 +175,8 @@ def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
         weights = check_array(weights, ensure_2d=False, input_name="sample_weight")
     if weights.shape != (n_samples,):
         raise ValueError(
-            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight a sample."
+            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per "
+            "sample."
         )
     wrong = ~np.isfinite(weights)
     if wrong.any():

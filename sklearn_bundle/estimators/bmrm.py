@@ -54,8 +54,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     with it the duality gap.
 
     Losses of two classes, the measures among them, make one problem; with three or more classes
-    they are handled one-versus-rest, a problem a class. The joint losses "multiclass_hinge",
-    "softmax" and "ontology" have a score a class (or a node) and make one problem of any number of
+    they are handled one-versus-rest, a problem per class. The joint losses "multiclass_hinge",
+    "softmax" and "ontology" have a score per class (or node) and make one problem of any number of
     classes.
 
     Parameters
@@ -147,7 +147,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         The labels; the second one is +1 when there are two.
     objective_ : float, or ndarray of shape (n_classes,)
         J at the returned point. With a problem for each of three or more classes this and the
-        following have an entry a class.
+        following have an entry per class.
     lower_bound_ : float, or ndarray of shape (n_classes,)
         A value that J cannot fall below.
     dual_gap_ : float, or ndarray of shape (n_classes,)

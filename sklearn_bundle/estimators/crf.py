@@ -50,15 +50,15 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
        * - X
          - taken as
        * - array (n, d), sparse matrix, data frame, list of rows of numbers
-         - n chains of length one; y of shape (n,), a weight a row; the output is an array
+         - n chains of length one; y of shape (n,), a weight per row; the output is an array
        * - list of arrays (T, d), sparse matrices, data frames or lists of rows of numbers; array
            (n, T, d)
-         - a sequence each; y a list of sequences of labels, a weight a sequence; so for all below
+         - a sequence each; y a list of sequences of labels, a weight per sequence; so for all below
        * - list of lists of lists of strings (the innermost may be tuples, sets, arrays)
          - a sequence each, a list of strings a position; a string is an attribute of value 1, and
            of value k if it stands there k times
        * - list of lists of dicts
-         - a sequence each, a dict a position, that has these attributes:
+         - a sequence each, a dict per position, that has these attributes:
        * - ``{"n": 2.5}`` (any real number)
          - ``n`` of value 2.5
        * - ``{"b": True}``, ``{"b": False}``
@@ -181,7 +181,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     See Also
     --------
     sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
-    sklearn_bundle.datasets.load_conll : Reads files with a token a line.
+    sklearn_bundle.datasets.load_conll : Reads files with a token per line.
 
     Notes
     -----

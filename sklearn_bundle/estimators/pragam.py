@@ -90,7 +90,7 @@ class PragamSVC(CertifiedLinearClassifier):
         The labels; the second one is +1 when there are two.
     objective_ : float, or ndarray of shape (n_classes,)
         J at the returned point. With three or more classes this and the following have an entry
-        a class.
+        per class.
     lower_bound_ : float, or ndarray of shape (n_classes,)
         A value that J cannot fall below.
     dual_gap_ : float, or ndarray of shape (n_classes,)

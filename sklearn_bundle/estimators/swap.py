@@ -132,7 +132,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         The gamma used.
     objective_ : float, or ndarray of shape (n_pairs,)
         J at the returned point. With three or more classes this and the following have an entry
-        a pair: (0, 1), (0, 2), ..., (1, 2), ...
+        per pair: (0, 1), (0, 2), ..., (1, 2), ...
     lower_bound_ : float, or ndarray of shape (n_pairs,)
         A value that J cannot fall below: the largest ``1 / (2 Q)``, which may come from another
         point than the model does.

@@ -87,7 +87,7 @@ class Loss(Shown, ABC):
     """
 
     #: What is done with an intercept that nobody penalises. "minimised": b is a number, and R(f) is
-    #: minimised over it wherever a plane is cut. "joint": b, a number an output, is a coordinate
+    #: minimised over it wherever a plane is cut. "joint": b, a number per output, is a coordinate
     #: of the planes. None: the risk does not change with it, or the loss has one of its own.
     free_intercept: ClassVar[str | None] = "minimised"
     #: Whether all classes make one problem, with a score each. If not, they are handled
@@ -146,7 +146,7 @@ class Loss(Shown, ABC):
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry a sample, or what the loss made of it.
+            The target: an array with an entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         out : ndarray of the shape of scores
@@ -181,7 +181,7 @@ class Loss(Shown, ABC):
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry a sample, or what the loss made of it.
+            The target: an array with an entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         intercept : float or ndarray of shape (k,)
@@ -202,7 +202,7 @@ class Loss(Shown, ABC):
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry a sample, or what the loss made of it.
+            The target: an array with an entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         scratch : ndarray of shape (4, n)
@@ -236,7 +236,7 @@ class Loss(Shown, ABC):
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry a sample, or what the loss made of it.
+            The target: an array with an entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         fit_intercept : bool
@@ -276,7 +276,7 @@ class Loss(Shown, ABC):
         direction : ndarray of the shape of scores
             Direction h.
         y : object
-            The target: an array with an entry a sample, or what the loss made of it.
+            The target: an array with an entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         t : float
@@ -315,7 +315,7 @@ class Loss(Shown, ABC):
         direction : ndarray of the shape of scores
             Direction h.
         y : object
-            The target: an array with an entry a sample, or what the loss made of it.
+            The target: an array with an entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         slope, curvature : float

@@ -136,8 +136,8 @@ class CompiledLoss(MulticlassLoss):
 def highest(scores, row, label, costs, slack):
     """Loss of a row, and the class k that it is for; the label itself where it is zero.
 
-    ``costs`` has a row a class, or one row of ones for all. The loss is NaN where a score is; that
-    is kept apart, as the comparison of one class waits for that of the last.
+    ``costs`` has a row per class, or one row of ones for all. The loss is NaN where a score is;
+    that is kept apart, as the comparison of one class waits for that of the last.
     """
     c = min(label, costs.shape[0] - 1)
     own = scores[row, label]

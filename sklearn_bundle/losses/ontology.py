@@ -96,7 +96,7 @@ class Ontology(CompiledLoss):
     >>> loss = Ontology(edges).bind(["cat", "dog", "oak"])
     >>> loss.nodes
     ('cat', 'dog', 'oak', 'animal', 'plant')
-    >>> scores = np.array([[1.0, 0.0, 0.0, 2.0, 0.0]])  # a score a node
+    >>> scores = np.array([[1.0, 0.0, 0.0, 2.0, 0.0]])  # a score per node
     >>> loss.class_scores(scores), loss.value(scores, np.array([2]))  # 3 - 0, and a distance of 4
     (array([[3., 2., 0.]]), array([7.]))
     """

@@ -123,7 +123,8 @@ class PositionMeasure(RankingLoss):
     def prepare(self, y, group, n_samples):
         y = as_target(y, n_samples)
         if group is None:
-            raise ValueError(f"{type(self).__name__} needs group, a query id a sample; it is None.")
+            name = type(self).__name__
+            raise ValueError(f"{name} needs group, a query id per sample; it is None.")
         number = as_queries(group, n_samples)
         if y.min() < 0.0:
             raise ValueError(f"y must hold relevances that are not negative, but has {y.min():g}.")

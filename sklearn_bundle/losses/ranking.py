@@ -40,7 +40,7 @@ class RankingLoss(PiecewiseLinearLoss):
     """
 
     free_intercept: ClassVar[str | None] = None
-    #: Whether the target names pairs of rows of X; if not, it has an entry a row.
+    #: Whether the target names pairs of rows of X; if not, it has an entry per row.
     takes_pairs: ClassVar[bool] = False
     #: Whether the target has grades, between which there are thresholds on the scores.
     has_grades: ClassVar[bool] = False
@@ -57,7 +57,7 @@ class RankingLoss(PiecewiseLinearLoss):
         y : array-like
             The target of ``fit``.
         group : array-like of shape (n_samples,) or None
-            A query id a sample, of any kind, in any order.
+            A query id per sample, of any kind, in any order.
         n_samples : int
             Number of rows of X.
 
@@ -96,7 +96,7 @@ def as_target(y, n_samples):
     """Finite numbers, one a sample."""
     y = as_numbers("y", y)
     if y.shape != (n_samples,):
-        raise ValueError(f"y must have shape ({n_samples},), one number a sample, not {y.shape}.")
+        raise ValueError(f"y must have shape ({n_samples},), one number per sample, not {y.shape}.")
     if not np.isfinite(y).all():
         raise ValueError("y must be finite, but contains NaN or infinity.")
     return y
@@ -120,7 +120,7 @@ def as_group(group, n_samples):
         ids = ids[:, 0]
     if ids.shape != (n_samples,):
         raise ValueError(
-            f"group must have shape ({n_samples},), one query id a sample, not {ids.shape}; got "
+            f"group must have shape ({n_samples},), one query id per sample, not {ids.shape}; got "
             f"{shown(group)}."
         )
     missing = ids != ids  # NaN and NaT

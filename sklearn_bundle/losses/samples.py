@@ -15,8 +15,8 @@ class SampleLoss(Loss):
     """A loss that is a sum over samples, ``R(f) = sum_i s_i l(y_i, f_i)``.
 
     Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
-    arrays. Scores and ``y`` have an entry a sample; where the scores have shape (n, k), so has the
-    gradient.
+    arrays. Scores and ``y`` have an entry per sample; where the scores have shape (n, k), so
+    has the gradient.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Cross-entropy of a score a class."""
+"""Cross-entropy of a score per class."""
 
 import numpy as np
 from scipy.special import logsumexp, softmax

@@ -22,7 +22,7 @@ class Target(NamedTuple):
     classes : sequence of length K, default=None
         For a joint loss: the labels, in the order of their numbers.
     group : array-like of shape (n_samples,), default=None
-        A query id a sample.
+        A query id per sample.
     weights : ndarray of shape (n_samples,), default=None
         For losses of a group: the sample weights, None where all are the same.
 

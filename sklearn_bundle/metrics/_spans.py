@@ -117,7 +117,7 @@ def span_precision_recall_fscore_support(
         over the types; "weighted" weights them by their number of true spans; None gives an
         array with one entry per type.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence; it counts for each of its spans.
+        A weight per sequence; it counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
         What a ratio of zeros is, as in :func:`sklearn.metrics.precision_recall_fscore_support`.
 
@@ -221,7 +221,7 @@ def span_precision_score(
     average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence; it counts for each of its spans.
+        A weight per sequence; it counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
         What a ratio of zeros is.
 
@@ -286,7 +286,7 @@ def span_recall_score(
     average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence; it counts for each of its spans.
+        A weight per sequence; it counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
         What a ratio of zeros is.
 
@@ -351,7 +351,7 @@ def span_f1_score(
     average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence; it counts for each of its spans.
+        A weight per sequence; it counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
         What a ratio of zeros is.
 

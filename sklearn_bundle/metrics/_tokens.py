@@ -22,7 +22,7 @@ def token_accuracy_score(
         Single labels are sequences of length one. A tuple is a sequence, never a label, unless it
         is within a sequence.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence; it counts for each of its tokens.
+        A weight per sequence; it counts for each of its tokens.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def sequence_accuracy_score(
     y_true, y_pred : array-like of labels, or list of sequences of labels
         As in :func:`token_accuracy_score`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight a sequence.
+        A weight per sequence.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class ConvergenceDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        A line a subproblem; for y="objective" two, the objective and the lower bound.
+        A line per subproblem; for y="objective" two, the objective and the lower bound.
     tol_lines_ : list of matplotlib Line2D
         A dashed line for each `tol`, for y="gap".
 

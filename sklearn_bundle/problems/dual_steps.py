@@ -1,4 +1,4 @@
-"""A linear problem as dual coordinate ascent sees it: a number a row, epochs of steps, planes."""
+"""A linear problem as dual coordinate ascent sees it: a number per row, epochs of steps, planes."""
 
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ class Epoch(NamedTuple):
 
 
 class DualAscent:
-    """The dual of ``reg_lambda/2 ||w||^2 + R(w, b)`` at a point alpha, one number a row.
+    """The dual of ``reg_lambda/2 ||w||^2 + R(w, b)`` at a point alpha, one number per row.
 
     A free intercept asks for ``y'alpha = 0``, which no single step keeps. It is a coordinate with
     a quadratic term around a centre instead, which follows it after every epoch (the method of

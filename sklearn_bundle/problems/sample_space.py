@@ -1,6 +1,6 @@
 """A linear problem seen from its samples: ``w = X'v + share start``, where X has many columns.
 
-With the L2 norm and one score a sample, all that a line search needs has an entry a sample. A
+With the L2 norm and one score per sample, all that a line search needs has an entry per sample. A
 point is the array ``(v, f, share)`` of length 2 n + 1 with the scores ``f = X w``, a cutting plane
 ``a = X'g`` the array ``(g, X a, 0)``. Both are linear: a sum of such arrays is a point, or a plane,
 and inner products need nothing of length d::
@@ -82,8 +82,8 @@ class SampleSpace:
         self.attach(problem)
         if problem.n_free or len(problem.scores_shape) > 1:
             raise ValueError(
-                "Planes in sample space need a loss with one score a sample whose intercept, if it "
-                "has one, is minimised out; use 'line-search'."
+                "Planes in sample space need a loss with one score per sample whose intercept, if "
+                "it has one, is minimised out; use 'line-search'."
             )
         self.n_samples = self._rows.shape[0]
         self.dimension = 2 * self.n_samples + 1

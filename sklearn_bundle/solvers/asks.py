@@ -107,7 +107,7 @@ class NewtonSteps(LineSearch, Protocol):
 
 
 class DualSteps(LineSearch, Protocol):
-    """Steps in the dual, a number a row, from row to row.
+    """Steps in the dual, a number per row, from row to row.
 
     Attributes
     ----------

@@ -143,7 +143,7 @@ class BundleSolver:
         self._problem = None
 
     def states(self) -> Iterator[State]:
-        """One state an iteration; ends when rounding leaves nothing to gain."""
+        """One state per iteration; ends when rounding leaves nothing to gain."""
         if self._best.point is None:
             self._begin(self._point(*self._start))
         if self._idle >= self._patience:  # the last run has ended so

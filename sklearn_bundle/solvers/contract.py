@@ -84,7 +84,7 @@ class Solver(Protocol):
     """What :func:`run` asks of a solver; ``history_fields`` may name further numbers to keep."""
 
     def states(self) -> Iterator[State]:
-        """One state an iteration; ends by itself only when rounding leaves nothing to gain."""
+        """One state per iteration; ends by itself only when rounding leaves nothing to gain."""
 
     def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both computed afresh from the data and the kept dual point.

@@ -179,7 +179,7 @@ class DualCoordinateSolver:
         self._bundle, self._new_plane = bundle, None
 
     def states(self) -> Iterator[State]:
-        """One state an epoch; ends when rounding leaves nothing to gain."""
+        """One state per epoch; ends when rounding leaves nothing to gain."""
         if self._steps.w is None:
             self._begin()
         elif self._idle >= _IDLE_CHECKS:  # the last run has ended so

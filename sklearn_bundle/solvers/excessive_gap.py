@@ -87,7 +87,7 @@ class ExcessiveGapSolver:
         self._problem = None
 
     def states(self) -> Iterator[State]:
-        """One state a step; ends when nothing has changed for long."""
+        """One state per step; ends when nothing has changed for long."""
         if callable(self._lipschitz):
             self._lipschitz = self._lipschitz()
         if self._idle >= _IDLE_LIMIT:  # the last run has ended so

@@ -103,7 +103,7 @@ class NewtonSolver(BundleSolver):
         return replace(super().kept(point), width=self.width)
 
     def states(self) -> Iterator[State]:
-        """One state a step on all rows; after a stall, one an iteration of line search."""
+        """One state per step on all rows; after a stall, one an iteration of line search."""
         if self.name == "newton":
             for _ in self._newton():
                 yield self._state()

@@ -1,4 +1,4 @@
-"""The line search of BMRM with planes that have an entry a sample, for X with many columns."""
+"""The line search of BMRM with planes that have an entry per sample, for X with many columns."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -62,7 +62,7 @@ class SamplePlanesSolver(BundleSolver):
     Parameters
     ----------
     problem : LinearProblem
-        Of a loss with one score a sample.
+        Of a loss with one score per sample.
     reg_lambda : float
         The regularizer is ``||w||^2 / 2``.
     theta : float

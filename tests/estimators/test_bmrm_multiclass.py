@@ -25,7 +25,7 @@ TIGHT = {"tol": 1e-9, "max_iter": 5000}
 COST = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0], [1.0, 0.5, 0.0]])
 # 1 and 2 are plants, and 2 is a weed and a plant: a graph, not a tree
 EDGES = [("all", 0), ("all", "plant"), ("plant", 1), ("plant", 2), ("weed", 2), ("all", "weed")]
-# all (cancels), plant, weed, 0, 1, 2: a row a class
+# all (cancels), plant, weed, 0, 1, 2: a row per class
 ANCESTORS = np.array([[1, 0, 0, 1, 0, 0], [1, 1, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1]], dtype=float)
 DISTANCES = np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 3.0], [4.0, 3.0, 0.0]])
 JOINT = {

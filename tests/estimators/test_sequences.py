@@ -214,7 +214,7 @@ def test_check_labels_of_a_matrix():
         check_labels(model, model(ROWS), np.array([1, 3, 2]))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         check_labels(model, model(ROWS), [1, 2])
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         check_labels(model, model(ROWS), [[1, 2], [1, 2], [1, 2]])
 
 

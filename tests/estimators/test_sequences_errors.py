@@ -69,9 +69,9 @@ from tests.sequences import DICTS, FIRST, ROWS, SECOND, STRINGS, Model, Y, frame
         ([[[], []], [[]]], Y, "X holds no attribute: all its tokens are empty"),
         ([[{}, {"a": []}], [{}]], Y, "X holds no attribute: all its tokens are empty"),
         # a 2-D X
-        ([[1, 2, 3], [4]], Y, r"one label a row.* multilabel y, or sequences.* \(T, 1\)"),
-        (ROWS, np.eye(3, dtype=int), "one label a row.* multilabel y"),
-        (ROWS, [["A", "B"], ["A"], ["B"]], "one label a row.* multilabel y"),
+        ([[1, 2, 3], [4]], Y, r"one label per row.* multilabel y, or sequences.* \(T, 1\)"),
+        (ROWS, np.eye(3, dtype=int), "one label per row.* multilabel y"),
+        (ROWS, [["A", "B"], ["A"], ["B"]], "one label per row.* multilabel y"),
         (ROWS, ["A", "B"], "inconsistent numbers of samples"),
         (ROWS, None, "requires y to be passed, but the target y is None"),
         (ROWS, ["A", "A", "A"], "at least 2 classes in y .* only one class: 'A'"),

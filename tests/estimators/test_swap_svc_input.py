@@ -157,7 +157,7 @@ def test_an_error_of_the_callable_comes_through(data):
     "change, message",
     [
         (lambda X, y: {"y": np.ones(len(y))}, "2 classes in y .* only one class: .*1.0"),
-        (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label a sample.*multilabel"),
+        (lambda X, y: {"y": np.eye(3, dtype=int)[y]}, "one label per sample.*multilabel"),
         (lambda X, y: {"y": y + 0.5}, "Unknown label type"),
         (lambda X, y: {"X": np.where(X[3, 3] == X, np.nan, X)}, "Input X contains NaN"),
         (lambda X, y: {"sample_weight": -np.ones(len(y))}, "Negative values.*sample_weight"),

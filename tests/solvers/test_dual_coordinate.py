@@ -27,7 +27,7 @@ KINDS = ["dense", "csr"]
 
 
 def dual_terms(loss, alpha, weights):
-    """The dual without its quadratic term, an entry a row."""
+    """The dual without its quadratic term, an entry per row."""
     if loss == "hinge":
         return alpha
     if loss == "squared_hinge":

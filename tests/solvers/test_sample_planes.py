@@ -201,7 +201,7 @@ def test_planes_have_an_entry_a_sample(problem):
 def test_refuses_several_scores_a_sample(wide):
     X, y, weights = wide
     labels = (y > 0.0).astype(np.int64)
-    with pytest.raises(ValueError, match="one score a sample"):
+    with pytest.raises(ValueError, match="one score per sample"):
         SamplePlanesSolver(
             LinearProblem(rows_in_memory(X), labels, weights, Softmax(), True), LAMBDA
         )

@@ -76,7 +76,7 @@ def optimum(p):
 
 @pytest.fixture
 def every_step(monkeypatch):
-    """A state a step."""
+    """A state per step."""
     monkeypatch.setattr("sklearn_bundle.solvers.swap.CHUNK", 1)
 
 
