@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
 _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
 # What the other methods are reckoned to cost, in products with X or X': estimates that the user
-# guide states. They are compared with half of what the epochs have cost, so a factor of 2 hardly matters.
+# guide states. They are compared with half of what the epochs have cost, so that a factor of 2
+# hardly matters.
 _NEWTON_STEPS, _NEWTON_PASSES = 25, 4.0  # a step has one with X, one with X' and the Hessian's two
 _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row, since the rate of one epoch may be chance
