@@ -71,7 +71,8 @@ def _box_step(gradient, bend, top, alpha, curvature, high, low):
 @registered(coordinate.step, HingeSteps)
 def _hinge_step(loss, target, margin, alpha, weight, curvature, high, low):
     slack = 1.0 - margin
-    gap = weight * max(slack, 0.0) - alpha * slack
+    # Fused by name: LLVM may round either of two products, and the gap decides what is averaged.
+    gap = coordinate.muladd(-alpha, slack, weight * max(slack, 0.0))
     new, projected, counts = _box_step(-slack, 0.0, weight, alpha, curvature, high, low)
     return new, projected, gap, counts
 
