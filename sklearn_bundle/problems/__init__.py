@@ -1,1 +1,1 @@
-"""Data bound to a formulation: the only floor that holds X and y."""
+"""Data bound to a formulation: as far down as X and y go."""

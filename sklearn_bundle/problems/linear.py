@@ -176,11 +176,6 @@ class LinearProblem:
                 point.scores, self.target, self.weights, self._scratch
             )
 
-    def minimise_intercept(self, point: Point) -> float:
-        """R(w); the point's intercept becomes the best one."""
-        self.set_intercept(point)
-        return self.risk(point)
-
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
         return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
