@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._certificate import CROSSED, Best
 from sklearn_bundle.solvers._line_search import best_step
 from sklearn_bundle.solvers._oracle import with_points
 from sklearn_bundle.solvers.asks import CuttingPlanes, LineSearch, require
@@ -66,7 +66,7 @@ class BundleSolver:
     ------
     ValueError
         For a problem that does not offer what is needed, and at a confirmation if the loss proves
-        not to be convex or to be infinite.
+        not to be convex, to be infinite, or to be negative where it is said not to be.
     """
 
     #: What a problem has to offer, by the name of the solver.
@@ -168,9 +168,19 @@ class BundleSolver:
             self._offer(centred, self._fresh_risk(centred))
         if moving and self._omega.is_l1:
             self._prune()
+        self._check_sign()
         bound, proof = self._fresh_bound(), best.proof
         best.renew(best.primal, best.point, bound, proof, terms=self.size_of_terms)
         return self._state()
+
+    def _check_sign(self) -> None:
+        """That the bound 0 is none where a risk proves to be negative."""
+        primal = self._best.primal
+        if primal < self._best.least and -primal > CROSSED * abs(self.size_of_terms()):
+            raise ValueError(
+                f"The objective is {primal:.8g}, though its risk is said to be nowhere negative: "
+                "add a constant to the loss, or let the problem say nonnegative = False."
+            )
 
     def _prune(self) -> None:
         """Leave features out that the plane has no use for, if the objective does not rise.
@@ -282,6 +292,8 @@ class BundleSolver:
     def _risk_limit(self) -> float:
         """The more iterations bring nothing, the farther out a plane may be cut."""
         if self._best.point is None or self._algorithm == "cutting-plane":
+            return LARGEST_RISK
+        if self._best.primal <= 0.0:  # a multiple of it says nothing
             return LARGEST_RISK
         return min(LARGEST_RISK, _RISK_LIMIT * self._lift * self._best.primal)
 

@@ -210,3 +210,11 @@ def test_linear_risk_with_l2_is_solved_exactly():
     assert result.status is Status.CONVERGED
     np.testing.assert_allclose(result.point, [-2.0, 0.0], rtol=1e-14)
     assert result.primal == pytest.approx(-2.0, rel=1e-14)
+
+
+def test_a_risk_that_is_negative_though_it_said_not_is_refused():
+    class Lying(Negative):
+        nonnegative = True
+
+    with pytest.raises(ValueError, match="said to be nowhere negative"):
+        run(BundleSolver(Lying(), 0.5, algorithm="cutting-plane"), tol=1e-3, max_iter=10)
