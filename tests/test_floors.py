@@ -34,17 +34,9 @@ WALKS = dict(WALK.findall(GUIDE.read_text(encoding="utf-8")))
 
 
 def imports(module):
-    """Modules of the package that a module imports, but for names in annotations alone."""
-    for_annotations = {
-        id(inside)
-        for node in ast.walk(SOURCES[module])
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inside in ast.walk(node)
-    }
+    """Modules of the package that a module imports, wherever the import stands."""
     found = set()
     for node in ast.walk(SOURCES[module]):
-        if id(node) in for_annotations:
-            continue
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn_bundle"):
             place = node.module.split(".")[1:]
             for alias in node.names:

@@ -19,7 +19,7 @@ _WIDTH = vector.WIDTH  # doubles in a vector
 _LONG = 128  # columns: from here on rows are taken one after the other; four are a page
 _TILE = 4096  # columns of very long rows that are taken at a time: 32 KB of w stay in cache
 _BATCH = 512  # rows whose weights are looked at before any of them is read
-_FEW = 0.15  # of a batch: with fewer, leaving out the others pays though rows are long
+_SPARSE_BATCH = 0.15  # of a batch: with fewer, leaving out the others pays though rows are long
 
 
 @jit
@@ -86,7 +86,7 @@ def _rows_in_use(g, skip, start, stop, rows):
     for i in range(start, stop):
         rows[size] = i
         size += g[i] != 0.0  # no branch: it would be mispredicted
-    if not skip and size >= _FEW * (stop - start):
+    if not skip and size >= _SPARSE_BATCH * (stop - start):
         for i in range(start, stop):
             rows[i - start] = i
         size = stop - start

@@ -4,7 +4,7 @@ A user's own loss derives from :class:`BinaryLoss`, :class:`MulticlassLoss`,
 :class:`MeasureLoss`, :class:`RegressionLoss` or :class:`RankingLoss`.
 """
 
-from sklearn_bundle.losses.base import Cut, Loss
+from sklearn_bundle.losses.base import Cut, Loss, Prepared
 from sklearn_bundle.losses.grades import Ordinal
 from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.losses.logistic import Exponential, LogLoss
@@ -25,7 +25,7 @@ from sklearn_bundle.losses.regression import (
 )
 from sklearn_bundle.losses.samples import BinaryLoss, SampleLoss
 from sklearn_bundle.losses.softmax import Softmax
-from sklearn_bundle.losses.target import Prepared, Target
+from sklearn_bundle.losses.target import Target
 
 # By their names, as the parameter `loss` of an estimator takes them.
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {

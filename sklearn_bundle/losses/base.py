@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle._repr import Shown
-from sklearn_bundle.losses.target import Prepared, Target
+from sklearn_bundle.losses.target import Target
 
 Array = NDArray[np.float64]
 _BISECTIONS = 200  # halvings: some 55 lead to two neighbouring floats, and more where b is near 0
@@ -99,7 +99,7 @@ class Loss(Shown, ABC):
     #: Optional method ``probability(scores)`` of a loss of classes; None without probabilities.
     probability: ClassVar[Callable[..., Array] | None] = None
 
-    def prepare_target(self, target: Target) -> Prepared:
+    def prepare_target(self, target: Target) -> "Prepared":
         """The loss as it is for a target, and what the other methods take for ``y``.
 
         Estimators call it once a problem, before any work. By default this loss, and ``target.y``
@@ -361,3 +361,30 @@ class Loss(Shown, ABC):
             else:
                 right = middle
         return left, right
+
+
+class Prepared(NamedTuple):
+    """A loss as it is for one target, and the target as it takes it.
+
+    Parameters
+    ----------
+    loss : Loss
+        It knows of the target what it has to.
+    y : object
+        What the methods of this loss take for ``y``.
+
+    See Also
+    --------
+    Loss.prepare_target : What returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Hinge, Target
+    >>> loss, y = Hinge().prepare_target(Target(np.array([1.0, -1.0]), 2))
+    >>> loss.value(np.zeros(2), y)
+    array([1., 1.])
+    """
+
+    loss: Loss
+    y: Any

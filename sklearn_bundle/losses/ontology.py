@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 
 from sklearn_bundle._jit import jit
 from sklearn_bundle._values import shown
-from sklearn_bundle.losses.base import Array
+from sklearn_bundle.losses.base import Array, Prepared
 from sklearn_bundle.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost, highest
-from sklearn_bundle.losses.target import Prepared
 
 
 @jit

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle._values import as_numbers, refuse_mixed, shown
-from sklearn_bundle.losses.base import Array
+from sklearn_bundle.losses.base import Array, Prepared
 from sklearn_bundle.losses.measures import PiecewiseLinearLoss
-from sklearn_bundle.losses.target import Prepared
 
 Indices = NDArray[np.int64]
 

@@ -1,11 +1,8 @@
-"""What estimators know of a target, and what a loss makes of it."""
+"""What estimators know of a target."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike, NDArray
-
-if TYPE_CHECKING:
-    from sklearn_bundle.losses.base import Loss
 
 
 class Target(NamedTuple):
@@ -46,30 +43,3 @@ class Target(NamedTuple):
     classes: Any = None
     group: ArrayLike | None = None
     weights: NDArray | None = None
-
-
-class Prepared(NamedTuple):
-    """A loss as it is for one target, and the target as it takes it.
-
-    Parameters
-    ----------
-    loss : Loss
-        It knows of the target what it has to.
-    y : object
-        What the methods of this loss take for ``y``.
-
-    See Also
-    --------
-    Loss.prepare_target : What returns it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.losses import Hinge, Target
-    >>> loss, y = Hinge().prepare_target(Target(np.array([1.0, -1.0]), 2))
-    >>> loss.value(np.zeros(2), y)
-    array([1., 1.])
-    """
-
-    loss: "Loss"
-    y: Any

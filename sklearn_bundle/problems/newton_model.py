@@ -9,7 +9,9 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_FEW = 20  # rows of a class in a sample: with fewer its solution is of no use as a start
+_FEWEST_OF_A_CLASS = (
+    20  # rows of a class in a sample: with fewer its solution is of no use as a start
+)
 
 
 @dataclass
@@ -41,7 +43,7 @@ class NewtonModel:
         rows = np.arange(n) * share + drawn
         y, weights = self.y[rows], self.weights[rows]
         positive = np.count_nonzero(y > 0.0)
-        if min(positive, n - positive) < _FEW:
+        if min(positive, n - positive) < _FEWEST_OF_A_CLASS:
             return None
         return NewtonModel(self.rows.sample(rows), y, weights / weights.sum(), self.free)
 

@@ -102,8 +102,9 @@ class RowOperator(Protocol):
 class _RowsInMemory(ABC):
     """A matrix in memory, or mapped into it: arrays that compiled functions take blocks of."""
 
-    #: Names in ``_compiled.design``: this, with "_many" appended where there are several outputs.
-    _kind: ClassVar[str]
+    #: Compiled passes over a block of rows, with one output and with several.
+    _score_passes: ClassVar[tuple[Callable, Callable]]
+    _gradient_passes: ClassVar[tuple[Callable, Callable]]
 
     def __init__(
         self, X: Matrix, arrays: tuple[np.ndarray, ...], n_entries: int, runner: BlockRunner
@@ -124,7 +125,8 @@ class _RowsInMemory(ABC):
         else:
             w = np.ascontiguousarray(w.reshape(n_outputs, -1).T)
             out = np.empty((n, n_outputs))
-        kernel, arrays, bounds = self._kernel("scores", n_outputs), self._arrays, self._bounds
+        kernel = self._score_passes[n_outputs is not None]
+        arrays, bounds = self._arrays, self._bounds
         self._runner.run(
             lambda k: kernel(*arrays, w, bounds[k], bounds[k + 1], out), len(bounds) - 1
         )
@@ -136,7 +138,8 @@ class _RowsInMemory(ABC):
         self.passes += 1
         g = np.ascontiguousarray(g)
         n_outputs = None if g.ndim == 1 else g.shape[1]
-        kernel, arrays, skip = self._kernel("gradient", n_outputs), self._arrays, self._skips(g)
+        kernel = self._gradient_passes[n_outputs is not None]
+        arrays, skip = self._arrays, self._skips(g)
         bounds, partial = self._partial_sums(n_outputs)
         self._runner.run(
             lambda k: kernel(*arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
@@ -169,9 +172,6 @@ class _RowsInMemory(ABC):
     def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
         """Add the squares of each column's entries, and their absolute values."""
 
-    def _kernel(self, product: str, n_outputs: int | None) -> Callable[..., None]:
-        return getattr(design, f"{self._kind}_{product}{'' if n_outputs is None else '_many'}")
-
     def _skips(self, g: Array) -> bool:
         """Whether rows with g_i = 0 are left out even if they are few."""
         return g.ndim > 1 or self.n_entries <= _LONG_ROW * self.shape[0]
@@ -189,7 +189,8 @@ class _RowsInMemory(ABC):
 class DenseRows(_RowsInMemory):
     """C-ordered array of float32 or float64."""
 
-    _kind = "dense"
+    _score_passes = design.dense_scores, design.dense_scores_many
+    _gradient_passes = design.dense_gradient, design.dense_gradient_many
 
     def __init__(self, X: np.ndarray, runner: BlockRunner):
         super().__init__(X, (frozen(X),), X.size, runner)
@@ -226,7 +227,8 @@ class DenseRows(_RowsInMemory):
 class CSRRows(_RowsInMemory):
     """CSR of float32 or float64 with indices of 32 or 64 bits, sorted or not."""
 
-    _kind = "csr"
+    _score_passes = design.csr_scores, design.csr_scores_many
+    _gradient_passes = design.csr_gradient, design.csr_gradient_many
 
     def __init__(self, X: sp.csr_matrix | sp.csr_array, runner: BlockRunner):
         unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64

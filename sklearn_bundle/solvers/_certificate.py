@@ -133,6 +133,9 @@ class Best:
         n_steps: int | None = None,
         further: tuple = (),
     ) -> State:
-        """Objective and bound as a :class:`State`, the bound between ``least`` and objective."""
+        """Objective and bound as a :class:`State`, the bound between ``least`` and objective.
+
+        An objective below ``least`` is so by rounding: ``least`` is the truth.
+        """
         bound = max(min(self.bound, self.primal), self.least)
         return State(self.primal, bound, point, intercept, passes, n_steps, further)

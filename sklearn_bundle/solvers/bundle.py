@@ -243,8 +243,9 @@ class BundleSolver:
         centre = Centre(*near, worth, self._pull, self._step)
         inner = self.bundle.solve(self._lambda, tolerance, centre)
         proof = Proof(self._lambda, inner.plane, 0.0)
-        if known.prove(inner.bound, proof):
-            known.proof = proof._replace(shortfall=self._value(proof) - inner.bound)
+        if inner.bound > known.bound:
+            proof = proof._replace(shortfall=self._value(proof) - inner.bound)
+        known.prove(inner.bound, proof)
         return self._near_best(inner.w), inner.intercept
 
     def _near_best(self, w: Array) -> Array:

@@ -229,8 +229,9 @@ class DualCoordinateSolver:
         centre = Centre(best.point.w, best.point.intercept, best.primal)
         inner = self.bundle.solve(self._lambda, tolerance, centre)
         proof = Proof(self._lambda, inner.plane, 0.0)
-        if best.prove(inner.bound, proof):
-            best.proof = proof._replace(shortfall=self._value(proof) - inner.bound)
+        if inner.bound > best.bound:
+            proof = proof._replace(shortfall=self._value(proof) - inner.bound)
+        best.prove(inner.bound, proof)
 
     def _epoch(self) -> None:
         epoch = self._steps.epoch()

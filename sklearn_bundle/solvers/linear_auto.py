@@ -222,9 +222,8 @@ class LinearAutoSolver:
         """Best point and bound, computed afresh; a bound of the solver before was so as well."""
         solver = self._solver
         state = solver.confirm(moving=moving)
-        if not self._in_epochs:
-            bound = max(state.lower_bound, self._floor)
-            state.lower_bound = confirmed(bound, state.primal, ADVICE, solver.size_of_terms)
+        if not self._in_epochs and self._floor > state.lower_bound:
+            state.lower_bound = confirmed(self._floor, state.primal, ADVICE, solver.size_of_terms)
         self._start = self._solver.kept((state.point, state.intercept))
         return state
 

@@ -1,15 +1,12 @@
 """The inner problem of a bundle: which way it is solved, and what comes of it."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.inner import l1_master, simplex_newton, stiff_planes
-
-if TYPE_CHECKING:
-    from sklearn_bundle.solvers.inner.planes import Bundle
 
 Array = NDArray[np.float64]
 
@@ -49,10 +46,51 @@ class Centre(NamedTuple):
     step: float = 1.0
 
 
+class Planes(Protocol):
+    """What a master asks of a bundle: its t planes, and a weight alpha for each.
+
+    Attributes
+    ----------
+    omega : Regularizer
+    planes : ndarray of shape (t, d)
+        Their gradients a_i.
+    offsets, alpha : ndarray of shape (t,)
+        The c_i, and weights on the simplex, which a master writes.
+    balance : ndarray of shape (t, n_free)
+        Coefficients of an intercept that is a coordinate.
+    gram : ndarray of shape (t, t) or None
+        Products of the planes, where they are all that is needed.
+    """
+
+    omega: Regularizer
+    planes: Array
+    offsets: Array
+    alpha: Array
+    balance: Array
+    gram: Array | None
+
+    def point(self, alpha: Array, reg_lambda: float) -> tuple[Array, float, tuple[Array, float]]:
+        """w, the value of the dual, and the aggregate plane."""
+
+    def aggregate(self, alpha: Array) -> tuple[Array, float]:
+        """The aggregate plane (A alpha, c' alpha)."""
+
+    def maximise(
+        self,
+        alpha: Array,
+        omega: Regularizer,
+        reg_lambda: float,
+        tolerance: float,
+        centre: Array | None = None,
+        pull: float = 1.0,
+    ) -> Array:
+        """The dual over the simplex, from alpha; with a term of ``centre`` if there is one."""
+
+
 class Master:
     """The dual over the simplex, where the intercept is no coordinate."""
 
-    def solve(self, bundle: "Bundle", reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
         """A nearly optimal alpha, as what it means; the bundle's alpha becomes that."""
         alpha = bundle.alpha
         alpha[:] = bundle.maximise(alpha, bundle.omega, reg_lambda, tolerance)
@@ -62,9 +100,7 @@ class Master:
             return inner
         return self._sharpened(bundle, inner, reg_lambda, centre)
 
-    def _sharpened(
-        self, bundle: "Bundle", inner: Inner, reg_lambda: float, centre: Centre
-    ) -> Inner:
+    def _sharpened(self, bundle: Planes, inner: Inner, reg_lambda: float, centre: Centre) -> Inner:
         """The same, with w and alpha by another way where the Gram matrix has lost too much.
 
         Asked when an exact solution is wanted, which is when the last steps gained nothing.
@@ -89,7 +125,7 @@ class Master:
 class BalancedMaster:
     """With an intercept as a coordinate; the bound is one for ``E alpha = 0``, or not there."""
 
-    def solve(self, bundle: "Bundle", reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
         """As of :class:`Master`."""
         omega = bundle.omega
         near, b, value = _look_near(bundle, omega, reg_lambda, tolerance, centre, centre.pull)
@@ -122,7 +158,7 @@ class L1Master:
         self._n_free = n_free
         self._near: tuple[float, float] | None = None  # reg_lambda, and the weight of nearness
 
-    def solve(self, bundle: "Bundle", reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
         """As of :class:`Master`."""
         planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
         if self._near is None or self._near[0] != reg_lambda:
@@ -166,7 +202,7 @@ def master_for(omega: Regularizer, n_free: int) -> Master | BalancedMaster | L1M
 
 
 def _look_near(
-    bundle: "Bundle", omega: Regularizer, lam: float, tolerance: float, centre: Centre, pull: float
+    bundle: Planes, omega: Regularizer, lam: float, tolerance: float, centre: Centre, pull: float
 ) -> tuple[Array, Array, float]:
     """Alpha, b and the value of the model with ``lam pull/2 ||b - best b||^2`` added.
 
@@ -181,7 +217,7 @@ def _look_near(
     return near, b + move, value + float(balance @ (b + 0.5 * move))
 
 
-def _imbalance(bundle: "Bundle", intercept: Array | None, alpha: Array) -> float:
+def _imbalance(bundle: Planes, intercept: Array | None, alpha: Array) -> float:
     """What rounding in ``E alpha = 0`` may mean at any intercept that is not far away."""
     if intercept is None:
         return 0.0
