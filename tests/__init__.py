@@ -3,8 +3,8 @@
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
 what a fit solved, ``reference*`` compute optima and formulas without the package,
 ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``, ``callbacks``, ``user_losses``,
-``chains``, ``sequences`` and ``kernel_machines`` are pieces for tests of their kind. No file of
-tests imports another.
+``chains``, ``sequences``, ``parameters`` and ``kernel_machines`` are pieces for tests of their
+kind. No file of tests imports another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
 ``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
@@ -20,6 +20,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_stress.py
     test_realdata.py
     test_parameters.py          _parameters.py _values.py _repr.py
+    test_arguments.py           _values.py /estimators/_validation.py
     test_bad_input.py           estimators/_validation.py
     test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py

@@ -1,7 +1,7 @@
 """exp, log and log(1 + e) as polynomials, which LLVM vectorizes: 6 to 7 times faster than libm.
 
-Relative error below 4e-16 (log: absolute, near 1), checked in tests/test_elementary.py. They are
-inlined into loops.
+Relative error below 4e-16 (log: absolute, near 1), checked in tests/compiled/test_elementary.py.
+They are inlined into loops.
 """
 
 import numpy as np

@@ -1,0 +1,104 @@
+"""Wrong values, what a message has to show of them, and the data on which they are tried."""
+
+import inspect
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_iris
+
+import sklearn_bundle
+from sklearn_bundle import (
+    BMRMClassifierCV,
+    BMRMRanker,
+    BMRMRegressorCV,
+    SwapSVCCV,
+)
+
+ROWS = slice(0, 150, 3)  # of all three classes
+TWO = slice(0, 100, 2)
+GROUP = np.arange(50) % 3
+
+WRONG = {
+    "string": "wrong",
+    "none": None,
+    "nan": float("nan"),
+    "infinity": float("inf"),
+    "negative": -1,
+    "negative float": -1.5,
+    "huge": 10**400,
+    "float64": np.float64(-2.5),
+    "int64": np.int64(-3),
+    "float32": np.float32("nan"),
+    "list": [1.5, "a"],
+    "numpy list": [np.float64(-0.5), "a"],
+    "ragged": [[1], [2, 3]],
+    "dict": {"a": "b"},
+    "complex": 1j,
+    "object": object(),
+}
+SHOWN = {  # as a message has to have them
+    "string": "wrong",
+    "none": "None",
+    "nan": "nan",
+    "infinity": "inf",
+    "negative": "-1",
+    "negative float": "-1.5",
+    "float64": "-2.5",
+    "int64": "-3",
+    "float32": "nan",
+}
+OPTIONAL = "active_set bundle_size class_weight cost cv edges k M max_time n_candidates n_jobs"
+OPTIONAL = {*OPTIONAL.split(), "random_state", "scoring"}
+
+
+def assert_named(name, key, call):
+    with pytest.raises((ValueError, TypeError)) as error:
+        call()
+    message = str(error.value)
+    assert name in message and SHOWN.get(key, "") in message and "np." not in message, key
+
+
+def taken(name, key):
+    if key == "none":
+        return name in OPTIONAL
+    return name == "n_jobs" and key in ("negative", "int64")
+
+
+CONTEXT = {  # in which a parameter is looked at
+    "beta": {"loss": "fbeta"},
+    "coef0": {"kernel": "poly"},
+    "degree": {"kernel": "poly"},
+    "delta": {"loss": "huber"},
+    "edges": {"loss": "ontology"},
+    "epsilon": {"loss": "epsilon_insensitive"},
+    "k": {"loss": "ndcg"},
+    "quantile": {"loss": "quantile"},
+    "scaling": {"loss": "multiclass_hinge"},
+}
+SEARCHES = {
+    BMRMClassifierCV: {"reg_lambdas": [0.5], "cv": 2},
+    BMRMRegressorCV: {"reg_lambdas": [0.5], "cv": 2},
+    SwapSVCCV: {"Cs": [0.5], "cv": 2},
+}
+ESTIMATORS = [
+    kind
+    for kind in map(partial(getattr, sklearn_bundle), sklearn_bundle.__all__)
+    if inspect.isclass(kind) and issubclass(kind, BaseEstimator)
+]
+
+
+def context(kind, name):
+    parameters = SEARCHES.get(kind, {}) | CONTEXT.get(name, {})
+    if name == "cost" and kind is not BMRMRanker:
+        parameters["loss"] = "multiclass_hinge"
+    return parameters
+
+
+def fit(model, name):
+    X, y = load_iris(return_X_y=True)
+    rows = TWO if name == "beta" else ROWS
+    if name == "M":
+        return model.fit(X[rows], np.c_[y[rows], X[rows, 0]])
+    return model.fit(X[rows], y[rows], **({"group": GROUP} if name == "k" else {}))
