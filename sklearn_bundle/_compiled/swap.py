@@ -47,15 +47,18 @@ class Matrix(NamedTuple):
     Row i of M is ``rows[slots[i]]``, which may be longer than needed; it is missing if ``slots[i]``
     is -1. Slot s holds the row of vertex ``owners[s]``. ``used[i]`` is the last step that needed
     row i. ``diagonal`` is that of K, in ``single`` in single precision.
+
+    ``rows`` comes last: where a named tuple is long, numba 0.59 chooses among compiled versions by
+    the types of its last fields alone.
     """
 
-    rows: NDArray[np.float32] | NDArray[np.float64]
     slots: NDArray[np.int64]
     owners: NDArray[np.int64]
     used: NDArray[np.int64]
     ridge: NDArray[np.float64]
     diagonal: NDArray[np.float64]
     single: NDArray[np.float32]
+    rows: NDArray[np.float32] | NDArray[np.float64]
 
 
 class Point(NamedTuple):

@@ -266,7 +266,7 @@ class SwapSolver:
         largest = np.finfo(np.float32).max
         single = np.minimum(problem.diagonal, largest).astype(np.float32)
         used = np.zeros(problem.n, dtype=np.int64)
-        return swap.Matrix(rows, slots, owners, used, problem.ridge, problem.diagonal, single)
+        return swap.Matrix(slots, owners, used, problem.ridge, problem.diagonal, single, rows)
 
     def _advance(self) -> None:
         """Up to 128 steps; with rows in float32, fewer where ``tol`` is reached."""
