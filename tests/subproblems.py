@@ -195,8 +195,8 @@ def _linear_models(model, X, y, sample_weight, group):
     labels = np.searchsorted(model.classes_, y)
     if loss in ("softmax", "multiclass_hinge", "ontology"):
         risk, A = _joint(model, weights, labels)
-        if len(model.classes_) == 2:  # what the model has is the difference of two opposite rows
-            points = [np.concatenate([-part, part]) / 2 for part in points]
+        if len(model.classes_) == 2:  # what the model has is the difference of the two
+            A = A[1:] - A[:1]
         back = np.linalg.pinv(A)
         return [linear(risk, (back @ points[0], back @ points[1]))]
     positives = [1] if len(model.classes_) == 2 else range(len(model.classes_))

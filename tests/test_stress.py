@@ -18,3 +18,8 @@ def test_no_false_certificate(name, seeds):
     assert [(v.problem.seed, v.faults) for v in found if v.faults] == []
     assert [(v.problem.seed, v.warned) for v in found if v.warned] == []
     assert sum(bool(v.refused or v.weak) for v in found) <= len(seeds) // 3  # these tell little
+
+
+def test_two_classes_at_unequal_depths_of_a_hierarchy():
+    """The third class has no weight left; the weights of the other two are not opposite."""
+    assert verdict(draw(12_000_406)).faults == []
