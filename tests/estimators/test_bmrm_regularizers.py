@@ -7,11 +7,11 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso
+from sklearn.linear_model import ElasticNet, Lasso
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRanker, BMRMRegressor
-from sklearn_bundle.regularizers import L1, L2, Entropy, EntropySimplex, Lp, Quadratic
+from sklearn_bundle.regularizers import L1, L2, Entropy, EntropySimplex, Lp, Quadratic, Regularizer
 from tests.certificates import judge
 
 LAMBDA = 0.05
@@ -295,3 +295,49 @@ def test_advice_names_what_l1_takes_long_for(problems, limit):
         model.fit(X, y)
     with pytest.warns(ConvergenceWarning, match=f"Increase {name} or tol, or reg_lambda"):
         model.set_params(regularizer="l2").fit(X, y)
+
+
+class ElasticNetPenalty(Regularizer):
+    """``||w||^2 / 2 + l1 ||w||_1``, a regularizer of a user's own with the required methods."""
+
+    def __init__(self, l1):
+        self.l1 = l1
+
+    def value(self, w):
+        return float(np.sum(0.5 * w**2 + self.l1 * np.abs(w)))
+
+    def slope(self, w, direction):
+        kinked = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
+        return float(w @ direction + self.l1 * kinked.sum()), float(direction @ direction)
+
+    def conjugate(self, m):
+        return float(0.5 * np.sum(self.conjugate_gradient(m) ** 2))
+
+    def conjugate_gradient(self, m):
+        return np.sign(m) * np.maximum(0.0, np.abs(m) - self.l1)
+
+    def conjugate_curvature(self, m, planes):
+        active = planes[:, np.abs(m) > self.l1]
+        return active @ active.T
+
+
+@pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
+@pytest.mark.parametrize("l1", [0.5, 5.0])
+def test_a_regularizer_of_ones_own(l1, solver):
+    """scikit-learn's elastic net: alpha is that of both parts, l1_ratio the share of the first."""
+    X, y = load_diabetes(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+    omega, tol = ElasticNetPenalty(l1), 1e-6
+    ours = BMRMRegressor(regularizer=omega, reg_lambda=LAMBDA, solver=solver, tol=tol).fit(X, y)
+    alpha, share = LAMBDA * (1.0 + l1), l1 / (1.0 + l1)
+    theirs = ElasticNet(alpha=alpha, l1_ratio=share, tol=1e-12, max_iter=100_000).fit(X, y)
+
+    def objective(model):
+        residuals = X @ model.coef_ + model.intercept_ - y
+        return LAMBDA * omega.value(model.coef_) + 0.5 * float(np.mean(residuals**2))
+
+    best = objective(theirs)
+    assert ours.status_ == "converged"
+    assert ours.objective_ == pytest.approx(objective(ours), rel=1e-12)
+    assert ours.lower_bound_ <= best * (1.0 + 1e-12)
+    assert best * (1.0 - 1e-12) <= ours.objective_ <= best + tol * ours.objective_
