@@ -16,7 +16,7 @@ from sklearn_bundle.losses import (
     RegressionLoss,
 )
 from sklearn_bundle.projection import project
-from sklearn_bundle.regularizers import Regularizer
+from tests.user_losses import ElasticNetPenalty
 
 
 class SmoothedHinge(BinaryLoss):
@@ -113,30 +113,6 @@ class WorstPair(RankingLoss):
 
     def score(self, scores, y, weights):
         return float(scores[y].min() > scores[~y].max())
-
-
-class ElasticNetPenalty(Regularizer):
-    """||w||^2 / 2 + l1 ||w||_1"""
-
-    def __init__(self, l1=1.0):
-        self.l1 = l1
-
-    def value(self, w):
-        return float(np.sum(0.5 * w**2 + self.l1 * np.abs(w)))
-
-    def slope(self, w, direction):
-        kinked = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        return float(w @ direction + self.l1 * kinked.sum()), float(direction @ direction)
-
-    def conjugate(self, m):
-        return float(0.5 * np.sum(self.conjugate_gradient(m) ** 2))
-
-    def conjugate_gradient(self, m):
-        return np.sign(m) * np.maximum(0.0, np.abs(m) - self.l1)
-
-    def conjugate_curvature(self, m, planes):
-        active = planes[:, np.abs(m) > self.l1]
-        return active @ active.T
 
 
 class Watch:

@@ -56,7 +56,7 @@ def record(case: Callable) -> dict[str, Any]:
     """What an instance gives, an exception too."""
     try:
         return hashes(case)
-    except Exception as error:
+    except Exception as error:  # whatever it is: that it comes, and its text, are compared
         raised = f"{type(error).__name__}: {error}"
         return {"hash": short_hash(raised), "parts": {}, "error": raised}
 

@@ -1,8 +1,9 @@
-"""Losses as a user would write them, in plain numpy."""
+"""Losses and a regularizer as a user would write them, in plain numpy."""
 
 import numpy as np
 
 from sklearn_bundle.losses import BinaryLoss
+from sklearn_bundle.regularizers import Regularizer
 
 
 class AbsoluteMargin(BinaryLoss):
@@ -31,3 +32,27 @@ class SmoothHinge(BinaryLoss):
 
 
 USERS = {"absolute_margin": AbsoluteMargin(), "smooth_hinge": SmoothHinge()}
+
+
+class ElasticNetPenalty(Regularizer):
+    """``||w||^2 / 2 + l1 ||w||_1``, a regularizer of a user's own with the required methods."""
+
+    def __init__(self, l1=1.0):
+        self.l1 = l1
+
+    def value(self, w):
+        return float(np.sum(0.5 * w**2 + self.l1 * np.abs(w)))
+
+    def slope(self, w, direction):
+        kinked = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
+        return float(w @ direction + self.l1 * kinked.sum()), float(direction @ direction)
+
+    def conjugate(self, m):
+        return float(0.5 * np.sum(self.conjugate_gradient(m) ** 2))
+
+    def conjugate_gradient(self, m):
+        return np.sign(m) * np.maximum(0.0, np.abs(m) - self.l1)
+
+    def conjugate_curvature(self, m, planes):
+        active = planes[:, np.abs(m) > self.l1]
+        return active @ active.T

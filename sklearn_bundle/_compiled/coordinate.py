@@ -27,7 +27,7 @@ _AHEAD = 64  # entries from the request for a number of w to its use
 
 def direction(loss, target):
     """The y_i of a row with this target: alpha_i is minus y_i times the loss's derivative."""
-    raise NotImplementedError
+    raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
 def step(loss, target, margin, alpha, weight, curvature, high, low):
@@ -40,12 +40,12 @@ def step(loss, target, margin, alpha, weight, curvature, high, low):
     Returns the new alpha_i, the projected gradient, the row's part of the duality gap before the
     step, and whether the row counts.
     """
-    raise NotImplementedError
+    raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
 def gain(loss, target, margin, alpha, new, weight, curvature):
     """What the dual gains by the step from alpha to new: the first number less the second."""
-    raise NotImplementedError
+    raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
 @intrinsic

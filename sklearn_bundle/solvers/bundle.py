@@ -110,9 +110,9 @@ class BundleSolver:
         self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
         self._best = Best(least=0.0 if problem.nonnegative else -np.inf, advice=ADVICE)
         if problem.nonnegative:
-            self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0), 0.0)
+            self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
         if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(self._value(proof), proof)
+            self._best.prove(proof.bound(self._omega), proof)
         self._step = 1.0
         self._end: Point | None = None  # the last w_t, on the way to which the next plane is cut
         self._steepest: float | None = None
@@ -242,9 +242,9 @@ class BundleSolver:
         near = known.point.w, known.point.intercept, known.primal
         centre = Centre(*near, worth, self._pull, self._step)
         inner = self.bundle.solve(self._lambda, tolerance, centre)
-        proof = Proof(self._lambda, inner.plane, 0.0)
+        proof = Proof(self._lambda, inner.plane)
         if inner.bound > known.bound:
-            proof = proof._replace(shortfall=self._value(proof) - inner.bound)
+            proof = proof.lowered(inner.bound, self._omega)
         known.prove(inner.bound, proof)
         return self._near_best(inner.w), inner.intercept
 
@@ -324,15 +324,9 @@ class BundleSolver:
     def _objective(self, w: Array, risk: float) -> float:
         return self._lambda * self._omega.value(w) + risk
 
-    def _value(self, proof: Proof) -> float:
-        """What the plane proves."""
-        gradient, offset = proof.plane
-        bound = offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
-        return bound - proof.shortfall
-
     def _fresh_bound(self) -> float:
         """What the kept plane proves, with nothing that was summed up on the way."""
-        return -np.inf if self._best.proof is None else self._value(self._best.proof)
+        return -np.inf if self._best.proof is None else self._best.proof.bound(self._omega)
 
     def size_of_terms(self) -> float:
         """Of what objective and bound are differences of: terms of the plane, and of the loss.

@@ -94,9 +94,9 @@ class DualCoordinateSolver:
         self.bundle = Bundle(d, _PLANES) if bundle is None else bundle
         self._start = (np.zeros(d), None) if start is None else start
         self._best = Best(least=0.0, advice=ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(d), 0.0), 0.0)  # no loss is negative
+        self._best.proof = Proof(reg_lambda, (np.zeros(d), 0.0))  # no loss is negative
         if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(self._value(proof), proof)
+            self._best.prove(proof.bound(self._omega), proof)
         self._steps = problem.dual_ascent(reg_lambda, alpha)
         self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
         self._fresh: Point | None = None  # whose scores are a product of the data with its w
@@ -207,7 +207,7 @@ class DualCoordinateSolver:
             centred = replace(best.point)
             self._offer(centred)
         best.renew(
-            *(best.primal, best.point, self._value(best.proof), best.proof),
+            *(best.primal, best.point, best.proof.bound(self._omega), best.proof),
             terms=self.size_of_terms,
         )
         self._passes_before += self.n_passes - spent
@@ -228,9 +228,9 @@ class DualCoordinateSolver:
         tolerance = _QP_SHARE * best.gap if np.isfinite(best.gap) else 0.0
         centre = Centre(best.point.w, best.point.intercept, best.primal)
         inner = self.bundle.solve(self._lambda, tolerance, centre)
-        proof = Proof(self._lambda, inner.plane, 0.0)
+        proof = Proof(self._lambda, inner.plane)
         if inner.bound > best.bound:
-            proof = proof._replace(shortfall=self._value(proof) - inner.bound)
+            proof = proof.lowered(inner.bound, self._omega)
         best.prove(inner.bound, proof)
 
     def _epoch(self) -> None:
@@ -283,7 +283,7 @@ class DualCoordinateSolver:
         gradient, offset = self._steps.plane(alpha)
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)
-        if self._best.prove(bound, Proof(self._lambda, (gradient, offset), 0.0)):
+        if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
             self._new_plane = gradient, offset
         point = self._problem.point(gradient / -self._lambda)
         if self._offer(point):
@@ -333,12 +333,6 @@ class DualCoordinateSolver:
 
     def _objective(self, w: Array, risk: float) -> float:
         return self._lambda * self._omega.value(w) + risk
-
-    def _value(self, proof: Proof) -> float:
-        """What the plane proves."""
-        gradient, offset = proof.plane
-        bound = offset - self._lambda * self._omega.conjugate(-gradient / self._lambda)
-        return bound - proof.shortfall
 
     def size_of_terms(self) -> float:
         """Of what objective and bound are differences of: terms of the plane, and of the loss."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.inner.planes import Bundle
 
 Array = NDArray[np.float64]
@@ -19,7 +20,17 @@ class Proof(NamedTuple):
 
     reg_lambda: float
     plane: tuple[Array, float]
-    shortfall: float
+    shortfall: float = 0.0
+
+    def bound(self, omega: Regularizer) -> float:
+        """What it proves, with nothing that was summed up on the way."""
+        gradient, offset = self.plane
+        bound = offset - self.reg_lambda * omega.conjugate(-gradient / self.reg_lambda)
+        return bound - self.shortfall
+
+    def lowered(self, bound: float, omega: Regularizer) -> "Proof":
+        """The same plane, of a bound that is known to be no more than this."""
+        return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
 @dataclass

@@ -11,8 +11,9 @@ from sklearn.linear_model import ElasticNet, Lasso
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRanker, BMRMRegressor
-from sklearn_bundle.regularizers import L1, L2, Entropy, EntropySimplex, Lp, Quadratic, Regularizer
+from sklearn_bundle.regularizers import L1, L2, Entropy, EntropySimplex, Lp, Quadratic
 from tests.certificates import judge
+from tests.user_losses import ElasticNetPenalty
 
 LAMBDA = 0.05
 B = np.array([[2.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.2, 0.0], [0.0, 0.2, 3.0, 0.0], [0, 0, 0, 0.5]])
@@ -295,30 +296,6 @@ def test_advice_names_what_l1_takes_long_for(problems, limit):
         model.fit(X, y)
     with pytest.warns(ConvergenceWarning, match=f"Increase {name} or tol, or reg_lambda"):
         model.set_params(regularizer="l2").fit(X, y)
-
-
-class ElasticNetPenalty(Regularizer):
-    """``||w||^2 / 2 + l1 ||w||_1``, a regularizer of a user's own with the required methods."""
-
-    def __init__(self, l1):
-        self.l1 = l1
-
-    def value(self, w):
-        return float(np.sum(0.5 * w**2 + self.l1 * np.abs(w)))
-
-    def slope(self, w, direction):
-        kinked = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        return float(w @ direction + self.l1 * kinked.sum()), float(direction @ direction)
-
-    def conjugate(self, m):
-        return float(0.5 * np.sum(self.conjugate_gradient(m) ** 2))
-
-    def conjugate_gradient(self, m):
-        return np.sign(m) * np.maximum(0.0, np.abs(m) - self.l1)
-
-    def conjugate_curvature(self, m, planes):
-        active = planes[:, np.abs(m) > self.l1]
-        return active @ active.T
 
 
 @pytest.mark.parametrize("solver", ["line-search", "cutting-plane"])
