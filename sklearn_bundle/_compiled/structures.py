@@ -1,0 +1,45 @@
+"""What compiled steps ask of an output structure: the worst output of an example, and where to work.
+
+A structure with compiled inference is a named tuple, with the features and the true outputs of all
+examples. For its type it registers :func:`new_room` and :func:`worst`
+(:func:`~sklearn_bundle._jit.registered`), and takes part in every sweep and every step of the
+solvers, each compiled once for the type.
+"""
+
+from sklearn_bundle._jit import jit
+
+
+def new_room(structure):
+    """Memory for :func:`worst`, large enough for any of the examples."""
+    raise NotImplementedError  # a name for compiled code: what a structure registers stands here
+
+
+def worst(structure, i, w, room, indices, values):
+    """The output y of example i that the loss-augmented scores put first.
+
+    With margin rescaling that is the largest ``l_i(y) + <w, phi(x_i, y) - phi(x_i, y_i)>``, with
+    slack rescaling the largest ``l_i(y) (1 + <w, phi(x_i, y) - phi(x_i, y_i)>)``. ``indices`` and
+    ``values`` get the entries that are not zero of ``phi(x_i, y_i) - phi(x_i, y)``, with slack
+    rescaling l_i(y) times, each index once. None are for the true output.
+
+    Returns the number of entries, l_i(y), and the score: l_i(y) less ``<w, entries>``, as the sum
+    that inference has taken or better; 0 for the true output.
+    """
+    raise NotImplementedError  # a name for compiled code: what a structure registers stands here
+
+
+@jit
+def sweep(structure, w, first, last, starts, indices, values, losses, scores):
+    """The worst outputs of the examples from first to last, one after the other.
+
+    ``starts``, ``losses`` and ``scores`` begin with the example ``first``; ``indices`` and
+    ``values`` must have room for all entries.
+    """
+    room = new_room(structure)
+    starts[0] = at = 0
+    for i in range(first, last):
+        count, losses[i - first], scores[i - first] = worst(
+            structure, i, w, room, indices[at:], values[at:]
+        )
+        at += count
+        starts[i - first + 1] = at

@@ -1,0 +1,89 @@
+"""Examples bound to an output structure: what solvers may ask of them, and no more."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import structures
+
+Array = NDArray[np.float64]
+
+
+class Found(NamedTuple):
+    """An output for each of a range of examples, as it enters risk and dual.
+
+    ``psi`` is ``phi(x_i, y_i) - phi(x_i, y)``, and ``loss`` is l_i(y); with slack rescaling psi is
+    l_i(y) times as large. Row k of psi has the entries ``values[starts[k]:starts[k + 1]]`` in the
+    columns ``indices[starts[k]:starts[k + 1]]``, each column once.
+    """
+
+    starts: NDArray[np.int64]
+    indices: NDArray[np.uint32]
+    values: Array
+    losses: Array
+    scores: Array  # loss - <w, psi>, not negative: the true output has 0
+    bounds: Array  # no output of the example has a higher score: infinity where nobody knows
+
+
+class Examples(ABC):
+    """Examples with their true outputs, and inference over all others.
+
+    Attributes
+    ----------
+    n_examples, n_parameters : int
+    n_entries : int
+        Size of a pass in stored entries, for blocks of threads.
+    nonnegative : ndarray of int64
+        Indices of the parameters that must not be negative: the cone.
+    exact : bool
+        Whether ``find`` finds the highest scores, so that they are the ``bounds``.
+    structure : NamedTuple or None
+        What compiled steps call :func:`~sklearn_bundle._compiled.structures.worst` with; None where
+        inference is not compiled.
+    """
+
+    n_examples: int
+    n_parameters: int
+    n_entries: int
+    nonnegative: NDArray[np.int64] = np.empty(0, np.int64)
+    exact: bool = True
+    structure: Any = None
+
+    @abstractmethod
+    def find(self, w: Array, first: int, last: int) -> Found:
+        """For each example from first to last the output of the highest loss-augmented score.
+
+        w obeys the cone. Called from several threads at a time, for different examples.
+        """
+
+
+class CompiledExamples(Examples):
+    """Examples of a compiled structure.
+
+    Parameters
+    ----------
+    structure : NamedTuple
+    n_parameters : int
+    longest : ndarray of int64 of shape (n_examples,)
+        Entries that a psi of each example can have at most.
+    """
+
+    nonnegative: ClassVar[NDArray[np.int64]] = np.empty(0, np.int64)
+
+    def __init__(self, structure: Any, n_parameters: int, longest: NDArray[np.int64]):
+        self.structure = structure
+        self.n_examples, self.n_parameters = len(longest), n_parameters
+        self.n_entries = int(longest.sum())
+        self.longest = longest
+
+    def find(self, w: Array, first: int, last: int) -> Found:
+        """See :class:`Examples`."""
+        n, room = last - first, int(self.longest[first:last].sum())
+        starts = np.empty(n + 1, np.int64)
+        indices, values = np.empty(room, np.uint32), np.empty(room)
+        losses, scores = np.empty(n), np.empty(n)
+        structures.sweep(self.structure, w, first, last, starts, indices, values, losses, scores)
+        used = starts[-1]
+        return Found(starts, indices[:used], values[:used], losses, scores, scores)

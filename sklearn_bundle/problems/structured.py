@@ -1,0 +1,95 @@
+"""Structured outputs: examples bound to the hinge loss over all outputs, and its dual."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._parallel import BlockRunner, row_blocks
+from sklearn_bundle.models.examples import Examples, Found
+
+Array = NDArray[np.float64]
+
+
+class StructuredProblem:
+    """``P(w) = reg_lambda/2 ||w||^2 + R(w)`` over w, with some entries not negative.
+
+    ``R(w) = sum_i s_i H_i(w)``, and with ``squared`` ``sum_i s_i H_i(w)^2 / 2``, where ``H_i(w) =
+    max_y [l_i(y) - <w, psi_i(y)>]`` is not negative, as the true output has 0. A dual point has
+    weights q_i(y) >= 0, which sum to one for each i: ``w = [1/reg_lambda sum_i s_i sum_y q_i(y)
+    psi_i(y)]``, negative entries of the cone set to 0, and ``D = sum_i s_i sum_y q_i(y) l_i(y) -
+    reg_lambda/2 ||w||^2``. With ``squared`` the sum of each q_i is free, and D is less ``sum_i s_i
+    (sum_y q_i(y))^2 / 2``.
+
+    Parameters
+    ----------
+    examples : Examples
+    weights : ndarray of shape (n_examples,)
+        s_i, positive, of sum one.
+    reg_lambda : float
+    squared : bool
+    n_threads : int
+        Threads of the passes over all examples; they do not change a bit of the result.
+    """
+
+    nonnegative = True  # the risk
+
+    def __init__(
+        self,
+        examples: Examples,
+        weights: Array,
+        reg_lambda: float,
+        squared: bool = False,
+        n_threads: int = 1,
+    ):
+        self.examples = examples
+        self.weights = weights
+        self.reg_lambda = float(reg_lambda)
+        self.squared = squared
+        self.dimension = examples.n_parameters
+        self.n_examples = examples.n_examples
+        self.cone = examples.nonnegative
+        self.oracle_calls = 0
+        self._runner = BlockRunner(n_threads)
+        self._bounds = row_blocks(examples.n_entries, examples.n_examples, 1)
+
+    def __enter__(self) -> "StructuredProblem":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.__exit__(*exception)
+
+    @property
+    def passes(self) -> int:
+        """Oracle calls over n, rounded down."""
+        return self.oracle_calls // self.n_examples
+
+    def find(self, w: Array) -> list[tuple[int, Found]]:
+        """A pass of the oracle: for each block of examples the first one, and what is found."""
+        bounds = self._bounds
+        found: list = [None] * (len(bounds) - 1)
+
+        def task(k: int) -> None:
+            found[k] = int(bounds[k]), self.examples.find(w, int(bounds[k]), int(bounds[k + 1]))
+
+        self._runner.run(task, len(found))
+        self.oracle_calls += self.n_examples
+        return found
+
+    def risk(self, found: list[tuple[int, Found]]) -> float:
+        """R where the outputs were found, or what it is at most, if the examples know."""
+        scores = np.concatenate([part.bounds for _, part in found])
+        if not np.isfinite(scores).all():
+            scores = np.concatenate([part.scores for _, part in found])
+        return float(np.sum(self.weights * (0.5 * scores * scores if self.squared else scores)))
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w) and a subgradient, w in the cone."""
+        found = self.find(w)
+        gradient = np.zeros(self.dimension)
+        for first, part in found:
+            n = len(part.losses)
+            factors = self.weights[first : first + n]
+            if self.squared:
+                factors = factors * part.scores
+            repeated = np.repeat(factors, np.diff(part.starts))
+            gradient -= np.bincount(part.indices, repeated * part.values, self.dimension)
+        return self.risk(found), gradient
