@@ -1,4 +1,4 @@
-"""What compiled steps ask of an output structure: the worst output of an example, and where to work.
+"""What compiled steps ask of an output structure: the worst output of an example, and memory.
 
 A structure with compiled inference is a named tuple, with the features and the true outputs of all
 examples. For its type it registers :func:`new_room` and :func:`worst`
