@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._jit import frozen
@@ -39,12 +38,14 @@ from sklearn_bundle.estimators._warm import (
     parts_fingerprint,
     sequences_fingerprint,
 )
-from sklearn_bundle.models import Chain, Multiclass, Ontology, StructuredModel
+from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain import taken_apart
-from sklearn_bundle.models.chain_structure import TokenRows
-from sklearn_bundle.models.classes import Rows
+from sklearn_bundle.models.chain_structure import Chain, TokenRows
+from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
 
 Array = NDArray[np.float64]
+
+_PRIVATE = "_form", "_vectorizer"  # fitted attributes of chains that are not public
 
 #: Models that need no parameter, by name.
 MODELS: dict[str, type[StructuredModel]] = {"chain": Chain, "multiclass": Multiclass}
@@ -70,6 +71,21 @@ def checked_model(caller: str, model: Any) -> StructuredModel:
         f"The 'model' parameter of {caller} must be one of {names}, or an instance of a class that "
         f"is derived from sklearn_bundle.models.StructuredModel. Got {what} instead."
     )
+
+
+def forget(estimator: BaseEstimator) -> None:
+    """Remove what another fit has left: the next one may be of another kind."""
+    parameters = estimator.get_params(deep=False)
+    for name in set(vars(estimator)) - set(parameters):
+        if name.endswith("_") or name in _PRIVATE:
+            delattr(estimator, name)
+
+
+def weighted_score(losses: Array, largest: Array, sample_weight: Any) -> float:
+    """One less the weighted loss, divided by what it can be at most."""
+    weights = normalised(check_sample_weight(sample_weight, len(losses)))
+    worst = float(weights @ largest)
+    return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
 
 
 @dataclass
@@ -193,8 +209,7 @@ class ClassReader(Reader):
         )
 
     def attributes(self, model, reading, w):
-        ancestors = model.hierarchy_.ancestors
-        coef = ancestors @ w.reshape(ancestors.shape[1], -1)
+        coef = model.ancestors_ @ w.reshape(model.ancestors_.shape[1], -1)
         coef = np.diff(coef, axis=0) if len(coef) == 2 else coef
         return {"coef_": coef} | super().attributes(model, reading, w)
 
@@ -202,8 +217,8 @@ class ClassReader(Reader):
         """Scores of the classes; of two, the second's less the first's."""
         check_is_fitted(estimator)
         X = check_prediction_data(estimator, X)
-        scores = safe_sparse_dot(X, estimator.coef_.T, dense_output=True)
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        scores = estimator.model_.decision_values(X, estimator.w_)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, estimator, X):
         return estimator.classes_[self._numbers(estimator, X)]
