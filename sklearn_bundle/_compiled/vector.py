@@ -197,6 +197,17 @@ def positive(typing_context, a):
 
 
 @intrinsic
+def larger(typing_context, a, b):
+    """``max(a, b)``; b where one of them is NaN."""
+
+    def generate(context, builder, signature, arguments):
+        above = builder.fcmp_ordered(">", *arguments)
+        return builder.select(above, *arguments)
+
+    return _vector(_vector, _vector), generate
+
+
+@intrinsic
 def where_below(typing_context, a, limit, b):
     """b where ``a < limit``, 0 elsewhere."""
 
