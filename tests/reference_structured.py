@@ -68,6 +68,17 @@ def classes(X, y, A, cost=None):
     ]
 
 
+def ancestors(edges, classes):
+    """0/1 matrix of the nodes above each class, itself included; a column a node that has one."""
+    above = {label: {label} for label in classes}
+    for found in above.values():
+        while more := {a for a, b in edges if b in found} - found:
+            found |= more
+    nodes = list(dict.fromkeys([*classes, *(a for a, _ in edges)]))
+    A = np.array([[float(node in above[label]) for node in nodes] for label in classes])
+    return A[:, A.any(axis=0)]
+
+
 def grids(nodes, edges, y):
     """Binary labels of 2 x 3 nodes (paper, section 4.1).
 
@@ -130,7 +141,7 @@ class Structured:
         parts = zip(self.weights, q, self.psi, strict=True)
         return self.projected(sum(s * (q_i @ psi) for s, q_i, psi in parts) / self.reg_lambda)
 
-    def dual(self, q):
+    def dual_objective(self, q):
         """D of weights q >= 0; without ``squared`` they sum to one in each example."""
         sums = np.array([np.sum(q_i) for q_i in q])
         assert all(np.min(q_i) >= 0 for q_i in q)
@@ -143,10 +154,11 @@ class Structured:
     def primal_optimum(self):
         """w, by a cone programme over sqrt(reg_lambda) w and the slacks."""
         n, d, unit = len(self.psi), self.d, np.sqrt(self.reg_lambda)
+        weights = self.weights.astype(float)
         sizes = [len(c) for c in self.losses]
         own = sp.csr_matrix(sp.identity(n))[np.repeat(np.arange(n), sizes)]
-        bend = np.r_[np.ones(d), self.weights if self.squared else np.zeros(n)]
-        linear = np.r_[np.zeros(d), np.zeros(n) if self.squared else self.weights]
+        bend = np.r_[np.ones(d), weights if self.squared else np.zeros(n)]
+        linear = np.r_[np.zeros(d), np.zeros(n) if self.squared else weights]
         A = sp.hstack([-np.vstack(self.psi).astype(float) / unit, -own])
         side = -np.concatenate(self.losses)
         if len(self.cone):
@@ -159,12 +171,13 @@ class Structured:
     def dual_optimum(self):
         """q, by a cone programme over q, sqrt(reg_lambda) w and the sums of q."""
         n, d, unit = len(self.psi), self.d, np.sqrt(self.reg_lambda)
+        weights = self.weights.astype(float)
         sizes = [len(c) for c in self.losses]
         ends, m = np.cumsum(sizes)[:-1], sum(sizes)
-        shares = np.repeat(self.weights, sizes)
+        shares = np.repeat(weights, sizes)
         own = sp.csr_matrix(sp.identity(n))[np.repeat(np.arange(n), sizes)].T
-        raw = sp.csr_matrix(shares * np.vstack(self.psi).T / unit)
-        curved = self.weights if self.squared else np.zeros(n)
+        raw = sp.csr_matrix(shares * np.vstack(self.psi).T.astype(float) / unit)
+        curved = weights if self.squared else np.zeros(n)
         bend = np.r_[np.zeros(m), np.ones(d), curved]
         linear = np.r_[-shares * np.concatenate(self.losses), np.zeros(d + n)]
         free = np.setdiff1d(np.arange(d), self.cone)
@@ -184,9 +197,12 @@ class Structured:
             x = by_clarabel(sp.diags(bend), linear, A, side, cones, tol)
             q = np.split(np.maximum(x[:m], 0.0), ends)
             points.append(q if self.squared else [q_i / q_i.sum() for q_i in q])
-        return max(points, key=self.dual)
+        return max(points, key=self.dual_objective)
 
     def optimum(self):
         """P that is attained, and how far below the dual value is that is."""
-        value, bound = self.objective(self.primal_optimum()), self.dual(self.dual_optimum())
+        value, bound = (
+            self.objective(self.primal_optimum()),
+            self.dual_objective(self.dual_optimum()),
+        )
         return Optimum(value, float(max(value - bound, 0)))

@@ -51,7 +51,7 @@ def test_strong_duality(kind, scaling, squared, cone, reg_lambda):
     )
     w, q = problem.primal_optimum(), problem.dual_optimum()
     assert problem.feasible(w)
-    value, bound = problem.objective(w), problem.dual(q)
+    value, bound = problem.objective(w), problem.dual_objective(q)
     assert bound <= value * (1.0 + 1e-13)
     assert bound == pytest.approx(value, rel=1e-9, abs=1e-11)
     # strong convexity: both points are within sqrt(2 gap / reg_lambda) of the optimum
@@ -69,8 +69,8 @@ def test_weak_duality(scaling, squared, cone):
         if squared:
             q = [rng.uniform(0.0, 9.0) * q_i for q_i in q]
         near = problem.point(q)
-        assert problem.dual(q) <= problem.objective(near)
-        assert problem.dual(q) <= problem.objective(problem.projected(-near))
+        assert problem.dual_objective(q) <= problem.objective(near)
+        assert problem.dual_objective(q) <= problem.objective(problem.projected(-near))
 
 
 # ---- slack rescaling, section 4.2 of the paper ------------------------------------------------
@@ -106,7 +106,7 @@ def test_the_duals_of_the_paper(squared):
         value = -beta @ beta / 2 + gamma - squared * n / (2 * C) * zeta @ zeta
         # outputs without loss have no multiplier: their psi is 0 in ours, but their weight counts
         free = [q_i * (c > 0) for q_i, c in zip(q, problem.losses, strict=True)]
-        ours = problem.dual(free) if squared else problem.dual(q)
+        ours = problem.dual_objective(free) if squared else problem.dual_objective(q)
         assert ours == pytest.approx(value * problem.reg_lambda, rel=1e-12)
 
 
