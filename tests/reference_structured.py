@@ -108,7 +108,8 @@ class Structured:
     def __init__(
         self, examples, reg_lambda, weights=None, *, scaling="margin", squared=False, cone=()
     ):
-        self.examples, self.reg_lambda, self.squared = examples, reg_lambda, squared
+        self.examples, self.reg_lambda = examples, reg_lambda
+        self.scaling, self.squared = scaling, squared
         weights = np.ones(len(examples)) if weights is None else np.asarray(weights, float)
         self.weights = weights / weights.sum()
         self.psi = [example.psi(scaling) for example in examples]

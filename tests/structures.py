@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from sklearn_bundle.models import Multiclass
+from sklearn_bundle.models.classes import Rows
 from sklearn_bundle.models.examples import Examples, Found
 from sklearn_bundle.problems.structured import StructuredProblem
 from tests import reference_chain
@@ -57,16 +59,23 @@ class EnumeratedExamples(Examples):
         )
 
 
-def bound(reference, n_threads=1, **oracle):
-    """The package's problem of a reference's."""
-    examples = EnumeratedExamples(reference, **oracle)
-    return bound_to(examples, reference, n_threads)
-
-
-def bound_to(examples, reference, n_threads=1):
-    """The package's problem of examples that are the reference's."""
+def bound(reference, n_threads=1, n_entries=None, compiled=False, **oracle):
+    """The package's problem of a reference's; ``compiled`` is for classes without a cone."""
+    make = compiled_classes if compiled else EnumeratedExamples
+    examples = make(reference, **oracle)
+    examples.n_entries = n_entries or examples.n_entries
     settings = reference.weights, reference.reg_lambda, reference.squared, n_threads
     return StructuredProblem(examples, *settings)
+
+
+def compiled_classes(reference):
+    """The package's own examples of what ``drawn("classes")`` has drawn."""
+    K = len(reference.losses[0])
+    X = np.array([example.phi[0][: reference.d // K] for example in reference.examples])
+    y = np.array([example.truth for example in reference.examples])
+    cost = np.zeros((K, K))
+    cost[y] = reference.losses
+    return Multiclass(cost=cost).examples(Rows(X, K, range(K)), y, reference.scaling)
 
 
 # ---- drawn problems ---------------------------------------------------------------------------

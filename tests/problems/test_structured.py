@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, EnumeratedExamples, bound_to, drawn
+from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
 every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)
 SHARP, LOOSE, UNKNOWN = 0.0, 0.25, np.inf  # bounds above the scores of oracles that are not exact
@@ -13,9 +13,7 @@ SHARP, LOOSE, UNKNOWN = 0.0, 0.25, np.inf  # bounds above the scores of oracles 
 def made(kind="chain", n_threads=1, n_entries=None, n=8, oracle=None, **changes):
     """The reference's problem and the package's."""
     reference = drawn(kind, 3, n, weighted=True, **changes)
-    examples = EnumeratedExamples(reference, **(oracle or {}))
-    examples.n_entries = n_entries or examples.n_entries
-    return reference, bound_to(examples, reference, n_threads)
+    return reference, bound(reference, n_threads, n_entries, **(oracle or {}))
 
 
 def points(reference, n=5):

@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
 from tests.reference_structured import Outputs, Structured
-from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, EnumeratedExamples, bound_to, drawn
+from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
 TOL = 1e-6
 MOST = 4000  # states, after which a solver of these problems is taken not to get there
@@ -26,13 +26,6 @@ every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)
 
 def made(name, problem, **settings):
     return MAKERS[name](problem, **{"tol": TOL, "seed": 0} | settings)
-
-
-def ours(reference, n_threads=1, n_entries=None, **oracle):
-    """The package's problem."""
-    examples = EnumeratedExamples(reference, **oracle)
-    examples.n_entries = n_entries or examples.n_entries
-    return bound_to(examples, reference, n_threads)
 
 
 def assert_true(state, reference, best):
@@ -64,14 +57,16 @@ def follow(solver, reference, best=None, tol=TOL, most=MOST):
 
 @pytest.mark.matrix
 @every_variant
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "compiled"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reg_lambda", [1e-3, 0.1, 10.0])
 @every_solver
 def test_bounds_of_every_state(name, kind, scaling, squared, weighted, reg_lambda):
+    """Of kind "compiled" are classes with the package's own inference."""
+    compiled = kind == "compiled"
     variant = {"scaling": scaling, "squared": squared, "weighted": weighted}
-    reference = drawn(kind, 1, reg_lambda=reg_lambda, **variant)
-    follow(made(name, ours(reference)), reference)
+    reference = drawn("classes" if compiled else kind, 1, reg_lambda=reg_lambda, **variant)
+    follow(made(name, bound(reference, compiled=compiled)), reference)
 
 
 @pytest.mark.matrix
@@ -82,7 +77,7 @@ def test_bounds_of_every_state(name, kind, scaling, squared, weighted, reg_lambd
 def test_bounds_of_every_state_in_a_cone(name, kind, scaling, squared, reg_lambda):
     """The grid of the paper (10), (15), and others with two weights that must not be negative."""
     reference = drawn(kind, 1, reg_lambda=reg_lambda, cone=True, scaling=scaling, squared=squared)
-    follow(made(name, ours(reference)), reference)
+    follow(made(name, bound(reference)), reference)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -91,7 +86,7 @@ def test_a_run_that_max_iter_ends(name, squared):
     reference = drawn("chain", 2, reg_lambda=1e-3, squared=squared)
     best = reference.optimum()
     for max_iter in (1, 2, 3, 5, 8, 13):
-        result = run(made(name, ours(reference)), tol=1e-12, max_iter=max_iter)
+        result = run(made(name, bound(reference)), tol=1e-12, max_iter=max_iter)
         assert_true(result, reference, best)
         assert result.status in {Status.MAX_ITER, Status.CONVERGED, Status.STALLED}
         assert result.history["lower_bound"].max() <= best.value * (1.0 + 1e-13)
@@ -113,7 +108,7 @@ def without_features(squared):
 def test_only_true_outputs(name):
     """The optimum is 0, at w = 0."""
     reference = true_output_only()
-    result = run(made(name, ours(reference)), tol=TOL, max_iter=MOST)
+    result = run(made(name, bound(reference)), tol=TOL, max_iter=MOST)
     assert (result.primal, result.lower_bound, result.status) == (0.0, 0.0, Status.CONVERGED)
     assert_array_equal(result.point, 0.0)
 
@@ -123,7 +118,7 @@ def test_only_true_outputs(name):
 def test_no_features(name, squared):
     """The optimum is the highest loss, 2, or half of its square, which is 2 too."""
     reference = without_features(squared)
-    result = run(made(name, ours(reference)), tol=TOL, max_iter=MOST)
+    result = run(made(name, bound(reference)), tol=TOL, max_iter=MOST)
     assert result.status is Status.CONVERGED
     assert result.primal == pytest.approx(2.0, rel=1e-15)
     assert result.lower_bound == pytest.approx(2.0, rel=2e-6)
@@ -134,7 +129,7 @@ def test_no_features(name, squared):
 @every_solver
 def test_one_example(name, squared):
     reference = drawn("grid", 3, n=1, squared=squared)
-    follow(made(name, ours(reference)), reference)
+    follow(made(name, bound(reference)), reference)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -145,8 +140,8 @@ def test_a_repeated_example_is_one_of_twice_the_weight(name, squared):
     heavy = Structured(once.examples, 0.01, weights, squared=squared)
     twice = Structured([once.examples[0], *once.examples], 0.01, squared=squared)
     best = heavy.optimum()
-    follow(made(name, ours(heavy)), heavy, best)
-    follow(made(name, ours(twice)), twice, best)
+    follow(made(name, bound(heavy)), heavy, best)
+    follow(made(name, bound(twice)), twice, best)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -155,7 +150,7 @@ def test_a_repeated_example_is_one_of_twice_the_weight(name, squared):
 def test_extreme_regularization(name, reg_lambda, squared):
     """At 1e-7 the optimum is 0 but for the regularizer; at 1e7 w is."""
     reference = drawn("chain", 5, n=4, reg_lambda=reg_lambda, squared=squared)
-    follow(made(name, ours(reference)), reference, tol=1e-4)
+    follow(made(name, bound(reference)), reference, tol=1e-4)
 
 
 # ---- seeds, threads ---------------------------------------------------------------------------
@@ -171,7 +166,7 @@ def same(first, second):
 @every_solver
 def test_equal_seeds_give_equal_results(name):
     reference = drawn("grid", 6, reg_lambda=0.01)
-    first, second = (run(made(name, ours(reference)), tol=TOL, max_iter=30) for _ in range(2))
+    first, second = (run(made(name, bound(reference)), tol=TOL, max_iter=30) for _ in range(2))
     same(first, second)
 
 
@@ -181,7 +176,7 @@ def test_threads_do_not_change_a_bit(name):
     reference = drawn("listed", 7, n=50, reg_lambda=0.01)
     results = []
     for n_threads in (1, 3):
-        with ours(reference, n_threads, MANY_ENTRIES) as problem:
+        with bound(reference, n_threads, MANY_ENTRIES) as problem:
             results.append(run(made(name, problem), tol=TOL, max_iter=30))
     same(*results)
 
@@ -196,7 +191,7 @@ def test_an_oracle_that_is_not_exact_but_has_bounds(name, scaling, squared, exce
     """The objective is what P is at most; the bound is below the optimum over all outputs."""
     reference = drawn("grid", 8, reg_lambda=0.01, scaling=scaling, squared=squared)
     best = reference.optimum()
-    problem = ours(reference, sees=3, excess=excess)
+    problem = bound(reference, sees=3, excess=excess)
     for _, state in zip(range(60), made(name, problem).states(), strict=False):
         assert state.primal >= reference.objective(state.point) * (1.0 - 1e-12)
         assert state.lower_bound <= best.value * (1.0 + 1e-13)
@@ -210,7 +205,7 @@ def test_an_oracle_that_is_not_exact_but_has_bounds(name, scaling, squared, exce
 def test_an_oracle_without_bounds(name, scaling, squared):
     """It ends at the optimum over what the oracle sees, which is below that over all outputs."""
     reference = drawn("grid", 8, reg_lambda=0.01, scaling=scaling, squared=squared)
-    problem = ours(reference, sees=3)
+    problem = bound(reference, sees=3)
     result = run(made(name, problem), tol=TOL, max_iter=MOST)
     assert result.status is Status.CONVERGED
     assert result.lower_bound <= reference.optimum().value * (1.0 + 1e-13)
@@ -235,4 +230,4 @@ def test_random_problems(name, seeds):
             bool(rng.random() < 0.5), name in FOR_CONES and bool(rng.random() < 0.4),
             scaling=scaling, squared=squared,
         )  # fmt: skip
-        follow(made(name, ours(reference)), reference)
+        follow(made(name, bound(reference)), reference)
