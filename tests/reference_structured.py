@@ -137,7 +137,7 @@ class Structured:
         w[self.cone] = np.maximum(w[self.cone], 0)
         return w
 
-    def point(self, q):
+    def primal_point(self, q):
         """The w of dual weights, an array for each example."""
         parts = zip(self.weights, q, self.psi, strict=True)
         return self.projected(sum(s * (q_i @ psi) for s, q_i, psi in parts) / self.reg_lambda)
@@ -147,7 +147,7 @@ class Structured:
         sums = np.array([np.sum(q_i) for q_i in q])
         assert all(np.min(q_i) >= 0 for q_i in q)
         assert self.squared or np.abs(sums - 1).max() <= 1e-12
-        w = self.point(q)
+        w = self.primal_point(q)
         gains = np.array([q_i @ c for q_i, c in zip(q, self.losses, strict=True)])
         value = self.weights @ gains - self.reg_lambda * (w @ w) / 2
         return value - self.weights @ sums**2 / 2 if self.squared else value

@@ -31,7 +31,8 @@ class Enumerated(Structured):
         self.weights = self.weights.astype(LONG)
         self._sizes = [e.phi + e.phi[e.truth] for e in sizes]  # of what is added up in a score
         self._slack = model.scaling == "slack"
-        self.point = np.asarray(model.w_, LONG)
+        self.point, rest = np.split(np.asarray(model.w_, LONG), [self.d])
+        assert not rest.any(), "a chain without biases has some"
         assert self.feasible(self.point), "w_ is not in the cone"
         self.rounding = self.slack = self._rounding(self.point)
 

@@ -56,7 +56,7 @@ def test_strong_duality(kind, scaling, squared, cone, reg_lambda):
     assert bound == pytest.approx(value, rel=1e-9, abs=1e-11)
     # strong convexity: both points are within sqrt(2 gap / reg_lambda) of the optimum
     reach = np.sqrt(2.0 * max(value - bound, 1e-15) / reg_lambda)
-    assert np.linalg.norm(problem.point(q) - w) <= 2.0 * reach
+    assert np.linalg.norm(problem.primal_point(q) - w) <= 2.0 * reach
 
 
 @every_variant
@@ -68,7 +68,7 @@ def test_weak_duality(scaling, squared, cone):
         q = [rng.dirichlet(np.full(len(c), 0.1)) for c in problem.losses]
         if squared:
             q = [rng.uniform(0.0, 9.0) * q_i for q_i in q]
-        near = problem.point(q)
+        near = problem.primal_point(q)
         assert problem.dual_objective(q) <= problem.objective(near)
         assert problem.dual_objective(q) <= problem.objective(problem.projected(-near))
 
