@@ -93,7 +93,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         Whether H_i or half its square is charged.
     scaling : {"margin", "slack"}, default="margin"
         Whether a loss asks for a margin of its size, in the unit of the scores, or is charged in
-        full where the margin is 0. Slack rescaling needs a model whose inference offers it.
+        full where the margin is 0. The second needs ``slack_rescaled_inference`` of a model of
+        your own, and whole costs of a chain.
     tol : float, default=1e-3
         Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
