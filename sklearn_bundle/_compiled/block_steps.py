@@ -1,0 +1,288 @@
+"""Steps in the dual of a structured hinge loss, block by block over outputs that are kept.
+
+The dual of ``reg_lambda/2 ||w||^2 + sum_i s_i H_i(w)``, or of H_i^2/2 with ``squared``, in weights
+q_i of outputs, with ``w = factor * sum_i s_i sum_y q_i(y) psi_i(y)`` plus what the solver adds kept
+up to date; negative entries of the cone are 0 in w and what they are in ``raw``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled.outputs import LONGEST, enough, forget, insert, new_table
+from sklearn_bundle._compiled.sampling import pick, put
+from sklearn_bundle._compiled.structures import new_room, worst
+from sklearn_bundle._jit import inner, jit
+
+_BLOCK_STEPS = 8  # times the outputs of a block: steps between two of them until it is left
+_BLOCK_SHARE = 1e-2  # of a block's gap, down to which it is solved
+
+
+class Dual(NamedTuple):
+    """What steps change: w, raw where there is a cone, gaps as last seen; and what they need.
+
+    ``gains`` sums up what the dual has gained, and how many entries of psi were read for it.
+    """
+
+    squared: bool
+    factor: float
+    patience: int
+    weights: NDArray[np.float64]
+    w: NDArray[np.float64]
+    raw: NDArray[np.float64]
+    cone: NDArray[np.bool_]
+    gaps: NDArray[np.float64]
+    gains: NDArray[np.float64]
+
+
+@inner
+def _score(outputs, slot, w):
+    """``loss - <w, psi>``."""
+    total = 0.0
+    for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
+        total += w[np.int64(outputs.indices[e])] * outputs.values[e]
+    return outputs.loss[slot] - total
+
+
+@inner
+def _add(outputs, slot, amount, dual):
+    """``w += amount * psi``."""
+    for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
+        at = np.int64(outputs.indices[e])
+        if dual.cone.shape[0] > 0 and dual.cone[at]:
+            dual.raw[at] += amount * outputs.values[e]
+            dual.w[at] = max(dual.raw[at], 0.0)
+        else:
+            dual.w[at] += amount * outputs.values[e]
+
+
+@inner
+def gap_of(q, scores, count, squared, highest):
+    """A block's part of the duality gap where the best output has the score ``highest``."""
+    mean = total = 0.0
+    for k in range(count):
+        mean += q[k] * scores[k]
+        total += q[k]
+    if squared:
+        highest = max(highest, 0.0)
+        return max(0.5 * highest * highest + 0.5 * total * total - mean, 0.0)
+    return max(highest - mean, 0.0)
+
+
+@inner
+def _improve(gram, room, q, scores, count, scale, squared):
+    """The best weights of a block, nearly: q and the scores are changed; what the dual gains.
+
+    Steps between the output of the highest score and that of the lowest among those with weight;
+    with ``squared`` on one of the two.
+    """
+    gain = 0.0
+    total = 0.0
+    for k in range(count):
+        total += q[k]
+    start = -1.0
+    for _ in range(_BLOCK_STEPS * count):
+        best = 0
+        low = -1
+        mean = 0.0
+        for k in range(count):
+            if scores[k] > scores[best]:
+                best = k
+            if q[k] > 0.0 and (low < 0 or scores[k] < scores[low]):
+                low = k
+            mean += q[k] * scores[k]
+        if squared:
+            chosen, slope = best, scores[best] - total
+            if low >= 0 and total - scores[low] > slope:
+                chosen, slope = low, scores[low] - total
+            gap = abs(slope)
+            if start < 0.0:
+                start = gap
+            if gap <= _BLOCK_SHARE * start or gap == 0.0:
+                break
+            bend = scale * gram[chosen * room + chosen] + 1.0
+            step = max(slope / bend, -q[chosen])
+            gain += step * slope - 0.5 * step * step * bend
+            q[chosen] = q[chosen] + step if step > -q[chosen] else 0.0
+            total += step
+            for k in range(count):
+                scores[k] -= step * scale * gram[chosen * room + k]
+            continue
+        gap = scores[best] - mean
+        if start < 0.0:
+            start = gap
+        slope = scores[best] - scores[low]
+        if gap <= _BLOCK_SHARE * start or not slope > 0.0:
+            break
+        bend = gram[best * room + best] + gram[low * room + low] - 2.0 * gram[best * room + low]
+        bend *= scale
+        step = q[low]
+        if slope < step * bend:
+            step = slope / bend
+        gain += step * slope - 0.5 * step * step * bend
+        q[low] = q[low] - step if step < q[low] else 0.0
+        q[best] += step
+        for k in range(count):
+            scores[k] -= step * scale * (gram[best * room + k] - gram[low * room + k])
+    return gain
+
+
+@inner
+def visit(outputs, i, dual, scores, before):
+    """Solve block i over the outputs that it has; its gap over them before the step."""
+    first, count = outputs.at[i], outputs.count[i]
+    highest = -np.inf
+    read = 0
+    q = outputs.q[first : first + count]
+    for k in range(count):
+        scores[k] = _score(outputs, first + k, dual.w)
+        highest = max(highest, scores[k])
+        before[k] = q[k]
+        read += outputs.length[first + k]
+    gap = gap_of(q, scores, count, dual.squared, highest)
+    dual.gains[1] += read
+    if gap > 0.0:
+        gram = outputs.gram[outputs.gram_at[i] :]
+        scale = dual.factor * dual.weights[i]
+        gain = _improve(gram, outputs.room[i], q, scores, count, scale, dual.squared)
+        dual.gains[0] += dual.weights[i] * gain
+    full = False
+    for k in range(count):
+        if q[k] != before[k]:
+            _add(outputs, first + k, dual.factor * dual.weights[i] * (q[k] - before[k]), dual)
+        if q[k] > 0.0:
+            outputs.idle[first + k] = 0
+        else:
+            outputs.idle[first + k] += 1
+            full = full or outputs.idle[first + k] > dual.patience
+    if full:
+        forget(outputs, i, dual.patience)
+    return gap
+
+
+@jit
+def epoch(structure, outputs, dual, sampling, longest, steps):
+    """``steps`` visits of blocks, each after a call of the oracle; how many there was room for."""
+    room = new_room(structure)
+    most = 0
+    for i in range(longest.shape[0]):
+        most = max(most, longest[i])
+    indices, values = np.empty(most, np.uint32), np.empty(most)
+    table = new_table(most)
+    scores, before = np.empty(16), np.empty(16)
+    for step in range(steps):
+        if not enough(outputs, most):
+            return step
+        i = pick(sampling)
+        length, loss, _ = worst(structure, i, dual.w, room, indices, values)
+        scores, before, table = _fitting(outputs, i, scores, before, table)
+        take_in(outputs, i, dual, indices, values, length, loss, scores, before, table)
+        put(sampling, i, dual.weights[i] * dual.gaps[i])
+    return steps
+
+
+@inner
+def _fitting(outputs, i, scores, before, table):
+    """Room to work in for block i after one more output."""
+    most = 2 * outputs.count[i] + 2
+    if scores.shape[0] < most:
+        scores, before = np.empty(2 * most), np.empty(2 * most)
+    if table.keys.shape[0] < 4 * outputs.used[LONGEST]:
+        table = new_table(2 * outputs.used[LONGEST])
+    return scores, before, table
+
+
+@inner
+def take_in(outputs, i, dual, indices, values, length, loss, scores, before, table):
+    """Keep what the oracle has found for block i, note the gap, and solve the block."""
+    if length > 0 or loss > 0.0:
+        insert(outputs, i, indices, values, length, loss, table)
+    dual.gaps[i] = visit(outputs, i, dual, scores, before)
+
+
+@jit
+def take_in_one(outputs, dual, i, indices, values, loss):
+    """:func:`take_in` of an output that was found elsewhere; False if there is no room for it."""
+    length = indices.shape[0]
+    if not enough(outputs, length):
+        return False
+    table = new_table(max(length, outputs.used[LONGEST]))
+    most = 2 * outputs.count[i] + 2
+    scores, before = np.empty(most), np.empty(most)
+    take_in(outputs, i, dual, indices, values, length, loss, scores, before, table)
+    return True
+
+
+@jit
+def take_in_all(outputs, dual, first, start, starts, indices, values, losses, found):
+    """Keep an output for each of a range of blocks, all found at w, and note their gaps.
+
+    Begins with the block number ``start`` of the range; returns how far there was room.
+    """
+    table = new_table(max(outputs.used[LONGEST], 1))
+    for row in range(start, losses.shape[0]):
+        i = first + row
+        length = starts[row + 1] - starts[row]
+        if not enough(outputs, length):
+            return row
+        if table.keys.shape[0] < 4 * max(length, outputs.used[LONGEST]):
+            table = new_table(2 * max(length, outputs.used[LONGEST]))
+        mean = total = 0.0
+        for slot in range(outputs.at[i], outputs.at[i] + outputs.count[i]):
+            if outputs.q[slot] > 0.0:
+                mean += outputs.q[slot] * _score(outputs, slot, dual.w)
+                total += outputs.q[slot]
+        highest = found[row]
+        gap = highest - mean
+        if dual.squared:
+            gap = 0.5 * highest * highest + 0.5 * total * total - mean
+        dual.gaps[i] = max(gap, 0.0)
+        begin, end = starts[row], starts[row + 1]
+        if length > 0 or losses[row] > 0.0:
+            insert(outputs, i, indices[begin:end], values[begin:end], length, losses[row], table)
+    return losses.shape[0]
+
+
+@jit
+def cached_pass(outputs, dual, backwards):
+    """A visit of each block that has a choice; the sum of their gaps over what they have."""
+    n = outputs.at.shape[0]
+    scores, before = np.empty(16), np.empty(16)
+    sum_of_gaps = 0.0
+    for step in range(n):
+        i = n - 1 - step if backwards else step
+        if outputs.count[i] < 2:
+            continue
+        if scores.shape[0] < outputs.count[i]:
+            scores, before = np.empty(2 * outputs.count[i]), np.empty(2 * outputs.count[i])
+        sum_of_gaps += dual.weights[i] * visit(outputs, i, dual, scores, before)
+    return sum_of_gaps
+
+
+@jit
+def sums(outputs, weights, squared, w):
+    """``w += sum_i s_i sum_y q_i(y) psi_i(y)``, and the dual's sum of losses.
+
+    Weights of a block that sum to one but for rounding are made to do so.
+    """
+    losses = carry = 0.0
+    for i in range(weights.shape[0]):
+        first, last = outputs.at[i], outputs.at[i] + outputs.count[i]
+        total = 0.0
+        for slot in range(first, last):
+            total += outputs.q[slot]
+        loss = -0.5 * total * total if squared else 0.0
+        for slot in range(first, last):
+            if outputs.q[slot] > 0.0:
+                if not squared:
+                    outputs.q[slot] /= total
+                loss += outputs.q[slot] * outputs.loss[slot]
+                amount = weights[i] * outputs.q[slot]
+                for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
+                    w[np.int64(outputs.indices[e])] += amount * outputs.values[e]
+        value = weights[i] * loss - carry
+        new = losses + value
+        carry = (new - losses) - value
+        losses = new
+    return losses

@@ -1,0 +1,93 @@
+"""The outputs that a solver keeps of each example, and the dual point that they make."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled.outputs import (
+    BYTES_PER_ENTRY,
+    ENTRIES,
+    LONGEST,
+    MOST,
+    PRODUCTS,
+    SLOTS,
+    Outputs,
+    tidy,
+)
+Array = NDArray[np.float64]
+
+_FIRST_ROOM = 4  # slots: most blocks need two or three outputs
+_LIMIT = 48  # outputs of a block until memory decides: CoNLL-2000 does not reach 1e-3 with 16
+_MEMORY = 1 << 30  # bytes of entries, up to which full blocks get twice the room
+_GROWTH = 1.5  # of a pool that is full
+
+
+class OutputCache:
+    """Outputs by blocks, with their weights.
+
+    Parameters
+    ----------
+    n_blocks : int
+    cache_size : int or None
+        Outputs that a block may keep; None is 48, and more while there is memory.
+    """
+
+    def __init__(self, n_blocks: int, cache_size: int | None, squared: bool = False):
+        limit = _LIMIT if cache_size is None else max(cache_size, 2)
+        room = min(_FIRST_ROOM, limit)
+        n, blocks = n_blocks * room, np.arange(n_blocks, dtype=np.int64)
+        self.outputs = Outputs(
+            at=blocks * room,
+            gram_at=blocks * room * room,
+            room=np.full(n_blocks, room, np.int64),
+            count=np.ones(n_blocks, np.int64),
+            limit=np.full(n_blocks, limit, np.int64),
+            q=np.zeros(n),  # but for the true outputs, below
+            loss=np.zeros(n),
+            begin=np.zeros(n, np.int64),
+            length=np.zeros(n, np.int64),
+            key=np.zeros(n, np.uint64),
+            idle=np.zeros(n, np.int64),
+            gram=np.zeros(n * room),
+            indices=np.empty(0, np.uint32),
+            values=np.empty(0),
+            used=np.array([n, n * room, 0, 0, limit], np.int64),
+            budget=0 if cache_size is not None else _MEMORY // BYTES_PER_ENTRY,
+        )
+        if not squared:
+            self.outputs.q[self.outputs.at] = 1.0
+
+    def make_room(self, longest: int) -> None:
+        """Room for some more outputs of up to ``longest`` entries: the pools are tidied or grow."""
+        o = self.outputs
+        most, limit = max(longest, int(o.used[LONGEST])), int(o.used[MOST])
+        live = _live(o)
+        wanted = max(int(_GROWTH * live), live + 4 * most + 1024)
+        indices, values = np.empty(wanted, np.uint32), np.empty(wanted)
+        o.used[ENTRIES] = tidy(o, indices, values)
+        slots = _grown(len(o.q), int(o.used[SLOTS]) + 4 * limit)
+        products = _grown(len(o.gram), int(o.used[PRODUCTS]) + 16 * limit * limit)
+        resized = {
+            name: _resized(getattr(o, name), slots)
+            for name in ("q", "loss", "begin", "length", "key", "idle")
+        }
+        gram = _resized(o.gram, products)
+        self.outputs = o._replace(indices=indices, values=values, gram=gram, **resized)
+
+
+def _live(o: Outputs) -> int:
+    """Entries of all outputs that are kept."""
+    owner = np.repeat(np.arange(len(o.at)), o.count)
+    offset = np.arange(len(owner)) - np.repeat(np.cumsum(o.count) - o.count, o.count)
+    return int(o.length[o.at[owner] + offset].sum())
+
+
+def _grown(size: int, needed: int) -> int:
+    return size if size >= needed else max(needed, int(_GROWTH * size))
+
+
+def _resized(array: np.ndarray, size: int) -> np.ndarray:
+    if len(array) >= size:
+        return array
+    larger = np.zeros(size, array.dtype)
+    larger[: len(array)] = array
+    return larger
