@@ -252,9 +252,9 @@ def _whole(costs: Array) -> NDArray[np.int64]:
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise ValueError(
-            'cost must have whole numbers from 0 to 100 with scaling="slack", since inference '
-            f"counts the loss, but cost[{i}, {j}] is {costs[i, j]}: multiply the costs by a number, "
-            'or use scaling="margin".'
+            f"cost must have whole numbers from 0 to {_LARGEST_COST} with scaling='slack', where "
+            f"inference counts the loss, but cost[{i}, {j}] is {costs[i, j]}; any that are not "
+            "negative will do with scaling='margin'."
         )
     return costs.astype(np.int64)
 
