@@ -29,8 +29,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
 )
-from sklearn_bundle.models import Multiclass, Ontology
-from sklearn_bundle.models.chain_structure import Chain
+from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
 from tests.certificates import Fault, faults
 from tests.reference_programme import Optimum
