@@ -221,7 +221,7 @@ class Chain(StructuredModel):
                 f"y must hold {n} numbers of labels, from 0 to {K - 1}, got an array of shape "
                 f"{labels.shape} with {labels.min()} to {labels.max()}."
             )
-        costs, levels = np.full((K, S), -np.inf), 0
+        costs, levels = np.zeros((K, S)), 0
         costs[:, :K] = self._costs()
         chains = pack(X.X, X.lengths, K, self.fit_intercept)
         if scaling == "slack":

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sklearn_bundle._compiled.structures import sweep
 from sklearn_bundle.models import Chain
 from sklearn_bundle.models.chain import Weights, flat, taken_apart
 from sklearn_bundle.models.chain_structure import TokenRows, joined, split
@@ -183,6 +184,19 @@ def test_any_part_of_the_examples_is_found_as_the_whole(scaling):
     np.testing.assert_array_equal(part.indices, whole.indices[own])
     np.testing.assert_array_equal(part.values, whole.values[own])
     np.testing.assert_array_equal(part.scores, whole.scores[2:5])
+
+
+def test_nothing_is_written_beyond_the_room_that_is_told():
+    """With two labels the most entries and sums that cancel come together."""
+    y = list(np.random.default_rng(0).integers(0, 2, (100, 12)))
+    model = Chain(fit_intercept=False)
+    examples = bound(model, [np.zeros((12, 1))] * 100, y, 2)
+    for i in range(100):
+        w = flat(drawn(2, np.random.default_rng(i))._replace(coef=np.zeros((2, 1))))
+        room = examples.longest[i]
+        starts, indices, values = np.zeros(2, np.int64), np.zeros(99, np.uint32), np.zeros(99)
+        sweep(examples.structure, w, i, i + 1, starts, indices, values, np.zeros(1), np.zeros(1))
+        assert not indices[room:].any()
 
 
 # ---- methods in numpy ------------------------------------------------------------------------
