@@ -226,7 +226,7 @@ def test_joint_features_make_the_scores(K, lengths, fit_intercept):
 @intercepts
 def test_inference_with_the_loss(name, scaling, fit_intercept):
     X, y = sequences(3, LENGTHS, D)
-    model, weights = Chain(cost=COSTS[name], fit_intercept=fit_intercept), None
+    model, cost = Chain(cost=COSTS[name], fit_intercept=fit_intercept), cost_of(COSTS[name], 3)
     model.n_parameters(X, y)
     method = {
         "margin": model.loss_augmented_inference,
@@ -235,14 +235,12 @@ def test_inference_with_the_loss(name, scaling, fit_intercept):
     for seed in range(5):
         weights = drawn(3, np.random.default_rng(seed))
         for x, labels in zip(X, y, strict=True):
-            cost = cost_of(COSTS[name], 3)
             path = method(x, labels, joined(weights))
-            _, loss = worst_of_all(x, labels, weights, cost, scaling, fit_intercept)
+            best, loss = worst_of_all(x, labels, weights, cost, scaling, fit_intercept)
             assert model.loss(labels, path) == loss
             paths, scores = scores_of_all(x, weights, fit_intercept)
             score, truth = (scores[(paths == labels).all(axis=1)] for labels in (path, labels))
             value = loss * (1.0 + score - truth) if scaling == "slack" else loss + score - truth
-            best, _ = worst_of_all(x, labels, weights, cost, scaling, fit_intercept)
             assert value == pytest.approx(best, rel=1e-12, abs=1e-12)
 
 
