@@ -46,6 +46,11 @@ def dense(found, n_parameters):
     return rows.toarray()
 
 
+def broken(base, **methods):
+    """A model that differs in these methods."""
+    return type("Broken", (base,), methods)()
+
+
 MODELS = {"ranking": (Ranking(), rankings), "grid": (Grid(), grids)}
 
 
@@ -162,6 +167,18 @@ def test_an_inexact_oracle_is_between_the_truth_and_its_bound(size):
     assert np.isfinite(found.bounds).all()
 
 
+@pytest.mark.parametrize("scaling", ["margin", "slack"])
+def test_a_tight_bound_is_the_score(scaling):
+    def upper_bound(self, x, y, w):
+        best = max(score for _, _, score in enumerated(self, x, y, w, scaling))
+        return best + (0.0 if scaling == "slack" else w @ self.joint_feature(x, y))
+
+    X, y = grids()
+    examples = broken(Grid, exact=False, upper_bound=upper_bound).examples(X, y, scaling)
+    found = examples.find(point(examples), 0, 5)
+    np.testing.assert_allclose(found.bounds, found.scores, atol=1e-12)
+
+
 def test_without_a_bound_nothing_is_known():
     X, y = grids()
     found = HastyGrid().examples(X, y, "margin").find(np.zeros(4), 0, 5)
@@ -220,10 +237,6 @@ def test_rounding_is_no_fault():
 
 
 # ---- errors --------------------------------------------------------------------------------
-
-
-def broken(base, **methods):
-    return type("Broken", (base,), methods)()
 
 
 def differing(right, wrong):
