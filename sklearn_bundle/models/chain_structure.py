@@ -219,7 +219,7 @@ class Chain(StructuredModel):
 
     def _costs(self) -> Array:
         K = self.n_labels_
-        check_cost(self.cost, np.array([K - 1]))
+        check_cost(self.cost, K)
         return 1.0 - np.eye(K) if self.cost is None else np.asarray(self.cost, np.float64)
 
     def _scores(self, x: Array, w: Array) -> tuple[Array, Array]:
