@@ -170,6 +170,13 @@ def test_equal_seeds_give_equal_results(name):
     same(first, second)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+@every_solver
+def test_other_seeds(name, seed):
+    reference = drawn("chain", 6, reg_lambda=0.01, weighted=True)
+    follow(made(name, bound(reference), seed=seed), reference)
+
+
 @every_solver
 def test_threads_do_not_change_a_bit(name):
     """Sixteen blocks of examples, in one thread and in three."""
@@ -179,6 +186,67 @@ def test_threads_do_not_change_a_bit(name):
         with bound(reference, n_threads, MANY_ENTRIES) as problem:
             results.append(run(made(name, problem), tol=TOL, max_iter=30))
     same(*results)
+
+
+# ---- outputs that are kept ---------------------------------------------------------------------
+
+
+def crowded(squared, n=2, m=30, d=8):
+    """The true output is amid the others: many of them have weight at the optimum."""
+    rng = np.random.default_rng(9)
+    examples = [
+        Outputs(np.r_[np.zeros((1, d)), rng.normal(size=(m, d))], np.r_[0.0, rng.uniform(1, 2, m)])
+        for _ in range(n)
+    ]
+    return Structured(examples, 1e-2, squared=squared)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("cache_size", [2, 3, 4])
+@pytest.mark.parametrize("name", CACHING)
+def test_a_cache_that_is_too_small(name, cache_size, squared):
+    reference = crowded(squared)
+    assert min(np.sum(q > 1e-6) for q in reference.dual_optimum()) > cache_size
+    solver = made(name, bound(reference), tol=1e-4, cache_size=cache_size)
+    follow(solver, reference, tol=1e-4)
+
+
+@every_variant
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
+@every_solver
+def test_a_start_from_what_another_solver_kept(name, factor, scaling, squared):
+    """Of the same reg_lambda it is at the optimum; of another one its bounds are true."""
+    variant = {"scaling": scaling, "squared": squared}
+    first = drawn("grid", 10, reg_lambda=0.02, **variant)
+    solver = made(name, bound(first))
+    follow(solver, first)
+    second = drawn("grid", 10, reg_lambda=0.02 * factor, **variant)
+    again = made(name, bound(second), kept=solver.kept)
+    states = follow(again, second)
+    assert factor != 1.0 or states <= 3
+
+
+@every_solver
+def test_a_start_from_what_an_early_end_kept(name):
+    reference = drawn("grid", 11, reg_lambda=0.02)
+    solver = made(name, bound(reference))
+    for _, _state in zip(range(2), solver.states(), strict=False):
+        continue
+    follow(made(name, bound(reference), kept=solver.kept), reference)
+
+
+@every_solver
+def test_the_same_problem_in_another_object(name):
+    """Many short runs take the steps of a long one."""
+    reference = drawn("grid", 12, reg_lambda=0.02)
+    long, short = made(name, bound(reference)), made(name, bound(reference))
+    whole = run(long, tol=1e-12, max_iter=6)
+    for _ in range(6):
+        short.attach(bound(reference))
+        part = run(short, tol=1e-12, max_iter=1)
+        short.detach()
+    assert part.primal == pytest.approx(whole.primal, rel=1e-12)
+    assert part.lower_bound == pytest.approx(whole.lower_bound, rel=1e-9)
 
 
 # ---- oracles that miss outputs ----------------------------------------------------------------
