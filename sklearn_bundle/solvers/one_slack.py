@@ -26,6 +26,8 @@ class OneSlackSolver:
     ----------
     problem : StructuredProblem
         Without a cone.
+    cache_size : int or None
+        Planes to keep at most, at least 2; None is all.
     kept : LinearStart
         What :attr:`kept` was of a solver of the same problem; reg_lambda may differ.
     """
@@ -33,9 +35,16 @@ class OneSlackSolver:
     name = "bundle"
     history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
 
-    def __init__(self, problem: StructuredProblem, *, kept: LinearStart | None = None):
+    def __init__(
+        self,
+        problem: StructuredProblem,
+        *,
+        cache_size: int | None = None,
+        kept: LinearStart | None = None,
+    ):
         start = LinearStart() if kept is None else kept
         bundle = Bundle(problem.dimension) if start.bundle is None else start.bundle
+        bundle.resize(cache_size)
         self._problem = problem
         self._point = start.point
         self._solver = BundleSolver(
