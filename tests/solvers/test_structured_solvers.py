@@ -153,6 +153,17 @@ def test_extreme_regularization(name, reg_lambda, squared):
     follow(made(name, bound(reference)), reference, tol=1e-4)
 
 
+@pytest.mark.parametrize("size", [1e6, 1e-6])
+@every_solver
+def test_features_of_all_sizes(name, size):
+    """Those of 1e6 have planes far out, whose offsets are small differences of large numbers."""
+    reference = drawn("chain", 5, n=4, reg_lambda=1e-6)
+    for example in reference.examples:
+        example.phi[:, :4] *= size
+    reference = Structured(reference.examples, 1e-6)
+    follow(made(name, bound(reference)), reference, tol=1e-3)
+
+
 # ---- seeds, threads ---------------------------------------------------------------------------
 
 
