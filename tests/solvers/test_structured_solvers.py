@@ -284,7 +284,7 @@ def test_an_oracle_that_is_not_exact_but_has_bounds(name, scaling, squared, exce
 @every_solver
 def test_an_oracle_without_bounds(name, scaling, squared):
     """It ends at the optimum over what the oracle sees, which is below that over all outputs."""
-    reference = drawn("grid", 8, reg_lambda=0.01, scaling=scaling, squared=squared)
+    reference = drawn("grid", 8, reg_lambda=0.1, scaling=scaling, squared=squared)
     problem = bound(reference, sees=3)
     result = run(made(name, problem), tol=TOL, max_iter=MOST)
     assert result.status is Status.CONVERGED
