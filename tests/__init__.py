@@ -3,8 +3,8 @@
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
 what a fit solved, ``reference*`` compute optima and formulas without the package,
 ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``, ``callbacks``, ``user_losses``,
-``chains``, ``sequences``, ``parameters`` and ``kernel_machines`` are pieces for tests of their
-kind. No file of tests imports another.
+``user_models``, ``chains``, ``structures``, ``sequences``, ``parameters`` and ``kernel_machines``
+are pieces for tests of their kind. No file of tests imports another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
 ``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
@@ -28,6 +28,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
                                 _compiled/box.py _compiled/pivots.py
     test_references.py
+    test_references_structured.py
 
 estimators
     test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
@@ -50,6 +51,8 @@ estimators
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
     test_swap_cv.py             swap_cv.py _search.py
+    test_structured.py          structured.py _structures.py /solvers/one_slack.py
+    test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py _packing.py
@@ -77,6 +80,7 @@ solvers
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
+    test_structured_solvers.py  block_coordinate.py simplicial.py inner/outputs.py
 
 problems
     test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py
@@ -86,6 +90,8 @@ problems
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py
                                 /_compiled/chain_loss.py /_compiled/chain_sdca.py
                                 /_compiled/exponentiated.py /_compiled/sums.py
+    test_structured.py          structured.py /models/base.py /models/examples.py
+                                /_compiled/structures.py
 
 losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
@@ -96,6 +102,13 @@ losses
     test_multiclass.py          multiclass.py softmax.py ontology.py
     test_measures.py            measures.py
     test_ranking.py             ranking.py grades.py pairs.py positions.py
+
+models
+    test_listed.py              listed.py base.py
+    test_classes.py             classes.py examples.py /_compiled/class_oracle.py
+                                /_compiled/structures.py
+    test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
+                                /_compiled/chain.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py

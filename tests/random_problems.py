@@ -25,9 +25,11 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    StructuredSVM,
     SwapSVC,
     SwapSVCCV,
 )
+from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
 from tests.certificates import Fault, faults
 from tests.reference_programme import Optimum
@@ -36,7 +38,8 @@ from tests.subproblems import subproblems
 SLOW = 1.0  # CPU seconds from which on a fit is slow
 EARLY = 20  # iterations, of fits that are to end before tol
 COMPILES = 10.0  # up to here it may have been compilation: it is fitted again
-STEPS = {"PragamSVC": 1000, "SwapSVC": 100_000}  # a tenth of their own limits
+# At most a fifth of their own limits.
+STEPS = {"PragamSVC": 1000, "SwapSVC": 100_000, "StructuredSVM": 200}
 
 
 @dataclass
@@ -372,6 +375,36 @@ def sdca_crf(rng, seed, most):
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
 
+def structured_svm(rng, seed, most):
+    """Chains of up to 81 labellings, or classes with costs."""
+    kind = str(rng.choice(["chain", "multiclass", "ontology"], p=[0.5, 0.3, 0.2]))
+    K, cost = int(rng.integers(2, 4)), None
+    if rng.random() < 0.3:
+        cost = rng.integers(0, 4, (K, K)) * (1.0 - np.eye(K))
+    if kind == "chain":
+        lengths = rng.integers(1, 5, int(rng.integers(3, most // 10 + 1)))
+        X, ends = features(rng, lengths.sum(), int(rng.integers(1, 6))), np.cumsum(lengths)[:-1]
+        y = [part.tolist() for part in np.split(labels(rng, scores(rng, X), K), ends)]
+        X = np.split(X.astype(rng.choice([np.float32, np.float64])), ends)
+        outputs = Chain(cost=cost, fit_intercept=bool(rng.random() < 0.7))
+    else:
+        n, d = sizes(rng, min(60, most))
+        X = features(rng, n, d)
+        y, X = labels(rng, scores(rng, X), K), layout(rng, X)
+        edges = [("r", 0), ("r", "a"), *(("a", k) for k in range(1, K))]
+        outputs = Multiclass(cost=cost) if kind == "multiclass" else Ontology(edges, cost=cost)
+    model = StructuredSVM(
+        outputs, reg_lambda=strength(rng), solver=str(rng.choice(STRUCTURED)), random_state=0,
+        loss=str(rng.choice(["hinge", "squared_hinge"])),
+        scaling=str(rng.choice(["margin", "slack"])),
+        sampling=str(rng.choice(["gap", "uniform"])),
+        cache_size=None if rng.random() < 0.7 else int(rng.integers(2, 6)),
+        **({"max_iter": STEPS["StructuredSVM"]} | limits(rng)),
+    )  # fmt: skip
+    return Problem(seed, model, X, y, sample_weights(rng, len(y)))
+
+
+STRUCTURED = ["auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle"]
 ESTIMATORS = {
     "BMRMClassifier": (bmrm_classifier, 0.3),
     "BMRMClassifierCV": (bmrm_classifier_cv, 0.03),
@@ -382,7 +415,8 @@ ESTIMATORS = {
     "PragamSVC": (pragam_svc, 0.1),
     "SwapSVC": (swap_svc, 0.15),
     "SwapSVCCV": (swap_svc_cv, 0.02),
-    "SDCACRF": (sdca_crf, 0.07),
+    "SDCACRF": (sdca_crf, 0.03),
+    "StructuredSVM": (structured_svm, 0.04),
 }
 
 

@@ -1,0 +1,115 @@
+"""Cutting planes over the risk of all examples together: one slack variable, one plane a pass."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.models.examples import Found
+from sklearn_bundle.problems.linear import Plane, Point
+from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers._oracle import Oracle
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.linear_start import LinearStart
+
+Array = NDArray[np.float64]
+
+
+class OneSlackSolver:
+    """Algorithm 2 of the BMRM paper on a structured risk, with oracle calls in the history.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+        Without a cone.
+    cache_size : int or None
+        Planes to keep at most, at least 2; None is all.
+    kept : LinearStart
+        What :attr:`kept` was of a solver of the same problem; reg_lambda may differ.
+    """
+
+    name = "bundle"
+    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
+
+    def __init__(
+        self,
+        problem: StructuredProblem,
+        *,
+        cache_size: int | None = None,
+        kept: LinearStart | None = None,
+    ):
+        start = LinearStart() if kept is None else kept
+        bundle = Bundle(problem.dimension) if start.bundle is None else start.bundle
+        bundle.resize(cache_size)
+        self._problem = problem
+        self._point = start.point
+        self._solver = BundleSolver(
+            _Planes(problem, bundle),
+            problem.reg_lambda,
+            algorithm="cutting-plane",
+            bundle=bundle,
+            start=start.point,
+            proof=start.proof,
+        )
+
+    @property
+    def kept(self) -> LinearStart:
+        """What a new solver may start from."""
+        return self._solver.kept(self._point)
+
+    def attach(self, problem: StructuredProblem) -> None:
+        """Go on with the same problem in another object."""
+        self._problem = problem
+        self._solver.attach(_Planes(problem, self._solver.bundle))
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self._problem = None
+        self._solver.detach()
+
+    def states(self) -> Iterator[State]:
+        """One state per plane; ends when rounding leaves nothing to gain."""
+        return map(self._counted, self._solver.states())
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective by a pass at the best point, bound from the kept aggregate plane."""
+        return self._counted(self._solver.confirm(moving=moving))
+
+    def _counted(self, state: State) -> State:
+        self._point = state.point, None
+        return replace(state, further=(self._problem.oracle_calls,))
+
+
+class _Planes(Oracle):
+    """A structured risk and its planes, which only touch where the oracle is exact.
+
+    Where nobody knows what the oracle has missed, the risk is nowhere below the planes that it gave
+    elsewhere: else the bound would rise above the objective.
+    """
+
+    def __init__(self, problem: StructuredProblem, bundle: Bundle):
+        super().__init__(problem)
+        self._bundle = bundle
+
+    def risk(self, point: Point) -> float:
+        """R(w), or what it is at most."""
+        return self._risk(point.w, self._problem.find(point.w))
+
+    def cut(self, point: Point, risk_limit: float) -> Plane | None:
+        """The plane of the outputs that are found at w."""
+        found = self._problem.find(point.w)
+        risk = self._risk(point.w, found)
+        if not risk <= risk_limit:
+            return None
+        gradient, offset = self._problem.plane(found)
+        return Plane(gradient, offset, risk)
+
+    def _risk(self, w: Array, found: list[tuple[int, Found]]) -> float:
+        risk = self._problem.risk(found)
+        if self._problem.examples.exact or not self._bundle.size:
+            return risk
+        return max(risk, float(np.max(self._bundle.planes @ w + self._bundle.offsets)))
