@@ -1,6 +1,6 @@
 """Regularized risk minimisation for scikit-learn, with a certificate of every fit."""
 
-from sklearn_bundle import datasets, losses, metrics, projection, regularizers
+from sklearn_bundle import datasets, losses, metrics, models, projection, regularizers
 from sklearn_bundle.estimators._path import bmrm_path
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
@@ -9,6 +9,7 @@ from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.estimators.crf import SDCACRF
 from sklearn_bundle.estimators.pragam import PragamSVC
+from sklearn_bundle.estimators.structured import StructuredSVM
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.estimators.swap_cv import SwapSVCCV
 
@@ -23,6 +24,7 @@ __all__ = [
     "BMRMRegressor",
     "BMRMRegressorCV",
     "PragamSVC",
+    "StructuredSVM",
     "SwapSVC",
     "SwapSVCCV",
     "__version__",
@@ -30,6 +32,7 @@ __all__ = [
     "datasets",
     "losses",
     "metrics",
+    "models",
     "projection",
     "regularizers",
 ]

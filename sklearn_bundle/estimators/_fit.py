@@ -101,7 +101,7 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Fitted attributes beside model and certificate, from what the solvers left."""
         return {}
 
-    def _doubt(self, results: list[SolverResult]) -> str | None:
+    def _doubt(self, outcome: Outcome) -> str | None:
         """What the caller should be warned of, beside a miss of ``tol``."""
         return None
 
@@ -213,8 +213,9 @@ def fit_certified(
     warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
     before = set(vars(estimator))
     copied = checked(estimator)
-    fitted, results, interrupted = copied._fit(X, y, sample_weight, warm, **further)
-    doubt = copied._doubt(results)
+    outcome = copied._fit(X, y, sample_weight, warm, **further)
+    fitted, results, interrupted = outcome
+    doubt = copied._doubt(outcome)
     if doubt is not None:
         warnings.warn(doubt, UserWarning, stacklevel=3)
     if not interrupted:

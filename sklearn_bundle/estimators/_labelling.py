@@ -1,4 +1,8 @@
-"""What a fitted chain CRF is asked: labels, probabilities, the best labellings, its weights."""
+"""What a fitted chain is asked: labels, probabilities, the best labellings, its weights.
+
+The functions are for any estimator with ``classes_``, ``coef_``, ``transitions_``, ``intercept_``,
+``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` is one that has probabilities.
+"""
 
 from numbers import Integral
 from typing import Any
@@ -20,19 +24,59 @@ from sklearn_bundle.estimators._validation import check_sample_weight
 from sklearn_bundle.models.chain import ChainModel, Weights
 
 
+def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:
+    """Checked sequences, and what the fitted model says about them."""
+    check_is_fitted(estimator)
+    sequences = check_prediction_sequences(estimator, X)
+    parts = (getattr(estimator, f"{name}_") for name in Weights._fields)
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    return sequences, ChainModel(sequences.X, sequences.lengths, Weights(*parts), n_threads)
+
+
+def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray[np.int64]) -> Any:
+    """Labels of all tokens in the shape that X came in."""
+    labels = shaped(estimator.classes_[indices], sequences)
+    return labels if sequences.plain else [part.tolist() for part in labels]
+
+
+def best_labellings(
+    estimator: BaseEstimator, X: Any, n_best: int, *, normalised: bool
+) -> list[list[tuple[Any, float]]]:
+    """For each sequence up to ``n_best`` pairs of labels and log-probability, or score."""
+    check_count("n_best", n_best)
+    sequences, model = bound_chain(estimator, X)
+
+    def labels(path: NDArray[np.int64]) -> Any:
+        found = estimator.classes_[path].tolist()
+        return found[0] if sequences.plain else found
+
+    return [
+        [(labels(path), float(value)) for path, value in zip(paths, values, strict=True)]
+        for paths, values in model.several_best(n_best, normalised=normalised)
+    ]
+
+
+def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:
+    """For each label the features with the largest weights, by size."""
+    check_is_fitted(estimator)
+    check_count("n", n)
+    names = getattr(estimator, "attribute_names_", getattr(estimator, "feature_names_in_", None))
+    features = {}
+    for label, row in zip(estimator.classes_.tolist(), estimator.coef_, strict=True):
+        order = np.argsort(-np.abs(row), kind="stable")[:n]
+        chosen = order if names is None else names[order]
+        features[label] = list(zip(chosen.tolist(), row[order].tolist(), strict=True))
+    return features
+
+
+def check_count(name: str, value: Any) -> None:
+    """ValueError unless it is an integer of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
+
+
 class ChainLabeller(BaseEstimator):
-    """Labels sequences with ``coef_``, ``transitions_``, ``intercept_``, ``start_``, ``end_``."""
-
-    def _bound(self, X: Any) -> tuple[Sequences, ChainModel]:
-        check_is_fitted(self)
-        sequences = check_prediction_sequences(self, X)
-        weights = Weights(self.coef_, self.transitions_, self.intercept_, self.start_, self.end_)
-        _, n_threads = split_threads(self.n_jobs, 1)
-        return sequences, ChainModel(sequences.X, sequences.lengths, weights, n_threads)
-
-    def _labels(self, indices: NDArray[np.int64], sequences: Sequences) -> Any:
-        labels = shaped(self.classes_[indices], sequences)
-        return labels if sequences.plain else [part.tolist() for part in labels]
+    """Labels sequences, with probabilities."""
 
     def predict(self, X: Any) -> np.ndarray | list[list]:
         """The most probable labels of each sequence (Viterbi).
@@ -47,8 +91,8 @@ class ChainLabeller(BaseEstimator):
         y : list of lists of labels, or ndarray of shape (n_samples,)
             Shaped like X.
         """
-        sequences, model = self._bound(X)
-        return self._labels(model.best_labels(), sequences)
+        sequences, model = bound_chain(self, X)
+        return labels_like(self, sequences, model.best_labels())
 
     def predict_marginals(self, X: Any) -> np.ndarray | list[NDArray[np.float64]]:
         """Probability of each label at each token.
@@ -64,7 +108,7 @@ class ChainLabeller(BaseEstimator):
                 (n_samples, n_classes)
             Columns as in ``classes_``.
         """
-        sequences, model = self._bound(X)
+        sequences, model = bound_chain(self, X)
         return shaped(model.marginals(), sequences)
 
     def predict_pairwise_marginals(self, X: Any) -> np.ndarray | list[NDArray[np.float64]]:
@@ -81,7 +125,7 @@ class ChainLabeller(BaseEstimator):
                 shape (n_samples, 0, n_classes, n_classes)
             Entry (t, j, k): label j at token t and label k at token t + 1.
         """
-        sequences, model = self._bound(X)
+        sequences, model = bound_chain(self, X)
         pairs = model.pair_marginals()
         if sequences.plain:
             return pairs.reshape(len(sequences.lengths), 0, *pairs.shape[1:])
@@ -107,7 +151,7 @@ class ChainLabeller(BaseEstimator):
         ValueError
             For labels that `fit` has not seen, or that do not fit to X.
         """
-        sequences, model = self._bound(X)
+        sequences, model = bound_chain(self, X)
         labels = model.best_labels() if y is None else check_labels(self, sequences, y)
         return model.log_probabilities(labels.astype(np.int64, copy=False))
 
@@ -132,18 +176,7 @@ class ChainLabeller(BaseEstimator):
         ValueError
             For an `n_best` that is not an integer of at least 1.
         """
-        if not isinstance(n_best, Integral) or isinstance(n_best, bool) or n_best < 1:
-            raise ValueError(f"n_best must be an integer of at least 1, got {shown(n_best)}.")
-        sequences, model = self._bound(X)
-
-        def labels(path: NDArray[np.int64]) -> Any:
-            found = self.classes_[path].tolist()
-            return found[0] if sequences.plain else found
-
-        return [
-            [(labels(path), float(value)) for path, value in zip(paths, values, strict=True)]
-            for paths, values in model.several_best(n_best)
-        ]
+        return best_labellings(self, X, n_best, normalised=True)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the true label.
@@ -167,7 +200,7 @@ class ChainLabeller(BaseEstimator):
         ValueError
             For labels that `fit` has not seen, or that do not fit to X.
         """
-        sequences, model = self._bound(X)
+        sequences, model = bound_chain(self, X)
         labels = check_labels(self, sequences, y)
         weights = check_sample_weight(sample_weight, len(sequences.lengths))
         weights = np.repeat(weights, sequences.lengths)
@@ -192,13 +225,4 @@ class ChainLabeller(BaseEstimator):
         ValueError
             For an `n` that is not an integer of at least 1.
         """
-        check_is_fitted(self)
-        if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"n must be an integer of at least 1, got {shown(n)}.")
-        names = getattr(self, "attribute_names_", getattr(self, "feature_names_in_", None))
-        features = {}
-        for label, row in zip(self.classes_.tolist(), self.coef_, strict=True):
-            order = np.argsort(-np.abs(row), kind="stable")[:n]
-            chosen = order if names is None else names[order]
-            features[label] = list(zip(chosen.tolist(), row[order].tolist(), strict=True))
-        return features
+        return heaviest_features(self, n)

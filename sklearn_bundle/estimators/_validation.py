@@ -19,6 +19,7 @@ from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixe
 if TYPE_CHECKING:  # metrics import this file, and need no losses
     from sklearn_bundle.losses import Prepared
 
+_LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 _TIE = 1e-12  # relative: weighted means of equal scores, summed in another order
 
 # What scikit-learn makes of X: few layouts, since each one that reaches a kernel is compiled anew.
@@ -189,6 +190,23 @@ def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weights
+
+
+def checked_reg_lambda(value: float | None, total: float) -> float:
+    """The strength itself, or one over the sum of the weights; of a size that compiled code takes.
+
+    This is for strengths on the mean loss where None is allowed.
+    """
+    what = "reg_lambda"
+    if value is None:
+        what = "The inverse of the sum of the weights, which is reg_lambda=None,"
+        with np.errstate(over="ignore", divide="ignore"):
+            value = float(np.divide(1.0, total))
+    if not 1.0 / _LARGEST <= value <= _LARGEST:
+        raise ValueError(
+            f"{what} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value}."
+        )
+    return value
 
 
 def splits(cv: Any, X: Any, y: Any, classifier: bool) -> list[tuple[np.ndarray, np.ndarray]]:

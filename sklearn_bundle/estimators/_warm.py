@@ -77,18 +77,23 @@ def _arrays(X: Any) -> Any:
 def problem_fingerprint(
     data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
 ) -> tuple | None:
-    """Equal for equal data, loss, regularizer and intercept; None if one has no hash.
+    """Equal for equal data, loss, regularizer and intercept; None if one has no hash."""
+    parts = parts_fingerprint([(type(part), vars(part)) for part in formulation])
+    return None if parts is None else (data_fingerprint(data), *parts, fit_intercept)
+
+
+def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple | None:
+    """Equal for the same classes with equal values in attributes; None if one has no hash.
 
     Classes and functions are compared as objects: one that was edited in a notebook and defined
-    again has the same name, and makes another risk.
+    again has the same name, and makes another problem.
     """
     values, functions = [], []
-    for part in formulation:
-        functions += [value for value in vars(part).values() if callable(value)]
-        values.append({name: value for name, value in vars(part).items() if not callable(value)})
+    for _, attributes in parts:
+        functions += [value for value in attributes.values() if callable(value)]
+        values.append({name: v for name, v in attributes.items() if not callable(v)})
     try:
-        parameters = joblib.hash(values)
+        known = joblib.hash(values)
     except (pickle.PicklingError, AttributeError, TypeError):
         return None
-    kinds = tuple(type(part) for part in formulation)
-    return data_fingerprint(data), kinds, parameters, tuple(functions), fit_intercept
+    return tuple(kind for kind, _ in parts), known, tuple(functions)

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
 from sklearn_bundle.estimators._sequences import TrainingSequences, check_training_sequences
+from sklearn_bundle.estimators._validation import checked_reg_lambda
 from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.problems.chain import ChainProblem
@@ -19,7 +20,6 @@ from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
 
-_LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 _DENSE = 0.5  # share of entries that are not zero, above which L-BFGS is the faster
 
 
@@ -374,16 +374,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         return {"solver_": warm.solvers[0].name}
 
     def _reg_lambda(self, total: float) -> float:
-        value, what = self.reg_lambda, "reg_lambda"
-        if value is None:
-            what = "The inverse of the sum of the weights, which is reg_lambda=None,"
-            with np.errstate(over="ignore", divide="ignore"):
-                value = float(np.divide(1.0, total))
-        if not 1.0 / _LARGEST <= value <= _LARGEST:
-            raise ValueError(
-                f"{what} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value}."
-            )
-        return value
+        return checked_reg_lambda(self.reg_lambda, total)
 
     def _solver(
         self, problem: ChainProblem, kept: Any, seed: int

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._kernel import (
     KernelClassifier,
     KernelTraining,
@@ -352,8 +352,8 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     def _further_attributes(self, data: KernelTraining, warm: WarmStart) -> dict[str, Any]:
         return {"shape_fit_": data.shape}
 
-    def _doubt(self, results: list[SolverResult]) -> str | None:
-        if all(result.lower_bound > -np.inf for result in results):
+    def _doubt(self, outcome: Outcome) -> str | None:
+        if all(result.lower_bound > -np.inf for result in outcome.results):
             return None
         return (
             f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "

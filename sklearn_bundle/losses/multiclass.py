@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_bundle._compiled.class_oracle import highest
 from sklearn_bundle._jit import jit
 from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle._values import as_numbers, shown
@@ -133,29 +134,6 @@ class CompiledLoss(MulticlassLoss):
 
 
 @jit
-def highest(scores, row, label, costs, slack):
-    """Loss of a row, and the class k that it is for; the label itself where it is zero.
-
-    ``costs`` has a row per class, or one row of ones for all. The loss is NaN where a score is;
-    that is kept apart, as the comparison of one class waits for that of the last.
-    """
-    c = min(label, costs.shape[0] - 1)
-    own = scores[row, label]
-    best = 0.0
-    at = label
-    broken = False
-    for k in range(scores.shape[1]):
-        cost = costs[c, k] * (k != label)
-        gamma = cost if slack else 1.0
-        v = gamma * (scores[row, k] - own) + cost
-        higher = v > best
-        broken |= v != v
-        best = v if higher else best
-        at = k if higher else at
-    return (np.nan if broken else best), at
-
-
-@jit
 def _hinge_cut(scores, y, weights, costs, slack, out):
     risk = 0.0
     offset = 0.0
@@ -246,7 +224,7 @@ class MulticlassHinge(CompiledLoss):
     def check(self, y):
         if not (isinstance(self.scaling, str) and self.scaling in ("margin", "slack")):
             raise ValueError(f"scaling must be 'margin' or 'slack', but is {shown(self.scaling)}.")
-        check_cost(self.cost, y)
+        check_cost(self.cost, int(y.max()) + 1)
 
     def _costs(self, n_classes):
         if self.cost is None:
@@ -289,11 +267,10 @@ class MulticlassHinge(CompiledLoss):
         return gradient
 
 
-def check_cost(cost, y):
+def check_cost(cost, n_classes):
     """Raise ValueError unless cost is None or a matrix of costs, one row and column a class."""
     if cost is None:
         return
-    n_classes = int(y.max()) + 1
     try:
         cost = as_numbers("cost", cost)
     except ValueError:

@@ -9,21 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from sklearn_bundle._compiled.class_oracle import class_scores, highest
 from sklearn_bundle._jit import jit
 from sklearn_bundle._values import shown
 from sklearn_bundle.losses.base import Array, Prepared
-from sklearn_bundle.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost, highest
-
-
-@jit
-def _class_scores(scores, starts, ancestors, out):
-    """Sum of the scores of each class's ancestors, itself included."""
-    for i in range(scores.shape[0]):
-        for k in range(starts.shape[0] - 1):
-            total = 0.0
-            for j in range(starts[k], starts[k + 1]):
-                total += scores[i, ancestors[j]]
-            out[i, k] = total
+from sklearn_bundle.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost
 
 
 @jit
@@ -34,7 +24,7 @@ def _ontology_cut(scores, y, weights, starts, ancestors, costs, out):
     out[:] = 0.0
     for i in range(scores.shape[0]):
         label = y[i]
-        _class_scores(scores[i : i + 1], starts, ancestors, row)
+        class_scores(scores[i : i + 1], starts, ancestors, row)
         value, at = highest(row, 0, label, costs, False)
         risk += weights[i] * value
         offset += weights[i] * costs[label, at]
@@ -46,7 +36,7 @@ def _ontology_cut(scores, y, weights, starts, ancestors, costs, out):
     return risk, offset
 
 
-class _Hierarchy(NamedTuple):
+class Hierarchy(NamedTuple):
     """The nodes that have a class below them, classes first, and who is an ancestor of whom."""
 
     nodes: tuple[Hashable, ...]
@@ -105,7 +95,7 @@ class Ontology(CompiledLoss):
         self.cost = cost
 
     def check(self, y):
-        check_cost(self.cost, y)
+        check_cost(self.cost, int(y.max()) + 1)
 
     def prepare_target(self, target):
         bound = self.bind(target.classes)
@@ -131,7 +121,7 @@ class Ontology(CompiledLoss):
             For a class that is no leaf of the graph, edges that are no pairs, and a cycle.
         """
         bound = copy(self)
-        bound._bound_to = _hierarchy(self.edges, classes)
+        bound._bound_to = hierarchy(self.edges, classes)
         return bound
 
     @property
@@ -142,7 +132,7 @@ class Ontology(CompiledLoss):
         """
         return self._hierarchy.nodes
 
-    _bound_to: _Hierarchy | None = None
+    _bound_to: Hierarchy | None = None
 
     @property
     def _hierarchy(self):
@@ -156,7 +146,7 @@ class Ontology(CompiledLoss):
     def class_scores(self, scores):
         ancestors = self._hierarchy.ancestors
         out = np.empty((len(scores), ancestors.shape[0]))
-        _class_scores(
+        class_scores(
             np.ascontiguousarray(scores, dtype=np.float64), ancestors.indptr, ancestors.indices, out
         )
         return out
@@ -188,7 +178,7 @@ class Ontology(CompiledLoss):
         return self._hinge.line_search(start, drift, y, weights, slope, curvature, scratch)
 
 
-def _hierarchy(edges, classes):
+def hierarchy(edges, classes):
     """Ancestors of the classes in the graph; ValueError if it does not fit to them."""
     classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     parents = _parents(edges)
@@ -211,7 +201,7 @@ def _hierarchy(edges, classes):
     ones = np.ones(starts[-1])
     A = sp.csr_array((ones, np.concatenate(indices), starts), shape=(len(classes), len(nodes)))
     depths, common = np.diff(starts), (A @ A.T).toarray()
-    return _Hierarchy(nodes, A, depths[:, None] + depths - 2.0 * common)
+    return Hierarchy(nodes, A, depths[:, None] + depths - 2.0 * common)
 
 
 def _parents(edges):

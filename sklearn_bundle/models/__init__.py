@@ -1,1 +1,9 @@
-"""Output structures: features, inference and loss; no solver and no data."""
+"""Output structures: features, inference and loss; no solver and no data.
+
+A user's own model derives from :class:`StructuredModel`.
+"""
+
+from sklearn_bundle.models.base import StructuredModel
+from sklearn_bundle.models.classes import Multiclass, Ontology
+
+__all__ = ["Multiclass", "Ontology", "StructuredModel"]

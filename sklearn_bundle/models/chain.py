@@ -105,8 +105,13 @@ class ChainModel:
         self._each(task)
         return labels
 
-    def several_best(self, n_best: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """For each sequence up to ``n_best`` labellings, best first, and log-probabilities."""
+    def several_best(
+        self, n_best: int, *, normalised: bool = True
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """For each sequence up to ``n_best`` labellings, best first, and log-probabilities.
+
+        Not ``normalised``, these are scores.
+        """
         results: list = [None] * len(self._lengths)
         in_all = self._lengths * np.log2(self._n_labels)  # labellings, as a power of two
         most = np.where(in_all < 60, np.minimum(n_best, np.exp2(np.minimum(in_all, 60))), n_best)
@@ -120,6 +125,8 @@ class ChainModel:
                 results[i] = labels[:count], scores[:count]
 
         self._each(task)
+        if not normalised:
+            return results
         best = self.log_probabilities(np.concatenate([labels[0] for labels, _ in results]))
         return [
             (labels, scores + (probability - scores[0]))

@@ -1,0 +1,154 @@
+"""Classes as outputs: the worst class of a row, with costs, and with weights that classes share.
+
+Every class has nodes, itself among them, whose scores add up to its own: it alone, or its ancestors
+in a hierarchy. The parameters w are a row of d for each node, one after the other.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import design, structures
+from sklearn_bundle._jit import inner, jit, registered
+
+
+class ClassOutputs(NamedTuple):
+    """Rows with the numbers of their classes, and what classes are made of.
+
+    Class k has the nodes ``nodes[starts[k]:starts[k + 1]]``, which ascend. ``costs`` has a row a
+    class, or one row of ones for all. Rows are dense, of ``width`` entries each, with ``indices``
+    and ``indptr`` empty; or CSR, each index once a row, with width 0.
+    """
+
+    n_nodes: int
+    n_features: int
+    width: int
+    slack: bool
+    labels: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.uint32] | NDArray[np.uint64]
+    data: NDArray[np.float64] | NDArray[np.float32]
+
+
+@jit
+def class_scores(scores, starts, nodes, out):
+    """Of each class the sum of its nodes' scores, row by row."""
+    for i in range(scores.shape[0]):
+        for k in range(starts.shape[0] - 1):
+            total = 0.0
+            for j in range(starts[k], starts[k + 1]):
+                total += scores[i, nodes[j]]
+            out[i, k] = total
+
+
+@jit
+def highest(scores, row, label, costs, slack):
+    """Loss of a row, and the class k that it is for; the label itself where it is zero.
+
+    ``costs`` has a row per class, or one row of ones for all. The loss is NaN where a score is;
+    that is kept apart, as the comparison of one class waits for that of the last.
+    """
+    c = min(label, costs.shape[0] - 1)
+    own = scores[row, label]
+    best = 0.0
+    at = label
+    broken = False
+    for k in range(scores.shape[1]):
+        cost = costs[c, k] * (k != label)
+        gamma = cost if slack else 1.0
+        v = gamma * (scores[row, k] - own) + cost
+        higher = v > best
+        broken |= v != v
+        best = v if higher else best
+        at = k if higher else at
+    return (np.nan if broken else best), at
+
+
+@inner
+def _sparse_scores(data, indices, first, last, w, d, out):
+    """The scores of all nodes, four at a time: their sums do not wait for each other."""
+    head = out.shape[0] - out.shape[0] % 4
+    width = np.uint64(d)
+    for v in range(0, head, 4):
+        base = np.uint64(v * d)
+        s0 = s1 = s2 = s3 = 0.0
+        for e in range(first, last):
+            x, j = np.float64(data[e]), base + np.uint64(indices[e])
+            s0 += x * w[j]
+            s1 += x * w[j + width]
+            s2 += x * w[j + width + width]
+            s3 += x * w[j + width + width + width]
+        out[v], out[v + 1], out[v + 2], out[v + 3] = s0, s1, s2, s3
+    for v in range(head, out.shape[0]):
+        base = np.uint64(v * d)
+        total = 0.0
+        for e in range(first, last):
+            total += np.float64(data[e]) * w[base + np.uint64(indices[e])]
+        out[v] = total
+
+
+@inner
+def _node_scores(outputs, i, w, out):
+    d = outputs.n_features
+    if outputs.width > 0:
+        row = outputs.data[i * d : (i + 1) * d]
+        design.dense_scores(w.reshape(outputs.n_nodes, d), row, 0, outputs.n_nodes, out)
+    else:
+        first, last = outputs.indptr[i], outputs.indptr[i + 1]
+        _sparse_scores(outputs.data, outputs.indices, first, last, w, d, out)
+
+
+@inner
+def _add_row(outputs, i, node, factor, count, indices, values):
+    """Append the entries of ``factor * x_i`` in the row of a node; returns how many there are."""
+    d = outputs.n_features
+    if outputs.width > 0:
+        for j in range(d):
+            x = outputs.data[i * d + j]
+            if x != 0.0:
+                indices[count], values[count] = node * d + j, factor * x
+                count += 1
+    else:
+        for e in range(outputs.indptr[i], outputs.indptr[i + 1]):
+            x = outputs.data[e]
+            if x != 0.0:
+                indices[count] = np.uint64(node * d) + np.uint64(outputs.indices[e])
+                values[count] = factor * x
+                count += 1
+    return count
+
+
+@registered(structures.new_room, ClassOutputs)
+def _new_room(outputs):
+    return np.empty((1, outputs.n_nodes)), np.empty((1, outputs.starts.shape[0] - 1))
+
+
+@registered(structures.worst, ClassOutputs)
+def _worst(outputs, i, w, room, indices, values):
+    scores, of_classes = room
+    starts, nodes, label = outputs.starts, outputs.nodes, outputs.labels[i]
+    _node_scores(outputs, i, w, scores[0])
+    class_scores(scores, starts, nodes, of_classes)
+    score, at = highest(of_classes, 0, label, outputs.costs, outputs.slack)
+    if at == label:
+        return 0, 0.0, score
+    cost = outputs.costs[min(label, outputs.costs.shape[0] - 1), at]
+    factor = cost if outputs.slack else 1.0
+    count = 0
+    a, b = starts[label], starts[at]
+    # Both lists ascend; a node that both classes have cancels.
+    while a < starts[label + 1] or b < starts[at + 1]:
+        if b == starts[at + 1] or (a < starts[label + 1] and nodes[a] < nodes[b]):
+            count = _add_row(outputs, i, nodes[a], factor, count, indices, values)
+            a += 1
+        elif a == starts[label + 1] or nodes[b] < nodes[a]:
+            count = _add_row(outputs, i, nodes[b], -factor, count, indices, values)
+            b += 1
+        else:
+            a += 1
+            b += 1
+    return count, cost, score

@@ -1,0 +1,299 @@
+"""Structures as users give them: a reader for each kind of model, found by the model's class.
+
+A reader checks training data, makes fitted attributes of w, predicts, and says what predictions
+cost. It has no state: what was fitted stands on the estimator.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from reprlib import repr as short
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_bundle._jit import frozen
+from sklearn_bundle._values import shown
+from sklearn_bundle.estimators._base import features_of
+from sklearn_bundle.estimators._labelling import (
+    best_labellings,
+    bound_chain,
+    heaviest_features,
+    labels_like,
+)
+from sklearn_bundle.estimators._packing import nature
+from sklearn_bundle.estimators._sequences import Sequences, check_labels, check_training_sequences
+from sklearn_bundle.estimators._validation import (
+    check_classification_data,
+    check_prediction_data,
+    check_sample_weight,
+    normalised,
+)
+from sklearn_bundle.estimators._warm import (
+    data_fingerprint,
+    parts_fingerprint,
+    sequences_fingerprint,
+)
+from sklearn_bundle.models.base import StructuredModel
+from sklearn_bundle.models.chain import taken_apart
+from sklearn_bundle.models.chain_structure import Chain, TokenRows
+from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
+
+Array = NDArray[np.float64]
+
+_PRIVATE = "_form", "_vectorizer"  # fitted attributes of chains that are not public
+
+#: Models that need no parameter, by name.
+MODELS: dict[str, type[StructuredModel]] = {"chain": Chain, "multiclass": Multiclass}
+
+
+def checked_model(caller: str, model: Any) -> StructuredModel:
+    """A clone of the model, or of the one of that name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For all else.
+    """
+    if isinstance(model, str) and model in MODELS:
+        return MODELS[model]()
+    if isinstance(model, StructuredModel):
+        return clone(model)
+    what, error = shown(model), ValueError if isinstance(model, str) else TypeError
+    if isinstance(model, type):
+        what = f"the class {model.__name__}: pass an instance, model={model.__name__}(...)"
+    names = ", ".join(map(repr, MODELS))
+    raise error(
+        f"The 'model' parameter of {caller} must be one of {names}, or an instance of a class that "
+        f"is derived from sklearn_bundle.models.StructuredModel. Got {what} instead."
+    )
+
+
+def forget(estimator: BaseEstimator) -> None:
+    """Remove what another fit has left: the next one may be of another kind."""
+    parameters = estimator.get_params(deep=False)
+    for name in set(vars(estimator)) - set(parameters):
+        if name.endswith("_") or name in _PRIVATE:
+            delattr(estimator, name)
+
+
+def weighted_score(losses: Array, largest: Array, sample_weight: Any) -> float:
+    """One less the weighted loss, divided by what it can be at most."""
+    weights = normalised(check_sample_weight(sample_weight, len(losses)))
+    worst = float(weights @ largest)
+    return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
+
+
+@dataclass
+class Reading:
+    """What a reader has made of training data; examples of weight zero are gone.
+
+    ``X`` and ``y`` are what the model's ``examples`` takes. The weights are positive and sum to
+    one, ``total`` is what they summed to before. ``fitted`` are attributes that do not depend on w;
+    ``fingerprint`` returns what is equal for equal data.
+    """
+
+    X: Any
+    y: Any
+    weights: Array
+    total: float
+    fitted: dict[str, Any]
+    fingerprint: Callable[[], Any]
+
+
+class Reader(ABC):
+    """What depends on the kind of a model, and on nothing else."""
+
+    #: Methods of the estimator that it has for this kind alone.
+    methods: ClassVar[frozenset[str]] = frozenset()
+    #: Whether scikit-learn is to know the estimator as a classifier.
+    is_classifier: ClassVar[bool] = False
+
+    @abstractmethod
+    def read(self, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Reading:
+        """Check everything that is wrong with training data before any work starts."""
+
+    def attributes(self, model: StructuredModel, reading: Reading, w: Array) -> dict[str, Any]:
+        """Fitted attributes of a point."""
+        return {"w_": w}
+
+    @abstractmethod
+    def predict(self, estimator: BaseEstimator, X: Any) -> Any:
+        """The best outputs."""
+
+    @abstractmethod
+    def losses(self, estimator: BaseEstimator, X: Any, y: Any) -> tuple[Array, Array]:
+        """Loss of the best output of each example, and what it is divided by."""
+
+
+@singledispatch
+def reader_of(model: Any) -> Reader:
+    """The reader for this kind of model: registered for its class or the nearest one above."""
+    return StructureReader()
+
+
+# ---- chains -----------------------------------------------------------------------------------
+
+
+class ChainReader(Reader):
+    """Sequences, as SDCACRF takes them."""
+
+    methods = frozenset({"decode", "heaviest_features"})
+
+    def read(self, estimator, X, y, sample_weight):
+        data = check_training_sequences(estimator, X, y, sample_weight)
+        return Reading(
+            TokenRows(data.X, data.lengths, len(data.classes)),
+            data.labels.astype(np.int64, copy=False),
+            data.weights,
+            data.total,
+            {"classes_": data.classes, **data.fitted},
+            partial(sequences_fingerprint, data),
+        )
+
+    def attributes(self, model, reading, w):
+        parts = taken_apart(w, reading.X.n_labels)
+        flat = np.concatenate([part.ravel() for part in parts])
+        named = {f"{name}_": part for name, part in parts._asdict().items()}
+        return named | super().attributes(model, reading, flat)
+
+    def predict(self, estimator, X):
+        sequences, bound = bound_chain(estimator, X)
+        return labels_like(estimator, sequences, bound.best_labels())
+
+    def losses(self, estimator, X, y):
+        sequences, bound = bound_chain(estimator, X)
+        labels = check_labels(estimator, sequences, y)
+        given, n_classes = estimator.model_.cost, len(estimator.classes_)
+        cost = 1.0 - np.eye(n_classes) if given is None else np.asarray(given, dtype=np.float64)
+        tokens = cost[labels, bound.best_labels()], cost.max(axis=1)[labels]
+        one, other = np.add.reduceat(tokens, sequences.starts[:-1], axis=1)
+        return one, other
+
+    def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
+        """The best labellings with their scores."""
+        return best_labellings(estimator, X, n_best, normalised=False)
+
+    def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
+        """For each label the features with the largest weights."""
+        return heaviest_features(estimator, n)
+
+
+@reader_of.register
+def _(model: Chain) -> Reader:
+    return ChainReader()
+
+
+# ---- classes ----------------------------------------------------------------------------------
+
+
+class ClassReader(Reader):
+    """A row of X for an example, and a label for an output."""
+
+    methods = frozenset({"decision_function"})
+    is_classifier = True
+
+    def read(self, estimator, X, y, sample_weight):
+        data = check_classification_data(estimator, X, y, sample_weight, None)
+        return Reading(
+            Rows(data.X, len(data.classes), data.classes.tolist()),
+            data.labels.astype(np.int64),
+            data.weights,
+            data.total,
+            {"classes_": data.classes, **features_of(estimator)},
+            partial(data_fingerprint, data),
+        )
+
+    def attributes(self, model, reading, w):
+        coef = model.ancestors_ @ w.reshape(model.ancestors_.shape[1], -1)
+        coef = np.diff(coef, axis=0) if len(coef) == 2 else coef
+        return {"coef_": coef} | super().attributes(model, reading, w)
+
+    def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
+        """Scores of the classes; of two, the second's less the first's."""
+        check_is_fitted(estimator)
+        X = check_prediction_data(estimator, X)
+        scores = estimator.model_.decision_values(X, estimator.w_)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, estimator, X):
+        return estimator.classes_[self._numbers(estimator, X)]
+
+    def losses(self, estimator, X, y):
+        found = self._numbers(estimator, X)
+        rows = Sequences(X, np.ones(len(found), np.int64), plain=True)
+        model, n_classes = estimator.model_, len(estimator.classes_)
+        labels = check_labels(estimator, rows, y)
+        pairs, place = np.unique(labels * n_classes + found, return_inverse=True)
+        losses = [model.loss(*divmod(pair, n_classes)) for pair in pairs.tolist()]
+        largest = np.array([model.max_loss(k) for k in range(n_classes)])
+        return np.array(losses)[place], largest[labels]
+
+    def _numbers(self, estimator: BaseEstimator, X: Any) -> NDArray[np.intp]:
+        scores = self.decision_function(estimator, X)
+        return (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
+@reader_of.register
+def _(model: Multiclass | Ontology) -> Reader:
+    return ClassReader()
+
+
+# ---- all others -------------------------------------------------------------------------------
+
+
+class StructureReader(Reader):
+    """Lists of whatever the model understands."""
+
+    def read(self, estimator, X, y, sample_weight):
+        X, y = _same_length(estimator, X, y)
+        weights = check_sample_weight(sample_weight, len(X))
+        with np.errstate(over="ignore"):
+            total = float(weights.sum())
+        weights = normalised(weights)
+        kept = np.flatnonzero(weights)
+        weights = normalised(weights[kept])
+        X, y = [X[i] for i in kept], [y[i] for i in kept]
+        data = [(Reading, {"X": X, "y": y, "weights": weights})]
+        return Reading(X, y, weights, total, {}, partial(parts_fingerprint, data))
+
+    def predict(self, estimator, X):
+        check_is_fitted(estimator)
+        w = frozen(estimator.w_)
+        return [estimator.model_.inference(x, w) for x in _listed("X", X)]
+
+    def losses(self, estimator, X, y):
+        X, y = _same_length(estimator, X, y)
+        outputs, model = self.predict(estimator, X), estimator.model_
+        losses = [model.loss(*pair) for pair in zip(y, outputs, strict=True)]
+        return np.array(losses, np.float64), np.array(list(map(model.max_loss, y)), np.float64)
+
+
+def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+    X, y = _listed("X", X), _listed("y", y)
+    if len(X) != len(y):
+        raise ValueError(
+            f"X and y have inconsistent numbers of structures: {len(X)} in X, {len(y)} in y."
+        )
+    return X, y
+
+
+def _listed(name: str, values: Any) -> list:
+    if not (nature(values) == "list" or (isinstance(values, np.ndarray) and values.ndim)):
+        raise TypeError(
+            f"{name} must be a list of structures, or an array with one in each row; got "
+            f"{short(values)} of type {type(values).__name__}."
+        )
+    values = list(values)
+    if not values:
+        raise ValueError(f"Found no structure in {name}, while a minimum of 1 is required.")
+    return values
