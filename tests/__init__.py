@@ -3,8 +3,8 @@
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
 what a fit solved, ``reference*`` compute optima and formulas without the package,
 ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``, ``callbacks``, ``user_losses``,
-``chains``, ``sequences``, ``parameters`` and ``kernel_machines`` are pieces for tests of their
-kind. No file of tests imports another.
+``user_models``, ``chains``, ``sequences``, ``parameters`` and ``kernel_machines`` are pieces for
+tests of their kind. No file of tests imports another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
 ``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
@@ -96,6 +96,11 @@ losses
     test_multiclass.py          multiclass.py softmax.py ontology.py
     test_measures.py            measures.py
     test_ranking.py             ranking.py grades.py pairs.py positions.py
+
+models
+    test_listed.py              listed.py base.py
+    test_classes.py             classes.py examples.py /_compiled/class_oracle.py
+                                /_compiled/structures.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py

@@ -30,7 +30,7 @@ class ClassOutputs(NamedTuple):
     starts: NDArray[np.int64]
     nodes: NDArray[np.int64]
     indptr: NDArray[np.int64]
-    indices: NDArray[np.uint32] | NDArray[np.uint64]
+    indices: NDArray[np.uint32]
     data: NDArray[np.float64] | NDArray[np.float32]
 
 

@@ -10,19 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._tags import ClassifierTags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
-from sklearn_bundle.estimators._structures import (
-    MODELS,
-    Reader,
-    Reading,
-    checked_model,
-    forget,
-    reader_of,
-    weighted_score,
-)
+from sklearn_bundle.estimators._outputs import OutputFinder
+from sklearn_bundle.estimators._structures import Reading, checked_model, forget, reader_of
 from sklearn_bundle.estimators._validation import checked_reg_lambda
 from sklearn_bundle.estimators._warm import WarmStart, parts_fingerprint
 from sklearn_bundle.models.base import StructuredModel
@@ -34,6 +25,10 @@ from sklearn_bundle.solvers.one_slack import OneSlackSolver
 # By name, what makes a solver of a problem and of what the last one kept.
 _SOLVERS: dict[str, Callable[..., Any]] = {
     "auto": OneSlackSolver,
+    "bcfw": OneSlackSolver,
+    "rsd": OneSlackSolver,
+    "rsd-one-simplex": OneSlackSolver,
+    "rsd-working-sets": OneSlackSolver,
     "bundle": OneSlackSolver,
 }
 
@@ -48,13 +43,243 @@ class StructuredData:
     reg_lambda: float
 
 
-def _if_read_so(method: str) -> Callable[[Callable], Any]:
-    """For a method that only models of some kinds have."""
-    return available_if(lambda estimator: method in estimator._reader.methods)
+class StructuredSVM(OutputFinder, CertifiedEstimator):
+    """Support vector machine for structured outputs, to a certified optimum.
 
+    A model says what an output y of an input x is: its features phi(x, y), its loss l_i(y) beside
+    the true output y_i, and how the best outputs are found among too many to list. For examples
+    (x_i, y_i) it minimises over w::
 
-class StructuredSVM(CertifiedEstimator):
-    """Support vector machine for structured outputs, to a certified optimum."""
+        P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i H_i(w)
+
+        H_i(w) = max_y [l_i(y) + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]      scaling="margin"
+        H_i(w) = max_y l_i(y) [1 + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]    scaling="slack"
+
+    with ``H_i(w)^2 / 2`` in place of H_i(w) for ``loss="squared_hinge"``. The s_i are the sample
+    weights, one an example, normalised to sum to one (1/n each without weights); an example's loss
+    is not divided by its length. Parameters that the model calls nonnegative stay so. These are (3)
+    of [1]_ with ``C = 1 / (n reg_lambda)``, and with slack rescaling (17) and (22) with ``C = 1 /
+    reg_lambda``. Every fit returns a lower bound of the optimum, and with it the duality gap.
+
+    What X and y are taken as:
+
+    .. list-table::
+       :header-rows: 1
+       :widths: 28 72
+
+       * - model
+         - X and y
+       * - "chain" or :class:`~sklearn_bundle.models.Chain`
+         - sequences and their labels, or a 2-D X and y of shape (n,), all that
+           :class:`SDCACRF` takes
+       * - "multiclass" or :class:`~sklearn_bundle.models.Multiclass`,
+           :class:`~sklearn_bundle.models.Ontology`
+         - array or sparse matrix of shape (n_samples, n_features), labels of shape (n_samples,)
+       * - one of your own, derived from :class:`~sklearn_bundle.models.StructuredModel`
+         - lists (or tuples, arrays along their first axis) of what its methods understand
+
+    Parameters
+    ----------
+    model : {"chain", "multiclass"} or StructuredModel, default="chain"
+        What the outputs are. The names stand for models with their defaults; an instance has
+        parameters of its own, which are set and searched as ``model__cost``. A clone is fitted.
+    reg_lambda : float, default=None
+        Regularization strength, positive, on the mean loss of an example: it does not scale with n.
+        None is one over the sum of the sample weights: 1/n without.
+    solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle"}, \
+            default="auto"
+        See the table in the notes.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Whether H_i or half its square is charged.
+    scaling : {"margin", "slack"}, default="margin"
+        Whether a loss asks for a margin of its size, in the unit of the scores, or is charged in
+        full where the margin is 0. Slack rescaling needs a model whose inference offers it.
+    tol : float, default=1e-3
+        Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations.
+    max_time : float, default=None
+        Limit in seconds on the optimisation, checked after every iteration. None is no limit.
+    cache_size : int, default=None
+        Outputs that are kept an example, at least 2; for "rsd-one-simplex" points in all: r of
+        [1]_. None is 48, and more while there is memory. Not for "bundle".
+    sampling : {"gap", "uniform"}, default="gap"
+        How "auto" and "bcfw" choose the example of a step: in proportion to its duality gap as last
+        seen, with weight, or any.
+    warm_start : bool, default=False
+        Whether to keep the outputs that were found, and start from them when the next fit has the
+        same X, y, weights, model, loss, scaling and solver; reg_lambda and tol may differ. An error
+        or Ctrl-C drops it all.
+    n_jobs : int, default=None
+        Threads of the passes over all examples, and in prediction of chains. They do not change a
+        bit of the result. None is 1 outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Of the order of the examples.
+    verbose : int, default=0
+        1 prints a line a few times a second.
+
+    Attributes
+    ----------
+    w_ : ndarray of shape (n_parameters,)
+        The weights, in the order of the model's features. For chains ``coef_``, ``transitions_``,
+        ``intercept_``, ``start_`` and ``end_`` one after the other, each by rows.
+    model_ : StructuredModel
+        The clone of the model that was fitted.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted; for chains and models of classes.
+    coef_ : ndarray of shape (n_classes, n_features)
+        Weights of features with labels, for chains and models of classes. For the latter with two
+        classes the second's less the first's, of shape (1, n_features).
+    transitions_ : ndarray of shape (n_classes, n_classes)
+        For chains: weights of two labels in sequence, ``transitions_[from, to]``.
+    intercept_ : ndarray of shape (n_classes,)
+        For chains: bias of each label; this and the next two are zero with ``fit_intercept=False``.
+    start_ : ndarray of shape (n_classes,)
+        For chains: further bias at the first token.
+    end_ : ndarray of shape (n_classes,)
+        For chains: further bias at the last token.
+    attribute_names_ : ndarray of shape (n_features,)
+        Names of the columns of ``coef_``, sorted, for chains with an X of dicts or lists of
+        strings.
+    exact_ : bool
+        Whether the certificate holds: the inference of the model finds the worst output, or bounds
+        it.
+    objective_ : float
+        P at the returned point. With an inference that is not exact the model's upper bounds stand
+        for the H_i; without these, the outputs that were found.
+    lower_bound_ : float
+        A value that P cannot fall below.
+    dual_gap_ : float
+        ``objective_ - lower_bound_``; infinity if `exact_` is False.
+    n_iter_ : int
+        Iterations.
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled": rounding left
+        nothing to gain, or the inference found nothing more and is not exact.
+    solver_ : str
+        The solver that the fit ended with.
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (oracle calls
+        over n, rounded down), ``oracle_calls`` (searches for the worst output of an example) and
+        what the solver adds.
+    n_features_in_ : int
+        Number of features, or of attributes; for chains and models of classes.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had data frames with string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, or that the model or solver does not go with; X, y or
+        weights that are not as the table says; a model whose methods return what they must not.
+        Nothing is fitted then.
+    TypeError
+        For a model that is no instance of a class derived from StructuredModel, or has no
+        inference; an X or y that is no list at all.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        If the model is not exact and bounds nothing: nothing is proved then.
+
+    See Also
+    --------
+    SDCACRF : Chains with probabilities, on the same data and with the same attributes.
+    BMRMClassifier : The loss of "multiclass" and Ontology with an intercept, and many others.
+    sklearn_bundle.models : The models, and what one of your own is.
+    sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
+
+    Notes
+    -----
+    The dual has weights q_i(y) of the outputs of each example, its block, that sum to one::
+
+        D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i sum_y q_i(y) l_i(y)
+        w = 1 / reg_lambda sum_i s_i sum_y q_i(y) [phi(x_i, y_i) - phi(x_i, y)]
+
+    where with slack rescaling the bracket is l_i(y) times as large. Nonnegative parameters are set
+    to 0 in w where they would be negative. With the squared hinge the sums are free, and D is less
+    ``sum_i s_i (sum_y q_i(y))^2 / 2``. D at any q is a lower bound of P, and w is a point to
+    return. Solvers differ in which q they change at a time; all keep outputs once they are found,
+    and ask the model for the worst output of an example, the oracle:
+
+    .. list-table::
+       :header-rows: 1
+       :widths: 24 76
+
+       * - solver
+         - what it does
+       * - "bcfw"
+         - one block at a time [2]_: the worst output is added to those that are kept, and the dual
+           is maximised over all weights of the block. Blocks are sampled by their gaps, and passes
+           over outputs that are kept come between those of the oracle, as long as they gain more a
+           second [3]_.
+       * - "auto"
+         - the same, and accelerated where the gap falls slowly: inner problems have a stronger
+           regularization about a centre that moves.
+       * - "rsd"
+         - restricted simplicial decomposition [1]_ with a product of simplexes: a pass of the
+           oracle adds an output to every block, then the dual is maximised over all of them.
+       * - "rsd-one-simplex"
+         - the same with one simplex: a pass adds one point, all worst outputs together.
+       * - "rsd-working-sets"
+         - the same with a product of simplexes for some of the blocks at a time.
+       * - "bundle"
+         - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
+           one-slack form of [5]_. Not for models with nonnegative parameters.
+
+    Objective and bound are computed afresh at exit, from a pass of the oracle at the returned point
+    and from the weights that are kept. Callbacks are shown the best point so far.
+
+    With `loss` "squared_hinge" and `scaling` "slack" this is the quadratic form of [1]_, which has
+    l_i(y) where [5]_ has its square root. (3) is that of [4]_.
+
+    It is a classifier by its scikit-learn tags for "multiclass" and Ontology alone: for others y
+    may be a list of lists, and an integer `cv` means folds in order of the data (where they are
+    sorted, pass ``KFold(shuffle=True)``).
+
+    References
+    ----------
+    .. [1] H. Yu, J. Rousu: An efficient method for large margin parameter optimization in
+       structured prediction problems. Technical report, University of Helsinki, 2007.
+    .. [2] S. Lacoste-Julien, M. Jaggi, M. Schmidt, P. Pletscher: Block-coordinate Frank-Wolfe
+       optimization for structural SVMs. International Conference on Machine Learning, 2013.
+    .. [3] A. Osokin, J.-B. Alayrac, I. Lukasewitz, P. K. Dokania, S. Lacoste-Julien: Minding the
+       gaps for block Frank-Wolfe optimization of structured SVMs. International Conference on
+       Machine Learning, 2016.
+    .. [4] B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks. Advances in Neural
+       Information Processing Systems 16, 2003.
+    .. [5] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun: Large margin methods for structured
+       and interdependent output variables. Journal of Machine Learning Research 6 (2005),
+       1453-1484.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import StructuredSVM
+    >>> X = [
+    ...     [{"word": "the"}, {"word": "old"}, {"word": "man"}, {"word": "sleeps", "ends": "s"}],
+    ...     [{"word": "they"}, {"word": "man"}, {"word": "the"}, {"word": "boats", "ends": "s"}],
+    ...     [{"word": "the"}, {"word": "boats", "ends": "s"}, {"word": "sleep"}],
+    ... ]
+    >>> y = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
+    >>> tagger = StructuredSVM("chain", random_state=0).fit(X, y)
+    >>> tagger.status_, bool(tagger.dual_gap_ <= 1e-3 * tagger.objective_)
+    ('converged', True)
+    >>> tagger.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "old"}]])
+    [['PRP', 'VB'], ['DT', 'JJ']]
+
+    Classes, where a search chooses what a mistake costs:
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn_bundle.models import Multiclass
+    >>> rows, species = load_iris(return_X_y=True)
+    >>> costs = {"model__cost": [None, [[0, 1, 2], [1, 0, 1], [2, 1, 0]]]}
+    >>> search = GridSearchCV(StructuredSVM(Multiclass(), reg_lambda=0.01, random_state=0), costs)
+    >>> search.fit(rows, species).best_estimator_.decision_function(rows).shape
+    (150, 3)
+    """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
@@ -131,117 +356,6 @@ class StructuredSVM(CertifiedEstimator):
             Fitted estimator.
         """
         return fit_certified(self, X, y, sample_weight)
-
-    def predict(self, X: Any) -> Any:
-        """The outputs of the highest scores.
-
-        Parameters
-        ----------
-        X : list of inputs
-            Of the kind that was fitted.
-
-        Returns
-        -------
-        y : list of outputs
-            For chains labels in the shape of X, for models of classes an ndarray of labels of shape
-            (n_samples,).
-        """
-        check_is_fitted(self)
-        return self._reader.predict(self, X)
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """One less the normalised loss: ``1 - sum_i s_i l_i(y_hat_i) / sum_i s_i L_i``.
-
-        L_i is the model's ``max_loss(y_i)``. That is the share of tokens with the true label for a
-        chain without `cost`, and the accuracy for "multiclass" without `cost`.
-
-        Parameters
-        ----------
-        X : list of inputs
-            Of the kind that was fitted.
-        y : list of outputs
-            The true ones. Labels must be among those of `fit`.
-        sample_weight : array-like of shape (n_examples,), default=None
-            Weights s_i.
-
-        Returns
-        -------
-        score : float
-            At most 1; at least 0 if no loss is larger than the model's ``max_loss``.
-        """
-        check_is_fitted(self)
-        return weighted_score(*self._reader.losses(self, X, y), sample_weight)
-
-    @_if_read_so("decision_function")
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores ``<w, phi(x, y)>`` of the classes y, for models of classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            With two classes the second's less the first's, as in scikit-learn.
-        """
-        check_is_fitted(self)
-        return self._reader.decision_function(self, X)
-
-    @_if_read_so("decode")
-    def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
-        """The best labellings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
-
-        Parameters
-        ----------
-        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Data.
-        n_best : int, default=1
-            How many, at least 1.
-
-        Returns
-        -------
-        labellings : list of lists of (labels, score)
-            For each sequence up to `n_best` of them (there may be less in all), best first. For a
-            two-dimensional X, labels are one label.
-
-        Raises
-        ------
-        ValueError
-            For an `n_best` that is not an integer of at least 1.
-        """
-        check_is_fitted(self)
-        return self._reader.decode(self, X, n_best)
-
-    @_if_read_so("heaviest_features")
-    def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
-        """For each label the features with the largest weights, by size, for chains.
-
-        Parameters
-        ----------
-        n : int, default=10
-            How many a label.
-
-        Returns
-        -------
-        features : dict of lists of (attribute, weight)
-            By label. Attributes have the names of ``attribute_names_`` or ``feature_names_in_``,
-            and else are columns of ``coef_``.
-
-        Raises
-        ------
-        ValueError
-            For an `n` that is not an integer of at least 1.
-        """
-        check_is_fitted(self)
-        return self._reader.heaviest_features(self, n)
-
-    @property
-    def _reader(self) -> Reader:
-        """Of the model that was fitted, or else of the one that will be."""
-        model = vars(self).get("model_", self.model)
-        return reader_of(MODELS[model]() if isinstance(model, str) and model in MODELS else model)
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
         model = checked_model(type(self).__name__, self.model)

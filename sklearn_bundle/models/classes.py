@@ -269,6 +269,7 @@ def _stored(X: Matrix) -> tuple[int, NDArray, NDArray, NDArray]:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
-    indices = np.asarray(X.indices).view(unsigned)
+    indices = np.asarray(X.indices)
+    fits = indices.dtype.itemsize == 4
+    indices = indices.view(np.uint32) if fits else indices.astype(np.uint32)  # d is below 2^32
     return 0, X.indptr.astype(np.int64), frozen(indices), frozen(X.data)
