@@ -58,7 +58,7 @@ class Contest:
         curves = [model.curve for model in runs]
         optimum, result = best.objective_, {"n": len(self.y), "reg_lambda": self.reg_lambda}
         w = np.concatenate([runs[0].coef_.ravel(), runs[0].transitions_.ravel()])
-        result |= {"best": optimum, "gap": best.relative_gap_, "solver": solver, "targets": []}
+        result |= {"best": optimum, "gap": best.curve.relative_gap, "solver": solver, "targets": []}
         result["off"] = self.objective(w) / runs[0].objective_ - 1.0
         objectives = {n: [self.objective(w) for w in run.points] for n, run in peers.items()}
         result["lowest"] = {n: min(values) / optimum - 1.0 for n, values in objectives.items()}

@@ -47,7 +47,6 @@ LEARNERS = {
     "FrankWolfeSSVM": Learner("FrankWolfeSSVM", _BCFW),
     "FrankWolfeSSVM, not averaged": Learner("FrankWolfeSSVM", {**_BCFW, "do_averaging": False}),
     "OneSlackSSVM": Learner("OneSlackSSVM", {"tol": 1e-6}),
-    "OneSlackSSVM, cache of 50": Learner("OneSlackSSVM", {"tol": 1e-6, "inference_cache": 50}),
 }
 
 

@@ -132,5 +132,6 @@ def watch(
     seconds, _ = cpu_seconds(partial(model.fit, X, y))
     curve = model.curve
     curve.whole_seconds = seconds - sum(curve.pass_seconds)
-    curve.relative_gap, curve.status = float(model.relative_gap_), str(model.status_)
+    curve.relative_gap = float(model.dual_gap_ / model.objective_)
+    curve.status = str(model.status_)
     return model
