@@ -21,6 +21,7 @@ ATTRIBUTES = {
         *("coef_", "intercept_", "dual_coef_", "support_", "support_vectors_", "n_support_"),
         *("transitions_", "start_", "end_", "classes_", "attribute_names_", "thresholds_"),
         *("grades_", "offset_", "gamma_", "shape_fit_", "n_features_in_", "solver_"),
+        *("w_", "exact_"),
         *("C_", "Cs_", "reg_lambda_", "reg_lambdas_", "scores_", "mean_test_scores_"),
     ),
     "objective": ("objective_",),

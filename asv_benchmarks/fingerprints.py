@@ -36,6 +36,7 @@ from _fingerprints_linear import CASES as LINEAR  # noqa: E402
 from _fingerprints_own import CASES as OWN  # noqa: E402
 from _fingerprints_refits import CASES as REFITS  # noqa: E402
 from _fingerprints_sequences import CASES as SEQUENCES  # noqa: E402
+from _fingerprints_structured import CASES as STRUCTURED  # noqa: E402
 from _measure import header, versions  # noqa: E402
 
 
@@ -43,7 +44,7 @@ def instances(text: str | None) -> dict[str, Callable]:
     """Name -> what fits it; those with the text in their name."""
     named = [
         (case.name, case) if isinstance(case, Case) else case
-        for case in (*LINEAR, *FURTHER, *REFITS, *OWN, *HARD, *KERNEL, *SEQUENCES)
+        for case in (*LINEAR, *FURTHER, *REFITS, *OWN, *HARD, *KERNEL, *SEQUENCES, *STRUCTURED)
     ]
     names = [name for name, _ in named]
     twice = {name for name in names if names.count(name) > 1}

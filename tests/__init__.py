@@ -3,8 +3,8 @@
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
 what a fit solved, ``reference*`` compute optima and formulas without the package,
 ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``, ``callbacks``, ``user_losses``,
-``user_models``, ``chains``, ``sequences``, ``parameters`` and ``kernel_machines`` are pieces for
-tests of their kind. No file of tests imports another.
+``user_models``, ``chains``, ``structures``, ``sequences``, ``parameters`` and ``kernel_machines``
+are pieces for tests of their kind. No file of tests imports another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
 ``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
@@ -28,6 +28,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
                                 _compiled/box.py _compiled/pivots.py
     test_references.py
+    test_references_structured.py
 
 estimators
     test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
@@ -77,6 +78,7 @@ solvers
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
+    test_structured_solvers.py  block_coordinate.py simplicial.py inner/outputs.py
 
 problems
     test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py
@@ -86,6 +88,8 @@ problems
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py
                                 /_compiled/chain_loss.py /_compiled/chain_sdca.py
                                 /_compiled/exponentiated.py /_compiled/sums.py
+    test_structured.py          structured.py /models/base.py /models/examples.py
+                                /_compiled/structures.py
 
 losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py

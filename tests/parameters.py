@@ -13,6 +13,7 @@ from sklearn_bundle import (
     BMRMClassifierCV,
     BMRMRanker,
     BMRMRegressorCV,
+    StructuredSVM,
     SwapSVCCV,
 )
 
@@ -90,7 +91,8 @@ ESTIMATORS = [
 
 
 def context(kind, name):
-    parameters = SEARCHES.get(kind, {}) | CONTEXT.get(name, {})
+    of_losses = {} if kind is StructuredSVM else CONTEXT.get(name, {})
+    parameters = SEARCHES.get(kind, {}) | of_losses
     if name == "cost" and kind is not BMRMRanker:
         parameters["loss"] = "multiclass_hinge"
     return parameters

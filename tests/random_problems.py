@@ -25,9 +25,11 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    StructuredSVM,
     SwapSVC,
     SwapSVCCV,
 )
+from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
 from tests.certificates import Fault, faults
 from tests.reference_programme import Optimum
@@ -372,6 +374,36 @@ def sdca_crf(rng, seed, most):
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
 
+def structured_svm(rng, seed, most):
+    """Chains of up to 81 labellings, or classes with costs."""
+    kind = str(rng.choice(["chain", "multiclass", "ontology"], p=[0.5, 0.3, 0.2]))
+    K, cost = int(rng.integers(2, 4)), None
+    if rng.random() < 0.3:
+        cost = rng.integers(0, 4, (K, K)) * (1.0 - np.eye(K))
+    if kind == "chain":
+        lengths = rng.integers(1, 5, int(rng.integers(2, max(3, most // 10))))
+        X = features(rng, lengths.sum(), int(rng.integers(1, 6)))
+        X = X.astype(rng.choice([np.float32, np.float64]))
+        y, ends = labels(rng, scores(rng, X), K), np.cumsum(lengths)[:-1]
+        X, y = np.split(X, ends), [part.tolist() for part in np.split(y, ends)]
+        outputs = Chain(cost=cost, fit_intercept=bool(rng.random() < 0.7))
+    else:
+        n, d = sizes(rng, min(60, most))
+        X = features(rng, n, d)
+        y, X = labels(rng, scores(rng, X), K), layout(rng, X)
+        edges = [("r", 0), ("r", "a"), *(("a", k) for k in range(1, K))]
+        outputs = Multiclass(cost=cost) if kind == "multiclass" else Ontology(edges, cost=cost)
+    model = StructuredSVM(
+        outputs, reg_lambda=strength(rng), solver=str(rng.choice(STRUCTURED)), random_state=0,
+        loss=str(rng.choice(["hinge", "squared_hinge"])),
+        scaling=str(rng.choice(["margin", "slack"])),
+        sampling=str(rng.choice(["gap", "uniform"])),
+        cache_size=None if rng.random() < 0.7 else int(rng.integers(2, 6)), **limits(rng),
+    )  # fmt: skip
+    return Problem(seed, model, X, y, sample_weights(rng, len(y)))
+
+
+STRUCTURED = ["auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle"]
 ESTIMATORS = {
     "BMRMClassifier": (bmrm_classifier, 0.3),
     "BMRMClassifierCV": (bmrm_classifier_cv, 0.03),
@@ -382,7 +414,8 @@ ESTIMATORS = {
     "PragamSVC": (pragam_svc, 0.1),
     "SwapSVC": (swap_svc, 0.15),
     "SwapSVCCV": (swap_svc_cv, 0.02),
-    "SDCACRF": (sdca_crf, 0.07),
+    "SDCACRF": (sdca_crf, 0.03),
+    "StructuredSVM": (structured_svm, 0.04),
 }
 
 

@@ -16,6 +16,8 @@ from tests import reference_chain, reference_measures
 from tests import reference_programme as programmes
 from tests.reference_kernel import L2SVM, kernel_values
 from tests.reference_programme import EPS, LONG, Optimum
+from tests.reference_structured import ancestors
+from tests.subproblems_structured import Enumerated
 
 CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and exponential cones
 
@@ -25,6 +27,8 @@ def subproblems(model, X, y=None, sample_weight=None, group=None):
     kinds = [base.__name__ for base in type(model).__mro__]
     if "SDCACRF" in kinds:
         return [Chains(model, X, y, sample_weight)]
+    if "StructuredSVM" in kinds:
+        return [Enumerated(model, X, y, sample_weight)]
     dense = X.toarray() if sp.issparse(X) else np.asarray(X)
     if "SwapSVC" in kinds:
         return _kernel_machines(model, dense, np.asarray(y), sample_weight)
@@ -288,7 +292,7 @@ def _joint(model, weights, labels):
     if model.loss == "softmax":
         return programmes.Softmax(weights, labels, K), A
     if model.loss == "ontology":
-        A = _ancestors(model.edges, model.classes_.tolist())
+        A = ancestors(model.edges, model.classes_.tolist())
         cost = np.array([[np.sum(a != b) for b in A] for a in A], float)
     cost = cost if model.cost is None else np.asarray(model.cost, float)
     slack = model.loss == "multiclass_hinge" and model.scaling == "slack"
@@ -297,17 +301,6 @@ def _joint(model, weights, labels):
     rows = sp.block_diag(list(size[:, :, None] * relative))
     owner = np.repeat(np.arange(n), K)
     return programmes.Pieces(weights, owner, rows, cost[labels].ravel()), A
-
-
-def _ancestors(edges, classes):
-    """0/1 matrix of the nodes above each class, itself included; a column a node that has one."""
-    above = {label: {label} for label in classes}
-    for found in above.values():
-        while more := {a for a, b in edges if b in found} - found:
-            found |= more
-    nodes = list(dict.fromkeys([*classes, *(a for a, _ in edges)]))
-    A = np.array([[float(node in above[label]) for node in nodes] for label in classes])
-    return A[:, A.any(axis=0)]
 
 
 # ---- kernel machines --------------------------------------------------------------------------

@@ -24,21 +24,25 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    StructuredSVM,
     SwapSVC,
     SwapSVCCV,
 )
 from sklearn_bundle.estimators import _base
+from sklearn_bundle.models import Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
 from tests.callbacks import StopAt
 from tests.certificates import judge
 from tests.fits import quiet
 from tests.interrupts import ctrl_c
 from tests.reference_chain import made
+from tests.user_models import Grid
 
 EARLY = 1, 2, 3, 5, 8, 13, 21, 34  # iterations
 ALGORITHM = {  # parameters that do not change the problem
     *("solver", "tol", "max_iter", "max_time", "verbose", "bundle_size", "theta", "n_jobs"),
     *("active_set", "n_candidates", "n_initial", "random_state", "lipschitz", "sampling"),
+    "cache_size",
 }
 EDGES = [("all", "odd"), ("odd", 0), ("odd", 1), ("all", 2)]
 COST = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 2.0, 0.0]])
@@ -54,6 +58,8 @@ def data(name):
     rng = np.random.default_rng(0)
     f = np.round(X @ [1.0, -0.5, 0.3, 0.0] + rng.normal(size=len(X)), 3)
     weights, three = rng.integers(1, 4, len(X)).astype(float), np.digitize(f, [-0.7, 0.7])
+    pictures = rng.normal(size=(8, 2, 3, 2))
+    cells = (pictures.mean(axis=2, keepdims=True) + 0.5 * pictures)[..., 0] > 0.0
     group = np.arange(len(X)) // 4
     pairs = rng.integers(0, len(X), (150, 2))
     pairs = pairs[three[pairs[:, 0]] > three[pairs[:, 1]]]
@@ -73,6 +79,7 @@ def data(name):
         "matrix": (rbf_kernel(X).astype(np.float32).astype(np.float64), two, weights, {}),
         "chains": (*made(15, 3, 3, 4), None, {}),
         "chains, weighted": (*made(15, 3, 3, 4), weights[:15], {}),
+        "pictures, weighted": (list(pictures), list(cells.astype(int)), weights[:8], {}),
     }[name]
 
 
@@ -83,6 +90,10 @@ def linear(loss="hinge", **parameters):
 def regressor(loss, **parameters):
     own = {"quantile": 0.3} if loss == "quantile" else {}
     return BMRMRegressor(loss, **({"reg_lambda": 0.02} | own | parameters))
+
+
+def structured(model="chain", **parameters):
+    return StructuredSVM(model, **({"reg_lambda": 0.05, "random_state": 0} | parameters))
 
 
 SMOOTH = "squared_hinge", "log_loss"
@@ -137,6 +148,12 @@ CASES = [
     *((SDCACRF(solver=s, random_state=0), "chains") for s in ("exponentiated", "sdca", "lbfgs")),
     (SDCACRF(random_state=0), "chains, weighted"),
     (SDCACRF(random_state=0, solver="sdca", fit_intercept=False), "chains, weighted"),
+    (structured(), "chains, weighted"),
+    (structured(solver="bundle"), "chains"),
+    (structured("multiclass", loss="squared_hinge"), "three, weighted"),
+    (structured(Multiclass(cost=COST), scaling="slack"), "three, weighted"),
+    (structured(Ontology(EDGES)), "three"),
+    (structured(Grid()), "pictures, weighted"),
 ]
 
 

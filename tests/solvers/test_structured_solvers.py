@@ -1,0 +1,233 @@
+"""Solvers of structured outputs on problems whose outputs are all known: no state may lie."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.solvers.contract import Status, run
+from tests.reference_structured import Outputs, Structured
+from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
+
+TOL = 1e-6
+MOST = 4000  # states, after which a solver of these problems is taken not to get there
+
+
+def bundle(problem, **_):
+    return BundleSolver(problem, problem.reg_lambda, algorithm="cutting-plane")
+
+
+MAKERS = {"bundle": bundle}
+CACHING = [name for name in MAKERS if name != "bundle"]
+FOR_CONES = CACHING  # the others have no w that must not be negative
+every_solver = pytest.mark.parametrize("name", MAKERS)
+every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)
+
+
+def made(name, problem, **settings):
+    return MAKERS[name](problem, **{"tol": TOL, "seed": 0} | settings)
+
+
+def assert_true(state, reference, best):
+    """The objective is that of the point, which the cone allows; the bound is below the optimum."""
+    assert state.primal == pytest.approx(reference.objective(state.point), rel=1e-11, abs=1e-14)
+    assert state.lower_bound <= best.value * (1.0 + 1e-13) + 1e-14
+    assert state.lower_bound <= state.primal
+
+
+def follow(solver, reference, best=None, tol=TOL, most=MOST):
+    """States until one, computed afresh, is within tol: its number."""
+    best = reference.optimum() if best is None else best
+    last = np.inf
+    for k, state in enumerate(solver.states(), start=1):
+        assert_true(state, reference, best)
+        assert state.gap <= last
+        last = state.gap
+        if state.relative_gap <= tol:
+            state = solver.confirm()
+            assert_true(state, reference, best)
+            if state.relative_gap <= tol:
+                return k
+        assert k < most, f"a relative gap of {state.relative_gap:.1e} after {k} states"
+    raise AssertionError(f"ended at a relative gap of {solver.confirm().relative_gap:.1e}")
+
+
+# ---- every state ------------------------------------------------------------------------------
+
+
+@pytest.mark.matrix
+@every_variant
+@pytest.mark.parametrize("kind", [*KINDS, "compiled"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reg_lambda", [1e-3, 0.1, 10.0])
+@every_solver
+def test_bounds_of_every_state(name, kind, scaling, squared, weighted, reg_lambda):
+    """Of kind "compiled" are classes with the package's own inference."""
+    compiled = kind == "compiled"
+    variant = {"scaling": scaling, "squared": squared, "weighted": weighted}
+    reference = drawn("classes" if compiled else kind, 1, reg_lambda=reg_lambda, **variant)
+    follow(made(name, bound(reference, compiled=compiled)), reference)
+
+
+@pytest.mark.matrix
+@every_variant
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reg_lambda", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("name", FOR_CONES)
+def test_bounds_of_every_state_in_a_cone(name, kind, scaling, squared, reg_lambda):
+    """The grid of the paper (10), (15), and others with two weights that must not be negative."""
+    reference = drawn(kind, 1, reg_lambda=reg_lambda, cone=True, scaling=scaling, squared=squared)
+    follow(made(name, bound(reference)), reference)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@every_solver
+def test_a_run_that_max_iter_ends(name, squared):
+    reference = drawn("chain", 2, reg_lambda=1e-3, squared=squared)
+    best = reference.optimum()
+    for max_iter in (1, 2, 3, 5, 8, 13):
+        result = run(made(name, bound(reference)), tol=1e-12, max_iter=max_iter)
+        assert_true(result, reference, best)
+        assert result.status in {Status.MAX_ITER, Status.CONVERGED, Status.STALLED}
+        assert result.history["lower_bound"].max() <= best.value * (1.0 + 1e-13)
+
+
+# ---- problems with little in them -------------------------------------------------------------
+
+
+def true_output_only(n=3, d=2):
+    return Structured([Outputs(np.ones((1, d)), np.zeros(1)) for _ in range(n)], 0.1)
+
+
+def without_features(squared):
+    phi, losses = np.zeros((3, 2)), np.array([0.0, 1.0, 2.0])
+    return Structured([Outputs(phi, losses) for _ in range(4)], 0.1, squared=squared)
+
+
+@every_solver
+def test_only_true_outputs(name):
+    """The optimum is 0, at w = 0."""
+    reference = true_output_only()
+    result = run(made(name, bound(reference)), tol=TOL, max_iter=MOST)
+    assert (result.primal, result.lower_bound, result.status) == (0.0, 0.0, Status.CONVERGED)
+    assert_array_equal(result.point, 0.0)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@every_solver
+def test_no_features(name, squared):
+    """The optimum is the highest loss, 2, or half of its square, which is 2 too."""
+    reference = without_features(squared)
+    result = run(made(name, bound(reference)), tol=TOL, max_iter=MOST)
+    assert result.status is Status.CONVERGED
+    assert result.primal == pytest.approx(2.0, rel=1e-15)
+    assert result.lower_bound == pytest.approx(2.0, rel=2e-6)
+    assert_array_equal(result.point, 0.0)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@every_solver
+def test_one_example(name, squared):
+    reference = drawn("grid", 3, n=1, squared=squared)
+    follow(made(name, bound(reference)), reference)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@every_solver
+def test_a_repeated_example_is_one_of_twice_the_weight(name, squared):
+    once = drawn("classes", 4, n=5, reg_lambda=0.01, squared=squared)
+    weights = np.array([2.0, 1.0, 1.0, 1.0, 1.0])
+    heavy = Structured(once.examples, 0.01, weights, squared=squared)
+    twice = Structured([once.examples[0], *once.examples], 0.01, squared=squared)
+    best = heavy.optimum()
+    follow(made(name, bound(heavy)), heavy, best)
+    follow(made(name, bound(twice)), twice, best)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("reg_lambda", [1e-7, 1e7])
+@every_solver
+def test_extreme_regularization(name, reg_lambda, squared):
+    """At 1e-7 the optimum is 0 but for the regularizer; at 1e7 w is."""
+    reference = drawn("chain", 5, n=4, reg_lambda=reg_lambda, squared=squared)
+    follow(made(name, bound(reference)), reference, tol=1e-4)
+
+
+# ---- seeds, threads ---------------------------------------------------------------------------
+
+
+def same(first, second):
+    assert_array_equal(first.point, second.point)
+    assert (first.primal, first.lower_bound) == (second.primal, second.lower_bound)
+    for field in set(first.history.dtype.names) - {"seconds"}:
+        assert_array_equal(first.history[field], second.history[field])
+
+
+@every_solver
+def test_equal_seeds_give_equal_results(name):
+    reference = drawn("grid", 6, reg_lambda=0.01)
+    first, second = (run(made(name, bound(reference)), tol=TOL, max_iter=30) for _ in range(2))
+    same(first, second)
+
+
+@every_solver
+def test_threads_do_not_change_a_bit(name):
+    """Sixteen blocks of examples, in one thread and in three."""
+    reference = drawn("listed", 7, n=50, reg_lambda=0.01)
+    results = []
+    for n_threads in (1, 3):
+        with bound(reference, n_threads, MANY_ENTRIES) as problem:
+            results.append(run(made(name, problem), tol=TOL, max_iter=30))
+    same(*results)
+
+
+# ---- oracles that miss outputs ----------------------------------------------------------------
+
+
+@every_variant
+@pytest.mark.parametrize("excess", [0.0, 0.1])
+@every_solver
+def test_an_oracle_that_is_not_exact_but_has_bounds(name, scaling, squared, excess):
+    """The objective is what P is at most; the bound is below the optimum over all outputs."""
+    reference = drawn("grid", 8, reg_lambda=0.01, scaling=scaling, squared=squared)
+    best = reference.optimum()
+    problem = bound(reference, sees=3, excess=excess)
+    for _, state in zip(range(60), made(name, problem).states(), strict=False):
+        assert state.primal >= reference.objective(state.point) * (1.0 - 1e-12)
+        assert state.lower_bound <= best.value * (1.0 + 1e-13)
+    result = run(made(name, problem), tol=TOL, max_iter=300)
+    assert result.primal >= reference.objective(result.point) * (1.0 - 1e-12)
+    assert result.lower_bound <= best.value * (1.0 + 1e-13)
+
+
+@every_variant
+@every_solver
+def test_an_oracle_without_bounds(name, scaling, squared):
+    """It ends at the optimum over what the oracle sees, which is below that over all outputs."""
+    reference = drawn("grid", 8, reg_lambda=0.01, scaling=scaling, squared=squared)
+    problem = bound(reference, sees=3)
+    result = run(made(name, problem), tol=TOL, max_iter=MOST)
+    assert result.status is Status.CONVERGED
+    assert result.lower_bound <= reference.optimum().value * (1.0 + 1e-13)
+    found = reference.reg_lambda / 2 * result.point @ result.point
+    found += problem.risk(problem.find(result.point))
+    assert result.primal == pytest.approx(found, rel=1e-11)
+
+
+# ---- many -------------------------------------------------------------------------------------
+
+FEW, OTHERS = range(4), range(4, 60)
+
+
+@pytest.mark.parametrize("seeds", [FEW, pytest.param(OTHERS, marks=pytest.mark.wide)], ids=str)
+@every_solver
+def test_random_problems(name, seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        kind, (scaling, squared) = rng.choice(KINDS), VARIANTS[rng.integers(4)]
+        reference = drawn(
+            kind, seed, int(rng.integers(1, 15)), float(10.0 ** rng.uniform(-3, 2)),
+            bool(rng.random() < 0.5), name in FOR_CONES and bool(rng.random() < 0.4),
+            scaling=scaling, squared=squared,
+        )  # fmt: skip
+        follow(made(name, bound(reference)), reference)

@@ -1,0 +1,93 @@
+"""What a StructuredSVM was fitted on: all outputs of all examples, so only few of each."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from tests.reference_programme import EPS, LONG
+from tests.reference_structured import Outputs, Structured, ancestors, chains, classes
+
+
+class Enumerated(Structured):
+    """The reference's problem at the fitted ``w_``, in extended precision.
+
+    A user's model lists the outputs of x in a method ``outputs``, which the package does not know;
+    features and losses are then the model's own.
+    """
+
+    working = 0.0
+
+    def __init__(self, model, X, y, sample_weight):
+        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        reg_lambda = 1.0 / weights.sum() if model.reg_lambda is None else model.reg_lambda
+        kept = np.flatnonzero(weights)
+        X, y = _rows(X), [y[i] for i in kept]
+        examples, sizes, self.terms = _listed(model, [X[i] for i in kept], y)
+        super().__init__(
+            *(examples, reg_lambda, weights[kept]),
+            scaling=model.scaling,
+            squared=model.loss == "squared_hinge",
+            cone=model.model_.nonnegative(),
+        )
+        self.weights = self.weights.astype(LONG)
+        self._sizes = [e.phi + e.phi[e.truth] for e in sizes]  # of what is added up in a score
+        self._slack = model.scaling == "slack"
+        self.point, rest = np.split(np.asarray(model.w_, LONG), [self.d])
+        assert not rest.any(), "a chain without biases has some"
+        assert self.feasible(self.point), "w_ is not in the cone"
+        self.rounding = self.slack = self._rounding(self.point)
+
+    def _rounding(self, w):
+        """Scores of so many terms, then a sum over the examples and one over the parameters."""
+        slacks, moved = self.slacks(w), []
+        for sizes, losses in zip(self._sizes, self.losses, strict=True):
+            change = sizes @ np.abs(w) * (losses if self._slack else 1.0) + losses
+            moved.append(self.terms * EPS * change.max())
+        moved = self.weights @ (np.array(moved) * (slacks if self.squared else 1.0))
+        penalty = (len(w) + 2) * EPS * self.reg_lambda * (w @ w) / 2
+        return float(moved + (len(slacks) + 2) * EPS * self.risk(w) + penalty)
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
+
+
+def _rows(X):
+    if isinstance(X, list):
+        return [x.toarray() if sp.issparse(x) else x for x in X]
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+def _listed(model, X, y):
+    """Examples, the same of absolute values, and how many terms a score is the sum of."""
+    given = {"chain": "Chain", "multiclass": "Multiclass"}.get(model.model)
+    kind = given or type(model.model).__name__
+    cost = getattr(model.model_, "cost", None)
+    if kind == "Chain":
+        chained = isinstance(X, list) and np.ndim(X[0]) == 2
+        X, y = (X, y) if chained else ([x[None] for x in X], [[label] for label in y])
+        X = [np.asarray(x, LONG) for x in X]
+        labels = [np.searchsorted(model.classes_, part) for part in y]
+        settings = len(model.classes_), cost, model.model_.fit_intercept
+        terms = 2 * max(map(len, X)) * (X[0].shape[1] + 4)
+        both = [chains(part, labels, *settings) for part in (X, [np.abs(x) for x in X])]
+        return *both, terms
+    if kind in ("Multiclass", "Ontology"):
+        X, labels = np.asarray(X, LONG), np.searchsorted(model.classes_, y)
+        A = np.eye(len(model.classes_))
+        if kind == "Ontology":
+            A = ancestors(model.model_.edges, model.classes_.tolist())
+            cost = np.array([[np.sum(a != b) for b in A] for a in A]) if cost is None else cost
+        both = [classes(part, labels, A, cost) for part in (X, np.abs(X))]
+        return *both, 2 * (X.shape[1] + 2) * int(A.sum(axis=1).max())
+    examples = [_own(model.model_, x, truth) for x, truth in zip(X, y, strict=True)]
+    sizes = [Outputs(np.abs(e.phi), e.losses, e.truth) for e in examples]
+    return examples, sizes, 2 * examples[0].phi.shape[1] + 2
+
+
+def _own(model, x, y):
+    """An example of a user's model."""
+    outputs = list(model.outputs(x))
+    phi = np.array([model.joint_feature(x, output) for output in outputs], LONG)
+    losses = np.array([model.loss(y, output) for output in outputs], float)
+    truth = next(k for k, output in enumerate(outputs) if np.array_equal(output, y))
+    return Outputs(phi, losses, truth)
