@@ -33,6 +33,7 @@ class Curve:
     confirm_seconds: float = 0.0
     relative_gap: float = np.inf  # confirmed at exit
     status: str = ""
+    solver: Any = None
 
     @property
     def oracle_pass(self) -> float:
@@ -64,20 +65,21 @@ def _first(reached: np.ndarray) -> int | None:
 
 
 class WatchedSVM(StructuredSVM):
-    """StructuredSVM whose solver writes a curve, and ends after some CPU seconds."""
+    """StructuredSVM whose solver writes a curve, and ends after some CPU seconds.
+
+    A fit is that of a copy, which shares the curve.
+    """
 
     curve: Curve
     max_seconds: float = np.inf
 
-    def _solver(self, problem: Any, *arguments: Any) -> "Watched":
-        self.watched = Watched(self._new_solver(problem, *arguments), problem, self)
-        return self.watched
-
-    def _new_solver(self, *arguments: Any) -> Any:
-        return super()._solver(*arguments)
+    def _solver(self, problem: Any, *arguments: Any) -> "_Watched":
+        solver = super()._solver(problem, *arguments)
+        self.curve.solver = solver
+        return _Watched(solver, problem, self)
 
 
-class Watched:
+class _Watched:
     """A solver whose states go through the hands of an estimator."""
 
     def __init__(self, solver: Any, problem: Any, model: WatchedSVM):
@@ -118,16 +120,9 @@ class Watched:
         self._problem.oracle_calls = calls
 
 
-def watch(
-    X: Any,
-    y: Any,
-    *,
-    max_seconds: float = np.inf,
-    made: type[WatchedSVM] = WatchedSVM,
-    **settings: Any,
-) -> WatchedSVM:
+def watch(X: Any, y: Any, *, max_seconds: float = np.inf, **settings: Any) -> WatchedSVM:
     """A fit in one thread, from a fixed seed; its ``curve`` tells how it went."""
-    model = made(**{"n_jobs": 1, "random_state": 0, "max_iter": 10**7, **settings})
+    model = WatchedSVM(**{"n_jobs": 1, "random_state": 0, "max_iter": 10**7, **settings})
     model.curve, model.max_seconds = Curve(), max_seconds
     seconds, _ = cpu_seconds(partial(model.fit, X, y))
     curve = model.curve

@@ -96,7 +96,7 @@ def follow(task: Task, kind: Kind, max_seconds: float) -> Fit:
         loss=kind.loss,
         tol=TOL,
     )
-    weighted = _weighted(model.watched.kept) if kind.solver == "rsd" else None
+    weighted = _weighted(model.curve.solver.kept) if kind.solver == "rsd" else None
     return Fit(kind, model.curve, model.objective_, weighted)
 
 
