@@ -12,8 +12,9 @@ from _measure import cpu_seconds
 
 from sklearn_bundle import StructuredSVM
 
-_BETWEEN_PASSES = 3.0  # CPU seconds of the solver from one timed pass of the oracle to the next
-_FIRST_PASSES = 3  # timed at the first state, so that a short fit has a median too
+# From one timed pass of the oracle to the next: the time of a pass depends on w and the machine.
+_GROWTH = 1.3  # in CPU seconds of the solver so far
+_MOST_BETWEEN = 3.0  # seconds
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Curve:
     lower_bound: list[float] = field(default_factory=list)
     calls: list[float] = field(default_factory=list)
     pass_seconds: list[float] = field(default_factory=list)  # of a pass of the oracle alone
+    oracle_seconds: float = 0.0  # what all calls take, by the pass that was timed last
     whole_seconds: float = 0.0  # of fit, less the timed passes
     confirm_seconds: float = 0.0
     relative_gap: float = np.inf  # confirmed at exit
@@ -37,7 +39,7 @@ class Curve:
 
     @property
     def oracle_pass(self) -> float:
-        """Median CPU seconds of a pass."""
+        """Median CPU seconds of a pass over all examples."""
         return median(self.pass_seconds)
 
     def first(self, eps: float) -> int | None:
@@ -56,6 +58,7 @@ class Curve:
         names = "seconds", "objective", "lower_bound", "calls"
         numbers = {name: [float(getattr(self, name)[k]) for k in rows] for name in names}
         numbers |= {"oracle_pass": self.oracle_pass, "whole_seconds": self.whole_seconds}
+        numbers |= {"oracle_seconds": self.oracle_seconds}
         numbers |= {"confirm_seconds": self.confirm_seconds, "status": self.status}
         return numbers | {"relative_gap": self.relative_gap}
 
@@ -99,11 +102,14 @@ class _Watched:
             curve.seconds.append(process_time() - start + sum(curve.seconds[-1:]))
             curve.objective.append(float(state.primal))
             curve.lower_bound.append(float(state.lower_bound))
-            curve.calls.append(self._problem.oracle_calls / self._problem.n_examples)
+            calls = self._problem.oracle_calls / self._problem.n_examples
             if curve.seconds[-1] >= next_pass:
-                next_pass = curve.seconds[-1] + _BETWEEN_PASSES
-                for _ in range(1 if curve.pass_seconds else _FIRST_PASSES):
-                    self._time_pass(state.point)
+                next_pass = curve.seconds[-1] + min(
+                    (_GROWTH - 1.0) * curve.seconds[-1], _MOST_BETWEEN
+                )
+                self._time_pass(state.point)
+            curve.oracle_seconds += (calls - sum(curve.calls[-1:])) * curve.pass_seconds[-1]
+            curve.calls.append(calls)
             yield state
             if curve.seconds[-1] >= self._model.max_seconds:
                 return

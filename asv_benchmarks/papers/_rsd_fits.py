@@ -69,8 +69,8 @@ class Fit(NamedTuple):
 
     @property
     def oracle_share(self) -> float:
-        """Of the CPU time, what its oracle calls take by the time of a pass."""
-        return self.curve.calls[-1] * self.curve.oracle_pass / self.curve.seconds[-1]
+        """Of the CPU time, what its oracle calls take by the time of passes over all examples."""
+        return self.curve.oracle_seconds / self.curve.seconds[-1]
 
     @property
     def other_per_pass(self) -> float:
