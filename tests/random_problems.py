@@ -381,11 +381,10 @@ def structured_svm(rng, seed, most):
     if rng.random() < 0.3:
         cost = rng.integers(0, 4, (K, K)) * (1.0 - np.eye(K))
     if kind == "chain":
-        lengths = rng.integers(1, 5, int(rng.integers(2, max(3, most // 10))))
-        X = features(rng, lengths.sum(), int(rng.integers(1, 6)))
-        X = X.astype(rng.choice([np.float32, np.float64]))
-        y, ends = labels(rng, scores(rng, X), K), np.cumsum(lengths)[:-1]
-        X, y = np.split(X, ends), [part.tolist() for part in np.split(y, ends)]
+        lengths = rng.integers(1, 5, int(rng.integers(3, most // 10 + 1)))
+        X, ends = features(rng, lengths.sum(), int(rng.integers(1, 6))), np.cumsum(lengths)[:-1]
+        y = [part.tolist() for part in np.split(labels(rng, scores(rng, X), K), ends)]
+        X = np.split(X.astype(rng.choice([np.float32, np.float64])), ends)
         outputs = Chain(cost=cost, fit_intercept=bool(rng.random() < 0.7))
     else:
         n, d = sizes(rng, min(60, most))

@@ -13,6 +13,7 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    StructuredSVM,
     SwapSVC,
     SwapSVCCV,
 )
@@ -58,6 +59,9 @@ FEW = [
     SDCACRF(),
     SDCACRF(tol=1e-10, max_iter=1000),
     CRFClassifier(tol=1e-10, max_iter=1000),
+    StructuredSVM(),
+    StructuredSVM(**TIGHT),
+    StructuredSVM("multiclass", **TIGHT),
 ]
 
 OTHERS = [
@@ -95,6 +99,12 @@ OTHERS = [
     SwapSVC(tol=1e-13, solver="cvm"),
     SwapSVC(tol=1e-13, solver="mfw"),
     SwapSVC(tol=1e-13, solver="swap"),
+    *(
+        StructuredSVM(model, **STRONG, solver=solver, loss=loss)
+        for model in ("chain", "multiclass")
+        for solver in ("bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle")
+        for loss in ("hinge", "squared_hinge")
+    ),
     # Where all features are about 100 the dual methods take very many epochs; no check looks at
     # this.
     *(

@@ -17,11 +17,16 @@ from sklearn_bundle._compiled.vector import (
     fma,
     load,
     plus,
+    prefetch,
     splat,
     spread,
     store,
 )
 from sklearn_bundle._jit import inner, jit
+
+# Parameters, 1 MB of them, that stay in a processor's own cache: where there are more, those of a
+# sequence are asked for all at once, as waiting for one after the other takes longer.
+_CACHED = 1 << 17
 
 
 class Chains(NamedTuple):
@@ -103,6 +108,12 @@ def scores(chains, i, w, out):
             last = (T - 1) * S + c
             store(out, last, plus(load(w, bias + 2 * S + c), load(out, last)))
     first = chains.blocks[i]
+    if bias > _CACHED:
+        for u in range(first, chains.blocks[i + 1]):
+            row = np.int64(chains.attributes[u]) * S
+            for c in range(0, S, WIDTH):
+                prefetch(w, row + c)
+            prefetch(w, row + S - 1)  # rows need not begin where a line does
     for e in range(chains.entries[i], chains.entries[i + 1]):
         source = np.int64(chains.attributes[first + chains.slots[e]]) * S
         target = np.int64(chains.positions[e]) * S

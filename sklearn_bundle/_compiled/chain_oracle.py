@@ -15,13 +15,18 @@ from sklearn_bundle._compiled.sums import added
 from sklearn_bundle._compiled.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle._jit import inner, registered
 
+_LINE = 64  # bytes of a line of the cache
+
 
 class ChainOutputs(NamedTuple):
     """Chains and their true labels, with a cost for each label in place of another.
 
     ``costs`` has a row for each true label: minus infinity in the padding, which so wins nowhere.
+    ``levels`` is 0 with margin rescaling; with slack rescaling the costs are whole numbers, and
+    any sequence loses less than ``levels``.
     """
 
+    levels: int
     labels: NDArray[np.int64]
     costs: NDArray[np.float64]
     chains: Chains
@@ -30,63 +35,92 @@ class ChainOutputs(NamedTuple):
 class Room(NamedTuple):
     """Memory to work in.
 
-    ``unary`` and ``best`` have a row per position; ``sums`` is a matrix of zeros, ``touched`` are
-    the places in it that are not.
+    ``unary`` and ``reached`` have a row per position, ``best`` has one too, with slack rescaling
+    one per position and level. ``path`` and ``wrong`` have a number per position. ``entries`` are
+    those of a sequence that count. ``sums`` is a matrix of zeros between uses, ``touched`` are
+    places in it.
     """
 
     unary: NDArray[np.float64]
+    reached: NDArray[np.float64]
     best: NDArray[np.float64]
     path: NDArray[np.int64]
+    wrong: NDArray[np.int64]
+    entries: NDArray[np.int64]
     sums: NDArray[np.float64]
     touched: NDArray[np.int64]
 
 
 @registered(structures.new_room, ChainOutputs)
 def _new_room(outputs):
-    S = outputs.chains.width
-    T = largest(outputs.chains.tokens)
-    size = T * S
-    path, touched = np.empty(T, np.int64), np.empty(2 * T, np.int64)
-    return Room(np.empty(size), np.empty(size), path, np.zeros(S * S), touched)
+    chains, S = outputs.chains, outputs.chains.width
+    T = largest(chains.tokens)
+    rows = _aligned(T * S), _aligned(T * S), _aligned(T * max(outputs.levels, 1) * S)
+    entries = np.empty(largest(chains.entries) + 1, np.int64)
+    sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
+    return Room(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
+
+
+@inner
+def _aligned(size):
+    """Memory in which no vector lies across two lines: those take twice the time."""
+    memory = np.empty(size + _LINE // 8)
+    first = (-memory.ctypes.data % _LINE) // 8
+    return memory[first : first + size]
 
 
 @registered(structures.worst, ChainOutputs)
 def _worst(outputs, i, w, room, indices, values):
-    chains, labels = outputs.chains, outputs.labels
+    chains = outputs.chains
     start = chains.tokens[i]
     T = chains.tokens[i + 1] - start
     pairs = transitions(chains, w)
     scores(chains, i, w, room.unary)
-    _forward(outputs, start, T, pairs, room)
-    _backward(chains.n_labels, chains.width, T, pairs, room)
-    loss, score = _value(outputs, start, T, pairs, room)
+    if outputs.levels == 0:
+        _forward(outputs, start, T, pairs, room)
+        _backward(chains.n_labels, chains.width, T, pairs, room)
+    else:
+        level = _forward_by_levels(outputs, start, T, pairs, room)
+        if level == 0:
+            return 0, 0.0, 0.0
+        _backward_by_levels(outputs, start, T, level, pairs, room)
+    loss, difference = _compared(outputs, start, T, pairs, room)
+    score = loss + difference if outputs.levels == 0 else loss * (1.0 + difference)
     if score <= 0.0:
         return 0, 0.0, 0.0
-    return _difference(chains, i, labels, room, indices, values), loss, score
+    factor = 1.0 if outputs.levels == 0 else loss
+    return _features(chains, i, outputs.labels, factor, room, indices, values), loss, score
+
+
+@inner
+def _step(best, before, pairs, K, S, reached, here):
+    """Into a row of ``reached``: the best score of all ways to a label from the row ``before``."""
+    for c in range(0, S, WIDTH):
+        highest = splat(-np.inf)
+        for j in range(K):
+            value = plus(spread(best, before + j), load(pairs, j * S + c))
+            highest = larger(value, highest)
+        store(reached, here + c, highest)
 
 
 @inner
 def _forward(outputs, start, T, pairs, room):
     """Into ``best``: the highest score of all labellings up to a position, by its label there."""
-    K, S, costs = outputs.chains.n_labels, outputs.chains.width, outputs.costs
-    unary, best = room.unary, room.best
+    K, S = outputs.chains.n_labels, outputs.chains.width
     for t in range(T):
-        here, before = t * S, (t - 1) * S
-        costs_at = outputs.labels[start + t] * S
+        here, costs = t * S, outputs.labels[start + t] * S
+        if t > 0:
+            _step(room.best, here - S, pairs, K, S, room.reached, here)
         for c in range(0, S, WIDTH):
-            own = plus(load(unary, here + c), load(costs, costs_at + c))
+            own = plus(load(room.unary, here + c), load(outputs.costs, costs + c))
             if t > 0:
-                highest = splat(-np.inf)
-                for j in range(K):
-                    reached = plus(spread(best, before + j), load(pairs, j * S + c))
-                    highest = larger(reached, highest)
-                own = plus(highest, own)
-            store(best, here + c, own)
+                own = plus(load(room.reached, here + c), own)
+            store(room.best, here + c, own)
 
 
 @inner
 def _backward(K, S, T, pairs, room):
-    """The best path: only for its labels it is asked again which label before them was best."""
+    """The best path. It asks only for its own labels which one before them was best."""
     best, path = room.best, room.path
     label = 0
     for k in range(1, K):
@@ -94,27 +128,84 @@ def _backward(K, S, T, pairs, room):
             label = k
     path[T - 1] = label
     for t in range(T - 1, 0, -1):
-        before = (t - 1) * S
-        highest, origin = best[before] + pairs[label], 0
-        for j in range(1, K):
-            value = best[before + j] + pairs[j * S + label]
-            if value > highest:
-                highest, origin = value, j
+        highest, origin = room.reached[t * S + label], 0
+        while origin < K - 1 and best[(t - 1) * S + origin] + pairs[origin * S + label] != highest:
+            origin += 1
         path[t - 1] = label = origin
 
 
 @inner
-def _value(outputs, start, T, pairs, room):
-    """Loss of the path, and that plus the difference of its score to that of the true labels."""
+def _forward_by_levels(outputs, start, T, pairs, room):
+    """The same by the loss up to a position as well, and the loss of the worst output.
+
+    ``best`` has a row for each position and loss from 0. No cost is added: for each loss the best
+    difference of scores counts, of all labellings with this loss.
+    """
+    K, S, labels = outputs.chains.n_labels, outputs.chains.width, outputs.labels
+    unary, best, levels = room.unary, room.best, outputs.levels
+    truth = carry = 0.0
+    most = 0
+    for t in range(T):
+        true = labels[start + t]
+        before, row, costs = most, t * levels * S, true * S
+        highest = 0.0
+        for k in range(K):
+            highest = max(highest, outputs.costs[costs + k])
+        most += np.int64(highest)
+        for x in range(row, row + (most + 1) * S):
+            best[x] = -np.inf
+        for level in range(before + 1):
+            if t > 0:
+                _step(best, row + (level - levels) * S, pairs, K, S, room.reached, 0)
+            for k in range(K):
+                reached = room.reached[k] if t > 0 else 0.0
+                at = row + (level + np.int64(outputs.costs[costs + k])) * S + k
+                best[at] = reached + unary[t * S + k]
+        truth, carry = added(truth, carry, unary[t * S + true])
+        if t > 0:
+            truth, carry = added(truth, carry, pairs[labels[start + t - 1] * S + true])
+    worst, chosen = 0.0, 0
+    for level in range(1, most + 1):
+        highest, row = -np.inf, ((T - 1) * levels + level) * S
+        for k in range(K):
+            highest = max(highest, best[row + k])
+        score = level * (1.0 + (highest - (truth + carry)))
+        if score > worst:
+            worst, chosen = score, level
+    return chosen
+
+
+@inner
+def _backward_by_levels(outputs, start, T, level, pairs, room):
+    """The best path of all with the loss ``level``."""
+    K, S, labels, levels = (
+        outputs.chains.n_labels,
+        outputs.chains.width,
+        outputs.labels,
+        outputs.levels,
+    )
+    best, path = room.best, room.path
+    for t in range(T - 1, -1, -1):
+        row, label, highest = (t * levels + level) * S, 0, -np.inf
+        for k in range(K):
+            value = best[row + k] + (pairs[k * S + path[t + 1]] if t < T - 1 else 0.0)
+            if value > highest:
+                label, highest = k, value
+        path[t] = label
+        level -= np.int64(outputs.costs[labels[start + t] * S + label])
+
+
+@inner
+def _compared(outputs, start, T, pairs, room):
+    """Loss of the path, and its score less that of the true labels."""
     S, costs, labels = outputs.chains.width, outputs.costs, outputs.labels
     unary, path = room.unary, room.path
     loss = score = carry = 0.0
     for t in range(T):
         true, label = labels[start + t], path[t]
+        room.wrong[t] = label != true
         if label != true:
-            cost = costs[true * S + label]
-            loss += cost
-            score, carry = added(score, carry, cost)
+            loss += costs[true * S + label]
             score, carry = added(score, carry, unary[t * S + label])
             score, carry = added(score, carry, -unary[t * S + true])
         if t > 0:
@@ -127,44 +218,45 @@ def _value(outputs, start, T, pairs, room):
 
 
 @inner
-def _difference(chains, i, labels, room, indices, values):
-    """Features of the true labels less those of the path; returns the number of entries."""
-    S, start = chains.width, chains.tokens[i]
+def _features(chains, i, labels, factor, room, indices, values):
+    """Factor times the features of the true labels less those of the path; how many there are."""
+    S, start, first = chains.width, chains.tokens[i], chains.blocks[i]
     T = chains.tokens[i + 1] - start
-    path, sums, touched = room.path, room.sums, room.touched
-    count = pending = 0
-    first = chains.blocks[i]
-    slot = np.uint32(0)
+    path, sums, touched, entries = room.path, room.sums, room.touched, room.entries
+    size = 0
     for e in range(chains.entries[i], chains.entries[i + 1]):
+        entries[size] = e  # no branch: it would be guessed wrongly too often
+        size += room.wrong[chains.positions[e]]
+    out = indices, values, factor
+    count = pending = at = 0
+    slot = np.int64(-1)
+    for x in range(size):
+        e = entries[x]
         if chains.slots[e] != slot:
+            count, pending = _flush(sums, touched, pending, at, out, count), 0
+            slot = np.int64(chains.slots[e])
             at = np.int64(chains.attributes[first + slot]) * S
-            count = _flush(sums, touched, pending, at, indices, values, count)
-            pending, slot = 0, chains.slots[e]
         t = np.int64(chains.positions[e])
-        true, label = labels[start + t], path[t]
-        if true != label:
-            pending = _exchange(sums, touched, pending, true, label, chains.values[e])
-    if pending > 0:
-        at = np.int64(chains.attributes[first + slot]) * S
-        count = _flush(sums, touched, pending, at, indices, values, count)
-    at, pending = chains.n_attributes * S, 0
+        pending = _exchange(sums, touched, pending, labels[start + t], path[t], chains.values[e])
+    count, pending = _flush(sums, touched, pending, at, out, count), 0
+    at = chains.n_attributes * S
     for t in range(1, T):
-        true = labels[start + t - 1] * S + labels[start + t]
-        label = path[t - 1] * S + path[t]
-        if true != label:
+        if room.wrong[t - 1] + room.wrong[t] > 0:
+            true = labels[start + t - 1] * S + labels[start + t]
+            label = path[t - 1] * S + path[t]
             pending = _exchange(sums, touched, pending, true, label, 1.0)
-    count = _flush(sums, touched, pending, at, indices, values, count)
+    count, pending = _flush(sums, touched, pending, at, out, count), 0
     if chains.intercept:
-        at, pending = at + S * S, 0
+        at += S * S
         for t in range(T):
-            if labels[start + t] != path[t]:
+            if room.wrong[t] > 0:
                 pending = _exchange(sums, touched, pending, labels[start + t], path[t], 1.0)
-        count = _flush(sums, touched, pending, at, indices, values, count)
+        count = _flush(sums, touched, pending, at, out, count)
         for t in (0, T - 1):
             at += S
-            if labels[start + t] != path[t]:
+            if room.wrong[t] > 0:
                 pending = _exchange(sums, touched, 0, labels[start + t], path[t], 1.0)
-                count = _flush(sums, touched, pending, at, indices, values, count)
+                count = _flush(sums, touched, pending, at, out, count)
     return count
 
 
@@ -177,13 +269,16 @@ def _exchange(sums, touched, pending, true, label, value):
 
 
 @inner
-def _flush(sums, touched, pending, at, indices, values, count):
-    """The sums that are not zero as entries, in places from ``at``; they are zero afterwards."""
+def _flush(sums, touched, pending, at, out, count):
+    """The sums that are not zero as entries, in places from ``at``; they are zero afterwards.
+
+    A place that was touched twice is zero the second time. It is written nevertheless, as a branch
+    would be guessed wrongly too often: there must be room for an entry more.
+    """
+    indices, values, factor = out
     for p in range(pending):
         value = sums[touched[p]]
-        if value != 0.0:
-            indices[count] = at + touched[p]
-            values[count] = value
-            sums[touched[p]] = 0.0
-            count += 1
+        indices[count], values[count] = at + touched[p], factor * value
+        sums[touched[p]] = 0.0
+        count += value != 0.0
     return count

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design, structures
-from sklearn_bundle._jit import inner, jit, registered
+from sklearn_bundle._jit import inlined, inner, jit, registered
 
 
 class ClassOutputs(NamedTuple):
@@ -102,23 +102,23 @@ def _node_scores(outputs, i, w, out):
         _sparse_scores(outputs.data, outputs.indices, first, last, w, d, out)
 
 
-@inner
+@inlined
 def _add_row(outputs, i, node, factor, count, indices, values):
-    """Append the entries of ``factor * x_i`` in the row of a node; returns how many there are."""
+    """Append the entries of ``factor * x_i`` in the row of a node; returns how many there are.
+
+    A zero is written, and then overwritten: a branch would be mispredicted.
+    """
     d = outputs.n_features
     if outputs.width > 0:
+        row = outputs.data[i * d : (i + 1) * d]
         for j in range(d):
-            x = outputs.data[i * d + j]
-            if x != 0.0:
-                indices[count], values[count] = node * d + j, factor * x
-                count += 1
+            indices[count], values[count] = node * d + j, factor * row[j]
+            count += row[j] != 0.0
     else:
         for e in range(outputs.indptr[i], outputs.indptr[i + 1]):
-            x = outputs.data[e]
-            if x != 0.0:
-                indices[count] = np.uint64(node * d) + np.uint64(outputs.indices[e])
-                values[count] = factor * x
-                count += 1
+            indices[count] = np.uint64(node * d) + np.uint64(outputs.indices[e])
+            values[count] = factor * outputs.data[e]
+            count += outputs.data[e] != 0.0
     return count
 
 
@@ -140,15 +140,13 @@ def _worst(outputs, i, w, room, indices, values):
     factor = cost if outputs.slack else 1.0
     count = 0
     a, b = starts[label], starts[at]
-    # Both lists ascend; a node that both classes have cancels.
+    # Both lists ascend. A node that both classes have cancels.
     while a < starts[label + 1] or b < starts[at + 1]:
-        if b == starts[at + 1] or (a < starts[label + 1] and nodes[a] < nodes[b]):
-            count = _add_row(outputs, i, nodes[a], factor, count, indices, values)
-            a += 1
-        elif a == starts[label + 1] or nodes[b] < nodes[a]:
-            count = _add_row(outputs, i, nodes[b], -factor, count, indices, values)
-            b += 1
-        else:
-            a += 1
-            b += 1
+        of_label = b == starts[at + 1] or (a < starts[label + 1] and nodes[a] <= nodes[b])
+        of_other = a == starts[label + 1] or (b < starts[at + 1] and nodes[b] <= nodes[a])
+        if of_label != of_other:
+            node, sign = (nodes[a], 1.0) if of_label else (nodes[b], -1.0)
+            count = _add_row(outputs, i, node, sign * factor, count, indices, values)
+        a += of_label
+        b += of_other
     return count, cost, score

@@ -9,7 +9,7 @@ of a contiguous one-dimensional array.
 """
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
 WIDTH = 8  # doubles: the widest registers that there are (AVX-512), two or four of the others
@@ -94,6 +94,23 @@ def store(typing_context, array, index, vector):
         return context.get_dummy_value()
 
     return types.void(array, types.intp, _vector), generate
+
+
+@intrinsic
+def prefetch(typing_context, array, index):
+    """Ask for the line of the cache with ``array[index]``, without waiting for it."""
+
+    def generate(context, builder, signature, arguments):
+        array, index = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        pointer = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
+        hints = [_INT32(0), _INT32(3), _INT32(1)]  # to read, often; data, no instructions
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type] + [_INT32] * len(hints))
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [pointer, *hints])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
 
 
 @intrinsic

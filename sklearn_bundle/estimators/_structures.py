@@ -40,7 +40,7 @@ from sklearn_bundle.estimators._warm import (
 )
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain import taken_apart
-from sklearn_bundle.models.chain_structure import Chain, TokenRows
+from sklearn_bundle.models.chain_structure import Chain, TokenRows, joined
 from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
 
 Array = NDArray[np.float64]
@@ -157,9 +157,8 @@ class ChainReader(Reader):
 
     def attributes(self, model, reading, w):
         parts = taken_apart(w, reading.X.n_labels)
-        flat = np.concatenate([part.ravel() for part in parts])
         named = {f"{name}_": part for name, part in parts._asdict().items()}
-        return named | super().attributes(model, reading, flat)
+        return named | super().attributes(model, reading, joined(parts))
 
     def predict(self, estimator, X):
         sequences, bound = bound_chain(estimator, X)

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils._tags import ClassifierTags
 
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._outputs import OutputFinder
@@ -93,7 +92,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         Whether H_i or half its square is charged.
     scaling : {"margin", "slack"}, default="margin"
         Whether a loss asks for a margin of its size, in the unit of the scores, or is charged in
-        full where the margin is 0. Slack rescaling needs a model whose inference offers it.
+        full where the margin is 0. The second needs ``slack_rescaled_inference`` of a model of
+        your own, and whole costs of a chain.
     tol : float, default=1e-3
         Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
@@ -102,7 +102,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         Limit in seconds on the optimisation, checked after every iteration. None is no limit.
     cache_size : int, default=None
         Outputs that are kept an example, at least 2; for "rsd-one-simplex" points in all: r of
-        [1]_. None is 48, and more while there is memory. Not for "bundle".
+        [1]_; for "bundle" planes. None is 48, and more while there is memory; of planes all.
     sampling : {"gap", "uniform"}, default="gap"
         How "auto" and "bcfw" choose the example of a step: in proportion to its duality gap as last
         seen, with weight, or any.
@@ -112,7 +112,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         or Ctrl-C drops it all.
     n_jobs : int, default=None
         Threads of the passes over all examples, and in prediction of chains. They do not change a
-        bit of the result. None is 1 outside of a joblib context.
+        bit of the result. A model of your own is then called from several threads at a time. None
+        is 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
         Of the order of the examples.
     verbose : int, default=0
@@ -386,7 +387,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         return 1
 
     def _solver(self, problem: StructuredProblem, kept: Any, seed: int) -> Any:
-        return _SOLVERS[self.solver](problem, kept=kept)
+        return _SOLVERS[self.solver](problem, cache_size=self.cache_size, kept=kept)
 
     def _keep(self, solver: Any, result: SolverResult) -> Any:
         return solver.kept

@@ -99,7 +99,7 @@ class StructuredModel(BaseEstimator):
         raise NotImplementedError
 
     def joint_feature(self, x: Any, y: Any) -> ArrayLike | sparray:
-        """phi(x, y), the features of an input together with an output.
+        """Features of an input together with an output: phi(x, y).
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class StructuredModel(BaseEstimator):
         raise NotImplementedError
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        """l(y, y_hat): what it costs to predict y_hat for y.
+        """What it costs to predict y_hat for y: l(y, y_hat).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Linear chains as a structured model."""
+"""Linear chains as a structured model: max-margin sequence labelling."""
 
 from typing import Any, NamedTuple
 
@@ -8,15 +8,23 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain import Chains
 from sklearn_bundle._compiled.chain_oracle import ChainOutputs
+from sklearn_bundle.losses.multiclass import check_cost
 from sklearn_bundle.models.base import StructuredModel
-from sklearn_bundle.models.chain import pack
+from sklearn_bundle.models.chain import Weights, pack
 from sklearn_bundle.models.examples import CompiledExamples
+
+Array = NDArray[np.float64]
+
+# Slack rescaling counts a sequence's loss in whole steps, and takes time and memory for each step
+# that there may be: with costs up to this, 100 times what the Hamming loss takes.
+_LARGEST_COST = 100
 
 
 class TokenRows(NamedTuple):
-    """Sequences, all tokens one below the other.
+    """Sequences, their positions one below the other.
 
-    ``X`` is CSR, its columns sorted and without duplicates; ``lengths`` are all >= 1.
+    ``X`` is CSR of shape (n_tokens, d), float32 or float64, no column of a row stored twice;
+    ``lengths`` are int64, all >= 1; labels are numbers below ``n_labels``.
     """
 
     X: sp.csr_array
@@ -24,29 +32,239 @@ class TokenRows(NamedTuple):
     n_labels: int
 
 
+def joined(weights: Weights) -> Array:
+    """The parameters in one vector as users see it: coef, transitions, intercept, start, end."""
+    return np.concatenate([part.ravel() for part in weights])
+
+
+def split(w: Array, n_labels: int) -> Weights:
+    """The inverse of :func:`joined`."""
+    K = n_labels
+    d = len(w) // K - K - 3
+    coef, transitions, *biases = np.split(w, np.cumsum([K * d, K * K, K, K]))
+    return Weights(coef.reshape(K, d), transitions.reshape(K, K), *biases)
+
+
 class Chain(StructuredModel):
-    """Labels of the positions of a sequence."""
+    """Labels of the positions of a sequence, with scores of two labels in a row.
+
+    x has shape (T, d), a row of attributes for each of its T positions; y has shape (T,), numbers
+    of labels in 0..K-1. With w = (coef, transitions, intercept, start, end), joined in this order
+    and of shapes (K, d), (K, K), (K,), (K,) and (K,)::
+
+        <w, phi(x, y)> = sum_t <coef[y_t], x_t> + sum_(t > 0) transitions[y_(t-1), y_t]
+                         + sum_t intercept[y_t] + start[y_0] + end[y_(T-1)]
+
+    so that phi(x, y) has the sums of the x_t by their label, and counts. These are the parameters
+    of :class:`~sklearn_bundle.SDCACRF`, all of them regularized. The loss is a sum over positions::
+
+        l(y, y') = sum_t cost[y_t, y'_t]        or, without costs, the number of wrong labels
+
+    With d attributes a position are ``K (d + K + 3)`` parameters, K one more than the largest label
+    that `n_parameters` has seen.
+
+    Parameters
+    ----------
+    cost : array-like of shape (n_classes, n_classes), default=None
+        What it costs to predict the class of the column for the class of the row, at least 0 and 0
+        on the diagonal; classes in the order of `classes_`. None is 1 for each wrong label: the
+        Hamming loss. With slack rescaling the costs must be whole numbers, at most 100: inference
+        takes time and memory in proportion to the largest loss that a sequence can have.
+    fit_intercept : bool, default=True
+        Whether there are an intercept, start and end. Their parameters are 0 otherwise.
+
+    Attributes
+    ----------
+    n_labels_ : int
+        K, after :meth:`n_parameters`.
+
+    Raises
+    ------
+    ValueError
+        By :meth:`n_parameters` and :meth:`examples`, and so by `fit`, if the costs are no matrix
+        with a row and a column for each class, negative or not 0 on the diagonal, and with slack
+        rescaling if they are no whole numbers or above 100.
+
+    See Also
+    --------
+    sklearn_bundle.StructuredSVM : Learns w; ``model="chain"`` is this model.
+    sklearn_bundle.SDCACRF : The same parameters by maximum likelihood, with probabilities.
+
+    Notes
+    -----
+    The methods are written for one example each, and for the reader. `fit` uses compiled
+    max-product over all sequences (Viterbi's algorithm, [1]_, with the costs added to the scores of
+    the labels, as section 5.1 of [2]_ has it). Slack rescaling keeps the best labelling for each
+    loss that is possible up to a position: T times the largest loss times K^2 steps.
+
+    References
+    ----------
+    .. [1] L. R. Rabiner: A tutorial on hidden Markov models and selected applications in speech
+       recognition. Proceedings of the IEEE 77 (1989), 257-286; equations (32) to (35).
+    .. [2] B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks. Advances in Neural
+       Information Processing Systems 16, 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.models import Chain
+    >>> X = [np.eye(2), np.eye(2)[[0, 0, 1]]]
+    >>> y = [np.array([0, 1]), np.array([0, 0, 1])]
+    >>> model = Chain()
+    >>> model.n_parameters(X, y)
+    14
+    >>> w = model.joint_feature(X[0], y[0]) - model.joint_feature(X[0], np.array([1, 0]))
+    >>> model.inference(X[1], w)
+    array([0, 0, 1])
+    >>> model.loss_augmented_inference(X[1], y[1], 0.1 * w)
+    array([1, 1, 0])
+    """
 
     def __init__(self, *, cost: Any = None, fit_intercept: bool = True):
         self.cost = cost
         self.fit_intercept = fit_intercept
 
+    def n_parameters(self, X: Any, y: Any) -> int:
+        """Length of w; learns the number of labels."""
+        if isinstance(X, TokenRows):
+            self.n_labels_, d = X.n_labels, X.X.shape[1]
+        else:
+            self.n_labels_, d = 1 + max(int(np.max(labels)) for labels in y), X[0].shape[1]
+        self._costs()
+        return self.n_labels_ * (d + self.n_labels_ + 3)
+
+    def joint_feature(self, x: Array, y: NDArray[np.int64]) -> Array:
+        """phi(x, y)."""
+        K = self.n_labels_
+        is_label = np.eye(K)[y]
+        biases = is_label.sum(axis=0), is_label[0], is_label[-1]
+        return joined(
+            Weights(
+                is_label.T @ x,
+                is_label[:-1].T @ is_label[1:],
+                *(bias * self.fit_intercept for bias in biases),
+            )
+        )
+
+    def loss(self, y: NDArray[np.int64], y_hat: NDArray[np.int64]) -> float:
+        """l(y, y_hat)."""
+        return float(self._costs()[y, y_hat].sum())
+
+    def max_loss(self, y: NDArray[np.int64]) -> float:
+        """The length of y, and with costs the sum of the largest of each position."""
+        return float(len(y) if self.cost is None else self._costs()[y].max(axis=1).sum())
+
+    def inference(self, x: Array, w: Array) -> NDArray[np.int64]:
+        """The labels of the highest score."""
+        return _best_path(*self._scores(x, w))
+
+    def loss_augmented_inference(
+        self, x: Array, y: NDArray[np.int64], w: Array
+    ) -> NDArray[np.int64]:
+        """The labels of the highest sum of score and loss."""
+        unary, pairs = self._scores(x, w)
+        return _best_path(unary + self._costs()[y], pairs)
+
+    def slack_rescaled_inference(
+        self, x: Array, y: NDArray[np.int64], w: Array
+    ) -> NDArray[np.int64]:
+        """The labels of the highest loss times one plus the difference of scores."""
+        unary, pairs = self._scores(x, w)
+        steps = _whole(self._costs())[y]
+        levels = 1 + int(steps.max(axis=1).sum())
+        # best[c, k]: of all labellings up to a position with loss c and label k there.
+        best = np.full((levels, self.n_labels_), -np.inf)
+        best[steps[0], np.arange(self.n_labels_)] = unary[0]
+        origins = []
+        for scores, step in zip(unary[1:], steps[1:], strict=True):
+            reached = best[:, :, None] + pairs
+            origins.append(reached.argmax(axis=1))
+            best = np.full_like(best, -np.inf)
+            for k, c in enumerate(step):
+                best[c:, k] = reached[: levels - c, :, k].max(axis=1) + scores[k]
+        truth = w @ self.joint_feature(x, y)
+        highest = best.max(axis=1)
+        possible = np.flatnonzero(highest > -np.inf)
+        level = possible[np.argmax(possible * (1.0 + highest[possible] - truth))]
+        path = [int(best[level].argmax())]
+        for step, origin in zip(steps[:0:-1], reversed(origins), strict=True):
+            level -= step[path[-1]]
+            path.append(int(origin[level, path[-1]]))
+        return np.array(path[::-1])
+
     def examples(self, X: TokenRows, y: NDArray[np.int64], scaling: str) -> CompiledExamples:
-        """See :class:`StructuredModel`."""
-        chains = pack(X.X, X.lengths, X.n_labels, self.fit_intercept)
-        S = chains.width
-        costs = np.full((X.n_labels, S), -np.inf)
-        costs[:, : X.n_labels] = 1.0 - np.eye(X.n_labels) if self.cost is None else self.cost
-        structure = ChainOutputs(np.ascontiguousarray(y, np.int64), costs.ravel(), chains)
-        return CompiledExamples(structure, (X.X.shape[1] + S + 3) * S, _longest(chains))
+        """All sequences bound to the model, for compiled inference.
+
+        The parameters are padded rows there: :func:`sklearn_bundle.models.chain.flat`.
+
+        Parameters
+        ----------
+        X : TokenRows
+        y : ndarray of int64 of shape (n_tokens,)
+        scaling : {"margin", "slack"}
+        """
+        K = X.n_labels
+        self.n_parameters(X, y)
+        chains = pack(X.X, X.lengths, K, self.fit_intercept)
+        costs = np.full((K, chains.width), -np.inf)
+        costs[:, :K] = self._costs()
+        y = np.ascontiguousarray(y, np.int64)
+        levels = 0
+        if scaling == "slack":
+            most = _whole(costs[:, :K]).max(axis=1)[y]
+            levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
+        structure = ChainOutputs(levels, y, costs.ravel(), chains)
+        rows = X.X.shape[1] + chains.width + 3
+        return CompiledExamples(structure, rows * chains.width, _longest(chains))
+
+    def _costs(self) -> Array:
+        K = self.n_labels_
+        check_cost(self.cost, K)
+        return 1.0 - np.eye(K) if self.cost is None else np.asarray(self.cost, np.float64)
+
+    def _scores(self, x: Array, w: Array) -> tuple[Array, Array]:
+        """Of the positions and labels, of shape (T, K), and the transitions."""
+        weights = split(w, self.n_labels_)
+        unary = np.asarray(x @ weights.coef.T)
+        if self.fit_intercept:
+            unary += weights.intercept
+            unary[0] += weights.start
+            unary[-1] += weights.end
+        return unary, weights.transitions
+
+
+def _best_path(unary: Array, pairs: Array) -> NDArray[np.int64]:
+    """Viterbi's algorithm."""
+    best, origins = unary[0], []
+    for scores in unary[1:]:
+        reached = best[:, None] + pairs
+        origins.append(reached.argmax(axis=0))
+        best = reached.max(axis=0) + scores
+    path = [int(best.argmax())]
+    for origin in reversed(origins):
+        path.append(int(origin[path[-1]]))
+    return np.array(path[::-1])
+
+
+def _whole(costs: Array) -> NDArray[np.int64]:
+    """Costs as slack rescaling counts them."""
+    wrong = (costs != np.floor(costs)) | (costs > _LARGEST_COST)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"cost must have whole numbers from 0 to {_LARGEST_COST} with scaling='slack', where "
+            f"inference counts the loss, but cost[{i}, {j}] is {costs[i, j]}; any that are not "
+            "negative will do with scaling='margin'."
+        )
+    return costs.astype(np.int64)
 
 
 def _longest(chains: Chains) -> NDArray[np.int64]:
-    """Entries that a difference of features can have at most: two where a label is wrong."""
+    """Entries of a difference of features at most, two for a wrong label; and one to spare."""
     T, K = np.diff(chains.tokens), chains.n_labels
     first = np.repeat(chains.blocks[:-1], np.diff(chains.entries))
     repeats = np.bincount(first + chains.slots, minlength=int(chains.blocks[-1]))
     until = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(2 * repeats, K))])
     longest = until[chains.blocks[1:]] - until[chains.blocks[:-1]]
     longest += np.minimum(2 * (T - 1), K * K)
-    return longest + chains.intercept * (np.minimum(2 * T, K) + 4)
+    return longest + chains.intercept * (np.minimum(2 * T, K) + 4) + 1

@@ -116,7 +116,7 @@ class _Classes(StructuredModel):
         nodes = self.ancestors_.indices.astype(np.int64)
         outputs = ClassOutputs(
             *(n_parameters // d, d, width, scaling == "slack"),
-            *(labels, self.costs_, starts, nodes, indptr, indices, data),
+            *(frozen(labels), frozen(self.costs_), starts, nodes, indptr, indices, data),
         )
         entries, depths = np.diff(indptr) if width == 0 else width, np.diff(starts)
         return CompiledExamples(outputs, n_parameters, entries * (depths[labels] + depths.max()))
@@ -137,13 +137,14 @@ class Multiclass(_Classes):
     x is a row of d features, y the number of its class. A class has a row of W, of shape (K, d),
     and ``phi(x, y)`` is x in the place of that row, so that ``<w, phi(x, y)> = <W_y, x>``. The loss
     of an example is then :class:`~sklearn_bundle.losses.MulticlassHinge`, table 6 in [1]_, without
-    an intercept; l is `cost`. ``w`` is W, one row after the other.
+    an intercept. ``w`` is W, one row after the other.
 
     Parameters
     ----------
     cost : array-like of shape (K, K), default=None
-        l(y, k), classes in sorted order, y the row: at least 0, and 0 on the diagonal. None is 1
-        for every mistake. With margin rescaling in the unit of the scores.
+        What it costs to take class y for k, classes in sorted order, y the row: at least 0, and 0
+        on the diagonal. None is 1 for every mistake. With margin rescaling in the unit of the
+        scores.
 
     Raises
     ------
@@ -199,9 +200,10 @@ class Ontology(_Classes):
     edges : sequence of (parent, child) pairs
         Nodes are anything that can be hashed. A leaf is named by the label of its class.
     cost : array-like of shape (K, K), default=None
-        l(y, k), classes in sorted order, y the row: at least 0, and 0 on the diagonal. None is the
-        number of nodes that are an ancestor of only one of the two classes: in a tree the edges on
-        the path from leaf to leaf. With margin rescaling in the unit of the scores.
+        What it costs to take class y for k, classes in sorted order, y the row: at least 0, and 0
+        on the diagonal. None is the number of nodes that are an ancestor of only one of the two
+        classes: in a tree the edges on the path from leaf to leaf. With margin rescaling in the
+        unit of the scores.
 
     Raises
     ------

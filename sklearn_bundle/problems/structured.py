@@ -81,15 +81,24 @@ class StructuredProblem:
             scores = np.concatenate([part.scores for _, part in found])
         return float(np.sum(self.weights * (0.5 * scores * scores if self.squared else scores)))
 
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w) and a subgradient, w in the cone."""
-        found = self.find(w)
-        gradient = np.zeros(self.dimension)
+    def plane(self, found: list[tuple[int, Found]]) -> tuple[Array, float]:
+        """A plane ``<gradient, w> + offset`` that is nowhere above R, from any outputs.
+
+        It touches R at the point for which the worst outputs were found. The offset is a sum over
+        losses: the difference of risk and product is all rounding where w is far away.
+        """
+        gradient, offset = np.zeros(self.dimension), 0.0
         for first, part in found:
-            n = len(part.losses)
-            factors = self.weights[first : first + n]
+            factors = self.weights[first : first + len(part.losses)]
             if self.squared:
+                offset -= float(np.sum(factors * part.scores * part.scores)) / 2.0
                 factors = factors * part.scores
+            offset += float(np.sum(factors * part.losses))
             repeated = np.repeat(factors, np.diff(part.starts))
             gradient -= np.bincount(part.indices, repeated * part.values, self.dimension)
-        return self.risk(found), gradient
+        return gradient, offset
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w) and a subgradient, w in the cone, of examples that are exact."""
+        found = self.find(w)
+        return self.risk(found), self.plane(found)[0]

@@ -7,7 +7,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.models.examples import Found
+from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers._oracle import Oracle
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
@@ -23,6 +26,8 @@ class OneSlackSolver:
     ----------
     problem : StructuredProblem
         Without a cone.
+    cache_size : int or None
+        Planes to keep at most, at least 2; None is all.
     kept : LinearStart
         What :attr:`kept` was of a solver of the same problem; reg_lambda may differ.
     """
@@ -30,13 +35,20 @@ class OneSlackSolver:
     name = "bundle"
     history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
 
-    def __init__(self, problem: StructuredProblem, *, kept: LinearStart | None = None):
+    def __init__(
+        self,
+        problem: StructuredProblem,
+        *,
+        cache_size: int | None = None,
+        kept: LinearStart | None = None,
+    ):
         start = LinearStart() if kept is None else kept
         bundle = Bundle(problem.dimension) if start.bundle is None else start.bundle
+        bundle.resize(cache_size)
         self._problem = problem
         self._point = start.point
         self._solver = BundleSolver(
-            _Remembering(problem, bundle),
+            _Planes(problem, bundle),
             problem.reg_lambda,
             algorithm="cutting-plane",
             bundle=bundle,
@@ -52,7 +64,7 @@ class OneSlackSolver:
     def attach(self, problem: StructuredProblem) -> None:
         """Go on with the same problem in another object."""
         self._problem = problem
-        self._solver.attach(_Remembering(problem, self._solver.bundle))
+        self._solver.attach(_Planes(problem, self._solver.bundle))
 
     def detach(self) -> None:
         """Let go of the problem."""
@@ -72,28 +84,32 @@ class OneSlackSolver:
         return replace(state, further=(self._problem.oracle_calls,))
 
 
-class _Remembering:
-    """A risk that is nowhere below its planes, even if the oracle misses there what it once found.
+class _Planes(Oracle):
+    """A structured risk and its planes, which only touch where the oracle is exact.
 
-    Else the bound would rise above the objective of an oracle that is not exact.
+    Where nobody knows what the oracle has missed, the risk is nowhere below the planes that it gave
+    elsewhere: else the bound would rise above the objective.
     """
 
-    nonnegative = True
-
     def __init__(self, problem: StructuredProblem, bundle: Bundle):
-        self._problem, self._bundle = problem, bundle
-        self.dimension = problem.dimension
+        super().__init__(problem)
+        self._bundle = bundle
 
-    @property
-    def passes(self) -> int:
-        return self._problem.passes
+    def risk(self, point: Point) -> float:
+        """R(w), or what it is at most."""
+        return self._risk(point.w, self._problem.find(point.w))
 
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w) and a subgradient."""
-        risk, gradient = self._problem.evaluate(w)
-        if not self._problem.examples.exact and self._bundle.size:
-            heights = self._bundle.planes @ w + self._bundle.offsets
-            highest = int(np.argmax(heights))
-            if heights[highest] > risk:
-                return float(heights[highest]), self._bundle.planes[highest].copy()
-        return risk, gradient
+    def cut(self, point: Point, risk_limit: float) -> Plane | None:
+        """The plane of the outputs that are found at w."""
+        found = self._problem.find(point.w)
+        risk = self._risk(point.w, found)
+        if not risk <= risk_limit:
+            return None
+        gradient, offset = self._problem.plane(found)
+        return Plane(gradient, offset, risk)
+
+    def _risk(self, w: Array, found: list[tuple[int, Found]]) -> float:
+        risk = self._problem.risk(found)
+        if self._problem.examples.exact or not self._bundle.size:
+            return risk
+        return max(risk, float(np.max(self._bundle.planes @ w + self._bundle.offsets)))

@@ -42,13 +42,25 @@ def test_gradient_against_finite_differences(scaling, squared):
 
 
 @every_variant
-def test_a_plane_is_nowhere_above_the_risk(scaling, squared):
+def test_a_plane_touches_the_risk_and_is_nowhere_above(scaling, squared):
     """Where outputs tie too: at 0 all that have the highest loss do."""
     reference, ours = made("grid", scaling=scaling, squared=squared, cone=True)
     for w in points(reference):
-        value, gradient = ours.evaluate(w)
+        gradient, offset = ours.plane(ours.find(w))
+        assert gradient @ w + offset == pytest.approx(reference.risk(w), rel=1e-12)
         for other in points(reference):
-            assert reference.risk(other) >= value + gradient @ (other - w) - 1e-11
+            assert reference.risk(other) >= gradient @ other + offset - 1e-11
+
+
+@every_variant
+def test_a_plane_that_was_cut_far_away(scaling, squared):
+    """Where R is 1e12 and more, its difference from <gradient, w> is all rounding."""
+    reference, ours = made("chain", scaling=scaling, squared=squared)
+    for w in points(reference)[1:]:
+        gradient, offset = ours.plane(ours.find(1e12 * w))
+        size = np.abs(gradient).max() + abs(offset)
+        for other in points(reference):
+            assert reference.risk(other) >= gradient @ other + offset - 1e-12 * size
 
 
 def test_threads_do_not_change_a_bit():
@@ -106,6 +118,6 @@ def test_a_plane_of_an_oracle_that_is_not_exact(scaling, squared, excess):
     oracle = {"sees": 3, "excess": excess}
     reference, ours = made("grid", scaling=scaling, squared=squared, oracle=oracle)
     for w in points(reference):
-        value, gradient = ours.evaluate(w)
+        gradient, offset = ours.plane(ours.find(w))
         for other in points(reference):
-            assert reference.risk(other) >= value + gradient @ (other - w) - 1e-11
+            assert reference.risk(other) >= gradient @ other + offset - 1e-11

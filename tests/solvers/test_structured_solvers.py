@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from tests.reference_structured import Outputs, Structured
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
@@ -13,8 +13,8 @@ TOL = 1e-6
 MOST = 4000  # states, after which a solver of these problems is taken not to get there
 
 
-def bundle(problem, **_):
-    return BundleSolver(problem, problem.reg_lambda, algorithm="cutting-plane")
+def bundle(problem, kept=None, **_):
+    return OneSlackSolver(problem, kept=kept)
 
 
 MAKERS = {"bundle": bundle}
