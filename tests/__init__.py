@@ -107,6 +107,8 @@ models
     test_listed.py              listed.py base.py
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
+    test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
+                                /_compiled/chain.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py

@@ -38,7 +38,8 @@ from tests.subproblems import subproblems
 SLOW = 1.0  # CPU seconds from which on a fit is slow
 EARLY = 20  # iterations, of fits that are to end before tol
 COMPILES = 10.0  # up to here it may have been compilation: it is fitted again
-STEPS = {"PragamSVC": 1000, "SwapSVC": 100_000}  # a tenth of their own limits
+# At most a fifth of their own limits.
+STEPS = {"PragamSVC": 1000, "SwapSVC": 100_000, "StructuredSVM": 200}
 
 
 @dataclass
@@ -397,7 +398,8 @@ def structured_svm(rng, seed, most):
         loss=str(rng.choice(["hinge", "squared_hinge"])),
         scaling=str(rng.choice(["margin", "slack"])),
         sampling=str(rng.choice(["gap", "uniform"])),
-        cache_size=None if rng.random() < 0.7 else int(rng.integers(2, 6)), **limits(rng),
+        cache_size=None if rng.random() < 0.7 else int(rng.integers(2, 6)),
+        **({"max_iter": STEPS["StructuredSVM"]} | limits(rng)),
     )  # fmt: skip
     return Problem(seed, model, X, y, sample_weights(rng, len(y)))
 

@@ -29,7 +29,7 @@ from sklearn_bundle import (
     SwapSVCCV,
 )
 from sklearn_bundle.estimators import _base
-from sklearn_bundle.models import Multiclass, Ontology
+from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
 from tests.callbacks import StopAt
 from tests.certificates import judge
@@ -150,9 +150,10 @@ CASES = [
     (SDCACRF(random_state=0, solver="sdca", fit_intercept=False), "chains, weighted"),
     (structured(), "chains, weighted"),
     (structured(solver="bundle"), "chains"),
-    (structured("multiclass", loss="squared_hinge"), "three, weighted"),
-    (structured(Multiclass(cost=COST), scaling="slack"), "three, weighted"),
-    (structured(Ontology(EDGES)), "three"),
+    (structured(Chain(cost=COST), scaling="slack", solver="rsd"), "chains, weighted"),
+    (structured("multiclass", loss="squared_hinge", solver="bcfw"), "three, weighted"),
+    (structured(Multiclass(cost=COST), solver="rsd-one-simplex"), "three"),
+    (structured(Ontology(EDGES), solver="rsd-working-sets"), "three"),
     (structured(Grid()), "pictures, weighted"),
 ]
 

@@ -21,9 +21,8 @@ _LINE = 64  # bytes of a line of the cache
 class ChainOutputs(NamedTuple):
     """Chains and their true labels, with a cost for each label in place of another.
 
-    ``costs`` has a row for each true label: minus infinity in the padding, which so wins nowhere.
-    ``levels`` is 0 with margin rescaling; with slack rescaling the costs are whole numbers, and
-    any sequence loses less than ``levels``.
+    ``costs`` has a row for each true label. ``levels`` is 0 with margin rescaling; with slack
+    rescaling the costs are whole numbers, and any sequence loses less than ``levels``.
     """
 
     levels: int

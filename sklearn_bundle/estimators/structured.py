@@ -108,8 +108,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         seen, with weight, or any.
     warm_start : bool, default=False
         Whether to keep the outputs that were found, and start from them when the next fit has the
-        same X, y, weights, model, loss, scaling and solver; reg_lambda and tol may differ. An error
-        or Ctrl-C drops it all.
+        same X, y, weights, model, `loss`, `scaling`, `solver` and `cache_size`; reg_lambda and tol
+        may differ. An error or Ctrl-C drops it all.
     n_jobs : int, default=None
         Threads of the passes over all examples, and in prediction of chains. They do not change a
         bit of the result. A model of your own is then called from several threads at a time. None
@@ -397,10 +397,10 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         of_model = parts_fingerprint([(type(data.model), data.model.get_params(deep=False))])
         if of_data is None or of_model is None:
             return None
-        return of_data, of_model, self.loss, self.scaling, self.solver
+        return of_data, of_model, self.loss, self.scaling, self.solver, self.cache_size
 
     def _settings(self, data: StructuredData) -> tuple:
-        return data.reg_lambda, self.cache_size, self.sampling
+        return data.reg_lambda, self.sampling
 
     def _model(self, data: StructuredData, points: list[tuple]) -> dict[str, Any]:
         of_w = reader_of(data.model).attributes(data.model, data.reading, points[0][0])

@@ -29,7 +29,8 @@ class StructuredModel(BaseEstimator):
     may miss it can have ``upper_bound(x, y, w)``, without which nothing is proved about a fit.
     ``slack_rescaled_inference(x, y, w)`` is what ``scaling="slack"`` needs. :meth:`nonnegative`
     names parameters with a sign, :meth:`max_loss` gives `score` its unit, and :meth:`examples` is
-    where a built-in model puts compiled code.
+    where a built-in model puts compiled code; so a class derived from a built-in model must replace
+    it too if it changes what is inferred.
 
     `fit` works on a clone, and calls :meth:`n_parameters` of it first, with all data: a model may
     keep what it learns there in attributes whose names end with an underscore. The other methods

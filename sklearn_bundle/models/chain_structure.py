@@ -10,7 +10,7 @@ from sklearn_bundle._compiled.chain import Chains
 from sklearn_bundle._compiled.chain_oracle import ChainOutputs
 from sklearn_bundle.losses.multiclass import check_cost
 from sklearn_bundle.models.base import StructuredModel
-from sklearn_bundle.models.chain import Weights, pack
+from sklearn_bundle.models.chain import Weights, pack, padded
 from sklearn_bundle.models.examples import CompiledExamples
 
 Array = NDArray[np.float64]
@@ -60,8 +60,8 @@ class Chain(StructuredModel):
 
         l(y, y') = sum_t cost[y_t, y'_t]        or, without costs, the number of wrong labels
 
-    With d attributes a position are ``K (d + K + 3)`` parameters, K one more than the largest label
-    that `n_parameters` has seen.
+    There are ``K (d + K + 3)`` parameters, with K the number of classes; :meth:`n_parameters` takes
+    one more than the largest label of its y for it.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ class Chain(StructuredModel):
     ------
     ValueError
         By :meth:`n_parameters` and :meth:`examples`, and so by `fit`, if the costs are no matrix
-        with a row and a column for each class, negative or not 0 on the diagonal, and with slack
-        rescaling if they are no whole numbers or above 100.
+        with a row and a column for each class, negative or not 0 on the diagonal; with slack
+        rescaling if one is no whole number or above 100; for 2^32 parameters and more.
 
     See Also
     --------
@@ -93,16 +93,17 @@ class Chain(StructuredModel):
     Notes
     -----
     The methods are written for one example each, and for the reader. `fit` uses compiled
-    max-product over all sequences (Viterbi's algorithm, [1]_, with the costs added to the scores of
-    the labels, as section 5.1 of [2]_ has it). Slack rescaling keeps the best labelling for each
-    loss that is possible up to a position: T times the largest loss times K^2 steps.
+    max-product over all sequences: Viterbi's algorithm [1]_, with the costs added to the scores of
+    the labels, is the loss-augmented inference (4) of [2]_. Slack rescaling, the maximum above (21)
+    there, keeps the best labelling for each loss that is possible up to a position: T times the
+    largest loss times K^2 steps, and T times the largest loss times K numbers.
 
     References
     ----------
     .. [1] L. R. Rabiner: A tutorial on hidden Markov models and selected applications in speech
        recognition. Proceedings of the IEEE 77 (1989), 257-286; equations (32) to (35).
-    .. [2] B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks. Advances in Neural
-       Information Processing Systems 16, 2003.
+    .. [2] H. Yu, J. Rousu: An efficient method for large margin parameter optimization in
+       structured prediction problems. University of Helsinki, 2007.
 
     Examples
     --------
@@ -125,7 +126,6 @@ class Chain(StructuredModel):
         self.fit_intercept = fit_intercept
 
     def n_parameters(self, X: Any, y: Any) -> int:
-        """Length of w; learns the number of labels."""
         if isinstance(X, TokenRows):
             self.n_labels_, d = X.n_labels, X.X.shape[1]
         else:
@@ -134,7 +134,6 @@ class Chain(StructuredModel):
         return self.n_labels_ * (d + self.n_labels_ + 3)
 
     def joint_feature(self, x: Array, y: NDArray[np.int64]) -> Array:
-        """phi(x, y)."""
         K = self.n_labels_
         is_label = np.eye(K)[y]
         biases = is_label.sum(axis=0), is_label[0], is_label[-1]
@@ -147,28 +146,39 @@ class Chain(StructuredModel):
         )
 
     def loss(self, y: NDArray[np.int64], y_hat: NDArray[np.int64]) -> float:
-        """l(y, y_hat)."""
         return float(self._costs()[y, y_hat].sum())
 
     def max_loss(self, y: NDArray[np.int64]) -> float:
-        """The length of y, and with costs the sum of the largest of each position."""
         return float(len(y) if self.cost is None else self._costs()[y].max(axis=1).sum())
 
     def inference(self, x: Array, w: Array) -> NDArray[np.int64]:
-        """The labels of the highest score."""
         return _best_path(*self._scores(x, w))
 
     def loss_augmented_inference(
         self, x: Array, y: NDArray[np.int64], w: Array
     ) -> NDArray[np.int64]:
-        """The labels of the highest sum of score and loss."""
         unary, pairs = self._scores(x, w)
         return _best_path(unary + self._costs()[y], pairs)
 
     def slack_rescaled_inference(
         self, x: Array, y: NDArray[np.int64], w: Array
     ) -> NDArray[np.int64]:
-        """The labels of the highest loss times one plus the difference of scores."""
+        """The labels y' of the highest ``l(y, y') (1 + <w, phi(x, y') - phi(x, y)>)``.
+
+        Parameters
+        ----------
+        x : ndarray of shape (T, d)
+            Attributes of the positions.
+        y : ndarray of int of shape (T,)
+            Numbers of their labels.
+        w : ndarray of shape (n_parameters,)
+            Parameters.
+
+        Returns
+        -------
+        y_hat : ndarray of int of shape (T,)
+            Numbers of labels.
+        """
         unary, pairs = self._scores(x, w)
         steps = _whole(self._costs())[y]
         levels = 1 + int(steps.max(axis=1).sum())
@@ -193,29 +203,32 @@ class Chain(StructuredModel):
         return np.array(path[::-1])
 
     def examples(self, X: TokenRows, y: NDArray[np.int64], scaling: str) -> CompiledExamples:
-        """All sequences bound to the model, for compiled inference.
+        """All sequences bound to the model, for solvers; their parameters are in padded rows.
 
-        The parameters are padded rows there: :func:`sklearn_bundle.models.chain.flat`.
-
-        Parameters
-        ----------
-        X : TokenRows
-        y : ndarray of int64 of shape (n_tokens,)
-        scaling : {"margin", "slack"}
+        y has the labels of all positions, one sequence after the other.
         """
-        K = X.n_labels
+        K, (n, d), S = X.n_labels, X.X.shape, padded(X.n_labels)
         self.n_parameters(X, y)
-        chains = pack(X.X, X.lengths, K, self.fit_intercept)
-        costs = np.full((K, chains.width), -np.inf)
+        n_parameters = (d + S + 3) * S
+        if n_parameters >= 1 << 32:
+            raise ValueError(
+                f"A chain takes at most 2^32 - 1 parameters, but {d} attributes and {K} labels, "
+                f"padded to {S}, make {n_parameters}."
+            )
+        labels = np.ascontiguousarray(y, np.int64)
+        if labels.shape != (n,) or labels.min() < 0 or labels.max() >= K:
+            raise ValueError(
+                f"y must hold {n} numbers of labels, from 0 to {K - 1}, got an array of shape "
+                f"{labels.shape} with {labels.min()} to {labels.max()}."
+            )
+        costs, levels = np.zeros((K, S)), 0
         costs[:, :K] = self._costs()
-        y = np.ascontiguousarray(y, np.int64)
-        levels = 0
+        chains = pack(X.X, X.lengths, K, self.fit_intercept)
         if scaling == "slack":
-            most = _whole(costs[:, :K]).max(axis=1)[y]
+            most = _whole(costs[:, :K]).max(axis=1)[labels]
             levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
-        structure = ChainOutputs(levels, y, costs.ravel(), chains)
-        rows = X.X.shape[1] + chains.width + 3
-        return CompiledExamples(structure, rows * chains.width, _longest(chains))
+        structure = ChainOutputs(levels, labels, costs.ravel(), chains)
+        return CompiledExamples(structure, n_parameters, _longest(chains))
 
     def _costs(self) -> Array:
         K = self.n_labels_

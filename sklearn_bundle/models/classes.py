@@ -1,6 +1,5 @@
 """Models of classes: one out of many, and leaves of a hierarchy."""
 
-from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,9 +35,9 @@ class _Classes(StructuredModel):
     ancestors_: sp.csr_array
     costs_: Array
 
-    @abstractmethod
     def _learn(self, rows: Rows) -> None:
         """Set the two, now that the classes are known, or refuse the parameters."""
+        raise NotImplementedError
 
     def n_parameters(self, X, y):
         rows = _as_rows(X, y)

@@ -94,20 +94,22 @@ def chosen(a, b, c, out):
     vector.store(out, 16, vector.positive(a))
     vector.store(out, 24, vector.where_below(a, b, c))
     vector.store(out, 32, vector.where_at_most(a, b, c))
+    vector.store(out, 40, vector.larger(a, b))
 
 
 def test_choices():
     """Comparisons with NaN are false, but no sum loses it by ``positive``."""
     a = np.array([-0.0, 1.0, -2.0, np.nan, np.inf, -np.inf, 3.0, 1.0])
     b = np.array([0.0, 1.0, 5.0, 0.0, np.inf, 2.0, np.nan, -4.0])
-    c, out = RNG.normal(size=8), np.zeros(40)
+    c, out = RNG.normal(size=8), np.zeros(48)
     chosen(a, b, c, out)
     with np.errstate(all="ignore"):
         assert_array_equal(out[:8], a / b)
         assert_array_equal(out[16:24], np.maximum(a, 0.0))
     assert_array_equal(out[8:16], np.abs(a))
     assert_array_equal(out[24:32], np.where(a < b, c, 0.0))
-    assert_array_equal(out[32:], np.where(a <= b, c, 0.0))
+    assert_array_equal(out[32:40], np.where(a <= b, c, 0.0))
+    assert_array_equal(out[40:], np.where(a > b, a, b))
 
 
 @numba.njit

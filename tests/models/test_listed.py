@@ -46,6 +46,11 @@ def dense(found, n_parameters):
     return rows.toarray()
 
 
+def broken(base, **methods):
+    """A model that differs in these methods."""
+    return type("Broken", (base,), methods)()
+
+
 MODELS = {"ranking": (Ranking(), rankings), "grid": (Grid(), grids)}
 
 
@@ -73,13 +78,15 @@ def test_worst_outputs_by_enumeration(name, scaling):
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
 
 
-@pytest.mark.parametrize(
-    "kind", [*(f"{f}_matrix" for f in FORMATS), *(f"{f}_array" for f in FORMATS)]
-)
+SPARSE = [*(f"{f}_matrix" for f in FORMATS), *(f"{f}_array" for f in FORMATS)]
+
+
+@pytest.mark.parametrize("kind", [*SPARSE, "a vector"])
 def test_sparse_joint_features(kind):
     class Sparse(Ranking):
         def joint_feature(self, x, y):
-            return getattr(sp, kind)([super().joint_feature(x, y)])
+            phi = super().joint_feature(x, y)
+            return sp.coo_array(phi) if kind == "a vector" else getattr(sp, kind)([phi])
 
     X, y = rankings()
     expected, found = (
@@ -119,12 +126,11 @@ def test_the_true_joint_feature_is_computed_once():
     assert Counted.calls == 6 + 3 * 6
 
 
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_threads_change_no_bit(n_threads):
+def test_threads_change_no_bit():
     X, y = rankings(n=40)
     examples = Ranking().examples(X, y, "margin")
     risks = []
-    for threads in (1, n_threads):
+    for threads in (1, 3):
         with StructuredProblem(examples, np.full(40, 1 / 40), 0.1, n_threads=threads) as problem:
             risks.append(problem.evaluate(np.ones(3)))
     assert risks[0][0] == risks[1][0]
@@ -160,6 +166,18 @@ def test_an_inexact_oracle_is_between_the_truth_and_its_bound(size):
     assert (found.scores <= best.scores + 1e-12).all()
     assert (found.bounds >= best.scores - 1e-12).all()
     assert np.isfinite(found.bounds).all()
+
+
+@pytest.mark.parametrize("scaling", ["margin", "slack"])
+def test_a_tight_bound_is_the_score(scaling):
+    def upper_bound(self, x, y, w):
+        best = max(score for _, _, score in enumerated(self, x, y, w, scaling))
+        return best + (0.0 if scaling == "slack" else w @ self.joint_feature(x, y))
+
+    X, y = grids()
+    examples = broken(Grid, exact=False, upper_bound=upper_bound).examples(X, y, scaling)
+    found = examples.find(point(examples), 0, 5)
+    np.testing.assert_allclose(found.bounds, found.scores, atol=1e-12)
 
 
 def test_without_a_bound_nothing_is_known():
@@ -220,10 +238,6 @@ def test_rounding_is_no_fault():
 
 
 # ---- errors --------------------------------------------------------------------------------
-
-
-def broken(base, **methods):
-    return type("Broken", (base,), methods)()
 
 
 def differing(right, wrong):

@@ -153,6 +153,19 @@ def test_extreme_regularization(name, reg_lambda, squared):
     follow(made(name, bound(reference)), reference, tol=1e-4)
 
 
+@pytest.mark.parametrize("size", [1e6, 1e-6])
+@every_solver
+def test_features_of_all_sizes(name, size):
+    """Those of 1e6 have planes far out, whose offsets are small differences of large numbers."""
+    reference = drawn("chain", 5, n=4, reg_lambda=1e-6)
+    for example in reference.examples:
+        example.phi[:, :4] *= size
+    reference = Structured(reference.examples, 1e-6)
+    best = reference.optimum()
+    for _, state in zip(range(100), made(name, bound(reference)).states(), strict=False):
+        assert_true(state, reference, best)
+
+
 # ---- seeds, threads ---------------------------------------------------------------------------
 
 
@@ -170,6 +183,13 @@ def test_equal_seeds_give_equal_results(name):
     same(first, second)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+@every_solver
+def test_other_seeds(name, seed):
+    reference = drawn("chain", 6, reg_lambda=0.01, weighted=True)
+    follow(made(name, bound(reference), seed=seed), reference)
+
+
 @every_solver
 def test_threads_do_not_change_a_bit(name):
     """Sixteen blocks of examples, in one thread and in three."""
@@ -179,6 +199,66 @@ def test_threads_do_not_change_a_bit(name):
         with bound(reference, n_threads, MANY_ENTRIES) as problem:
             results.append(run(made(name, problem), tol=TOL, max_iter=30))
     same(*results)
+
+
+# ---- outputs that are kept ---------------------------------------------------------------------
+
+
+def crowded(squared, n=2, m=30, d=8):
+    """The true output is amid the others: many of them have weight at the optimum."""
+    rng = np.random.default_rng(9)
+    examples = [
+        Outputs(np.r_[np.zeros((1, d)), rng.normal(size=(m, d))], np.r_[0.0, rng.uniform(1, 2, m)])
+        for _ in range(n)
+    ]
+    return Structured(examples, 1.0, squared=squared)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("cache_size", [2, 3, 4])
+@pytest.mark.parametrize("name", CACHING)
+def test_a_cache_that_is_too_small(name, cache_size, squared):
+    """It does not stall, but gets there as slowly as the method of Frank and Wolfe."""
+    reference, tol = crowded(squared), 5e-3
+    assert max(np.sum(q > 1e-6) for q in reference.dual_optimum()) >= cache_size
+    follow(made(name, bound(reference), tol=tol, cache_size=cache_size), reference, tol=tol)
+
+
+@every_variant
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
+@every_solver
+def test_a_start_from_what_another_solver_kept(name, factor, scaling, squared):
+    """Of the same reg_lambda it is at the optimum; of another one its bounds are true."""
+    variant = {"scaling": scaling, "squared": squared}
+    first = drawn("grid", 10, reg_lambda=0.02, **variant)
+    solver = made(name, bound(first))
+    follow(solver, first)
+    second = drawn("grid", 10, reg_lambda=0.02 * factor, **variant)
+    again = made(name, bound(second), kept=solver.kept)
+    states = follow(again, second)
+    assert factor != 1.0 or states <= 3
+
+
+@every_solver
+def test_a_start_from_what_an_early_end_kept(name):
+    reference = drawn("grid", 11, reg_lambda=0.02)
+    solver = made(name, bound(reference))
+    for _, _state in zip(range(2), solver.states(), strict=False):
+        continue
+    follow(made(name, bound(reference), kept=solver.kept), reference)
+
+
+@every_solver
+def test_the_same_problem_in_another_object(name):
+    """A solver without a problem can be kept, and goes on where it was."""
+    reference = drawn("grid", 12, reg_lambda=0.02)
+    solver = made(name, bound(reference))
+    first = run(solver, tol=1e-12, max_iter=5)
+    solver.detach()
+    solver.attach(bound(reference))
+    second = run(solver, tol=1e-12, max_iter=5)
+    assert second.gap <= first.gap
+    follow(solver, reference)
 
 
 # ---- oracles that miss outputs ----------------------------------------------------------------
@@ -204,7 +284,7 @@ def test_an_oracle_that_is_not_exact_but_has_bounds(name, scaling, squared, exce
 @every_solver
 def test_an_oracle_without_bounds(name, scaling, squared):
     """It ends at the optimum over what the oracle sees, which is below that over all outputs."""
-    reference = drawn("grid", 8, reg_lambda=0.01, scaling=scaling, squared=squared)
+    reference = drawn("grid", 8, reg_lambda=0.1, scaling=scaling, squared=squared)
     problem = bound(reference, sees=3)
     result = run(made(name, problem), tol=TOL, max_iter=MOST)
     assert result.status is Status.CONVERGED
