@@ -1,11 +1,15 @@
 """Solvers of structured outputs on problems whose outputs are all known: no state may lie."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
+from sklearn_bundle.solvers.simplicial import SimplicialSolver
 from tests.reference_structured import Outputs, Structured
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
@@ -17,7 +21,17 @@ def bundle(problem, kept=None, **_):
     return OneSlackSolver(problem, kept=kept)
 
 
-MAKERS = {"bundle": bundle}
+def simplicial(problem, *, seed, **settings):
+    return SimplicialSolver(problem, **settings)
+
+
+MAKERS = {
+    "bundle": bundle,
+    "bcfw": partial(BlockCoordinateSolver, acceleration="never"),
+    "auto": BlockCoordinateSolver,
+    "rsd": simplicial,
+    "rsd-working-sets": partial(simplicial, variant="working-sets"),
+}
 CACHING = [name for name in MAKERS if name != "bundle"]
 FOR_CONES = CACHING  # the others have no w that must not be negative
 every_solver = pytest.mark.parametrize("name", MAKERS)
