@@ -54,8 +54,8 @@ class OneSimplexSolver:
 
     A point per iteration is the sum of the worst outputs of all examples. The simplex holds up to
     ``cache_size`` of them and the current point x, footnote 1: a further one takes the place of the
-    one of least weight, and x is kept in its stead. With the squared hinge it is one cone, of rays (28)
-    to (30), the test in (30) strict.
+    one of least weight, and x is kept in its stead. With the squared hinge it is one cone, of rays
+    (28) to (30), the test in (30) strict.
 
     Parameters
     ----------
