@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 
 from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.solvers.simplicial import SimplicialSolver
 from tests.reference_structured import Outputs, Structured
@@ -21,16 +22,21 @@ def bundle(problem, kept=None, **_):
     return OneSlackSolver(problem, kept=kept)
 
 
-def simplicial(problem, *, seed, **settings):
+def simplicial(problem, seed=None, **settings):
     return SimplicialSolver(problem, **settings)
 
 
+def one_simplex(problem, tol=None, seed=None, **settings):
+    return OneSimplexSolver(problem, **settings)
+
+
 MAKERS = {
-    "bundle": bundle,
-    "bcfw": partial(BlockCoordinateSolver, acceleration="never"),
     "auto": BlockCoordinateSolver,
+    "bcfw": partial(BlockCoordinateSolver, acceleration="never"),
     "rsd": simplicial,
     "rsd-working-sets": partial(simplicial, variant="working-sets"),
+    "rsd-one-simplex": one_simplex,
+    "bundle": bundle,
 }
 CACHING = [name for name in MAKERS if name != "bundle"]
 FOR_CONES = CACHING  # the others have no w that must not be negative
