@@ -35,6 +35,10 @@ class _MeasuredCRF(SDCACRF):
         self.last_solver = super()._solver(*arguments)
         return self.last_solver
 
+    def _further_attributes(self, *arguments: Any) -> dict[str, Any]:
+        """What fits is a copy: this is what the estimator gets of it."""
+        return super()._further_attributes(*arguments) | {"last_solver": self.last_solver}
+
     @property
     def dual_megabytes(self) -> float:
         """What the dual point takes, 0 where there is none."""

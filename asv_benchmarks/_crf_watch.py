@@ -23,6 +23,10 @@ class WatchedCRF(SDCACRF):
         self.watched = _Watched(super()._solver(problem, *arguments), problem, self)
         return self.watched
 
+    def _further_attributes(self, *arguments: Any) -> dict[str, Any]:
+        """What fits is a copy: this is what the estimator gets of it."""
+        return super()._further_attributes(*arguments) | {"watched": self.watched}
+
 
 class _Watched:
     """A solver whose states go through the hands of an estimator."""

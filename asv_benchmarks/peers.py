@@ -6,6 +6,7 @@ python asv_benchmarks/peers.py projection
 python asv_benchmarks/peers.py kernel --data FOLDER
 python asv_benchmarks/peers.py crf --data FOLDER
 python asv_benchmarks/peers.py measures --data FOLDER
+python asv_benchmarks/peers.py structured --data FOLDER
 """
 
 import argparse
@@ -17,6 +18,7 @@ import _linear
 import _measures
 import _pragam
 import _projection
+import _structured
 
 # A study is a module with HELP, add_arguments(parser) and run(arguments).
 STUDIES = {
@@ -26,6 +28,7 @@ STUDIES = {
     "kernel": _kernel,
     "crf": _crf,
     "measures": _measures,
+    "structured": _structured,
 }
 
 

@@ -1,14 +1,48 @@
-"""Label sequences that need no download, and the objective of a chain CRF in numpy alone."""
+"""Label sequences that need no download, and objectives of chains in numpy alone."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 
-from benchmarks.common import Array
+from benchmarks.common import Array, Certified
 
 DATASETS = ("digit_words", "made_sentences")
+
+
+class ChainBenchmark(Certified):
+    """Figures of a model of chains; a subclass says which estimator minimises which objective."""
+
+    objective: Callable[..., float]  # of :func:`chain_objective`'s arguments
+
+    def make_data(self, data: str, *params: Any) -> tuple[list, list]:
+        return chains(data)
+
+    def evaluate(self, *params: Any) -> float:
+        """In numpy, from the fitted attributes, at reg_lambda = 1/n."""
+        model = self.estimator
+        X, y = list(chain.from_iterable(self.X)), list(chain.from_iterable(self.y))
+        if hasattr(model, "attribute_names_"):
+            column = {name: j for j, name in enumerate(model.attribute_names_)}
+            design = np.zeros((len(X), len(column)))
+            for row, names in zip(design, X, strict=True):
+                np.add.at(row, [column[name] for name in names], 1.0)
+        else:
+            design = np.array(X, dtype=np.float64)
+        return self.objective(
+            design,
+            np.searchsorted(model.classes_, y),
+            np.array([len(labels) for labels in self.y]),
+            1.0 / len(self.y),
+            model.coef_,
+            model.transitions_,
+            model.intercept_,
+            model.start_,
+            model.end_,
+        )
 
 
 @lru_cache(maxsize=1)
@@ -104,6 +138,52 @@ def chain_objective(
         total += np.sum(most[n_active:].ravel() + np.log(parts[n_active:].sum(axis=1)))
         forward = most[:n_active] + shift + np.log(parts[:n_active] @ factors)
         forward += scores[first[:n_active] + t]
+        lengths = lengths[:n_active]
+    squares = sum(np.square(part).sum() for part in (coef, transitions, intercept, start, end))
+    return float(0.5 * reg_lambda * squares + (total - right) / n)
+
+
+def chain_hinge_objective(
+    X: Any,
+    labels: np.ndarray,
+    lengths: np.ndarray,
+    reg_lambda: float,
+    coef: Array,
+    transitions: Array,
+    intercept: Array | float = 0.0,
+    start: Array | float = 0.0,
+    end: Array | float = 0.0,
+) -> float:
+    """``reg_lambda/2 ||w||^2`` + the mean of ``max_y l_i(y) + <w, phi(x_i, y) - phi(x_i, y_i)>``.
+
+    l_i(y) is the number of wrong labels. As for :func:`chain_objective`, in float64.
+    """
+    scores = np.asarray(X @ coef.T, dtype=np.float64) + intercept
+    n, lengths = len(lengths), np.asarray(lengths)
+    first = np.cumsum(lengths) - lengths
+    last = first + lengths - 1
+    scores[first] += start
+    scores[last] += end
+    tokens = np.arange(len(labels))
+    right = scores[tokens, labels].sum()
+    steps = np.ones(len(labels), dtype=bool)
+    steps[first] = False
+    t = np.flatnonzero(steps)
+    right += transitions[labels[t - 1], labels[t]].sum()
+    scores += 1.0
+    scores[tokens, labels] -= 1.0
+    longest_first = np.argsort(-lengths, kind="stable")
+    first, lengths = first[longest_first], lengths[longest_first]
+    total, t, best = 0.0, 0, scores[first]
+    while len(best):
+        t += 1
+        n_active = np.searchsorted(-lengths, -t)  # sequences longer than t
+        total += best[n_active:].max(axis=1).sum()
+        best = np.stack(
+            [(best[:n_active] + column).max(axis=1, initial=-np.inf) for column in transitions.T],
+            axis=1,
+        )
+        best += scores[first[:n_active] + t]
         lengths = lengths[:n_active]
     squares = sum(np.square(part).sum() for part in (coef, transitions, intercept, start, end))
     return float(0.5 * reg_lambda * squares + (total - right) / n)

@@ -10,7 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled.outputs import LONGEST, enough, forget, insert, new_table
+from sklearn_bundle._compiled.outputs import (
+    LONGEST,
+    enough,
+    forget,
+    gathered,
+    insert,
+    new_table,
+)
 from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.structures import new_room, worst
 from sklearn_bundle._jit import inner, jit
@@ -22,7 +29,8 @@ _BLOCK_SHARE = 1e-2  # of a block's gap, down to which it is solved
 class Dual(NamedTuple):
     """What steps change: w, raw where there is a cone, gaps as last seen; and what they need.
 
-    ``gains`` sums up what the dual has gained, and how many entries of psi were read for it.
+    w and raw are one array where there is no cone. ``counts`` are what the dual has gained, and how
+    many entries of psi were read for it.
     """
 
     squared: bool
@@ -33,24 +41,27 @@ class Dual(NamedTuple):
     raw: NDArray[np.float64]
     cone: NDArray[np.bool_]
     gaps: NDArray[np.float64]
-    gains: NDArray[np.float64]
+    counts: NDArray[np.float64]
 
 
 @inner
 def _score(outputs, slot, w):
     """``loss - <w, psi>``."""
-    total = 0.0
-    for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
-        total += w[np.int64(outputs.indices[e])] * outputs.values[e]
-    return outputs.loss[slot] - total
+    begin, length = outputs.begin[slot], outputs.length[slot]
+    return outputs.loss[slot] - gathered(outputs.indices, outputs.values, begin, length, w)
 
 
 @inner
 def _add(outputs, slot, amount, dual):
     """``w += amount * psi``."""
-    for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
+    first, last = outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]
+    if dual.cone.shape[0] == 0:
+        for e in range(first, last):
+            dual.w[np.int64(outputs.indices[e])] += amount * outputs.values[e]
+        return
+    for e in range(first, last):
         at = np.int64(outputs.indices[e])
-        if dual.cone.shape[0] > 0 and dual.cone[at]:
+        if dual.cone[at]:
             dual.raw[at] += amount * outputs.values[e]
             dual.w[at] = max(dual.raw[at], 0.0)
         else:
@@ -141,12 +152,12 @@ def visit(outputs, i, dual, scores, before):
         before[k] = q[k]
         read += outputs.length[first + k]
     gap = gap_of(q, scores, count, dual.squared, highest)
-    dual.gains[1] += read
+    dual.counts[1] += read
     if gap > 0.0:
         gram = outputs.gram[outputs.gram_at[i] :]
         scale = dual.factor * dual.weights[i]
         gain = _improve(gram, outputs.room[i], q, scores, count, scale, dual.squared)
-        dual.gains[0] += dual.weights[i] * gain
+        dual.counts[0] += dual.weights[i] * gain
     full = False
     for k in range(count):
         if q[k] != before[k]:
@@ -169,7 +180,7 @@ def epoch(structure, outputs, dual, sampling, longest, steps):
     for i in range(longest.shape[0]):
         most = max(most, longest[i])
     indices, values = np.empty(most, np.uint32), np.empty(most)
-    table = new_table(most)
+    table = new_table(most, dual.w.shape[0])
     scores, before = np.empty(16), np.empty(16)
     for step in range(steps):
         if not enough(outputs, most):
@@ -189,7 +200,7 @@ def _fitting(outputs, i, scores, before, table):
     if scores.shape[0] < most:
         scores, before = np.empty(2 * most), np.empty(2 * most)
     if table.keys.shape[0] < 4 * outputs.used[LONGEST]:
-        table = new_table(2 * outputs.used[LONGEST])
+        table = new_table(2 * outputs.used[LONGEST], table.dense.shape[0])
     return scores, before, table
 
 
@@ -207,7 +218,7 @@ def take_in_one(outputs, dual, i, indices, values, loss):
     length = indices.shape[0]
     if not enough(outputs, length):
         return False
-    table = new_table(max(length, outputs.used[LONGEST]))
+    table = new_table(max(length, outputs.used[LONGEST]), dual.w.shape[0])
     most = 2 * outputs.count[i] + 2
     scores, before = np.empty(most), np.empty(most)
     take_in(outputs, i, dual, indices, values, length, loss, scores, before, table)
@@ -220,14 +231,14 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
 
     Begins with the block number ``start`` of the range; returns how far there was room.
     """
-    table = new_table(max(outputs.used[LONGEST], 1))
+    table = new_table(max(outputs.used[LONGEST], 1), dual.w.shape[0])
     for row in range(start, losses.shape[0]):
         i = first + row
         length = starts[row + 1] - starts[row]
         if not enough(outputs, length):
             return row
         if table.keys.shape[0] < 4 * max(length, outputs.used[LONGEST]):
-            table = new_table(2 * max(length, outputs.used[LONGEST]))
+            table = new_table(2 * max(length, outputs.used[LONGEST]), dual.w.shape[0])
         mean = total = 0.0
         for slot in range(outputs.at[i], outputs.at[i] + outputs.count[i]):
             if outputs.q[slot] > 0.0:
@@ -245,19 +256,46 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
 
 
 @jit
-def cached_pass(outputs, dual, backwards):
-    """A visit of each block that has a choice; the sum of their gaps over what they have."""
-    n = outputs.at.shape[0]
+def cached_pass(outputs, dual, blocks):
+    """A visit of each of the blocks that has a choice; the sum of their gaps before the visits."""
     scores, before = np.empty(16), np.empty(16)
     sum_of_gaps = 0.0
-    for step in range(n):
-        i = n - 1 - step if backwards else step
-        if outputs.count[i] < 2:
+    for i in blocks:
+        count = outputs.count[i]
+        if count < 2 and not dual.squared:
             continue
-        if scores.shape[0] < outputs.count[i]:
-            scores, before = np.empty(2 * outputs.count[i]), np.empty(2 * outputs.count[i])
+        if scores.shape[0] < count:
+            scores, before = np.empty(2 * count), np.empty(2 * count)
         sum_of_gaps += dual.weights[i] * visit(outputs, i, dual, scores, before)
     return sum_of_gaps
+
+
+@jit
+def squared_distance(dual, centre, reg_lambda, kappa):
+    """Of w from what it would be without the centre."""
+    squared = 0.0
+    for j in range(dual.w.shape[0]):
+        own = ((reg_lambda + kappa) * dual.raw[j] - kappa * centre[j]) / reg_lambda
+        if dual.cone.shape[0] > 0 and dual.cone[j]:
+            own = max(own, 0.0)
+        squared += (dual.w[j] - own) ** 2
+    return squared
+
+
+@jit
+def recentre(dual, centre, last, momentum, reg_lambda, old, new):
+    """Move the centre to ``w + momentum (w - last)``, w then being ``last``, and w with it.
+
+    The strength of the centre changes from ``old`` to ``new``.
+    """
+    for j in range(dual.w.shape[0]):
+        total = (reg_lambda + old) * dual.raw[j] - old * centre[j]
+        centre[j] = dual.w[j] + momentum * (dual.w[j] - last[j])
+        last[j] = dual.w[j]
+        dual.raw[j] = (total + new * centre[j]) / (reg_lambda + new)
+        dual.w[j] = dual.raw[j]
+        if dual.cone.shape[0] > 0 and dual.cone[j]:
+            dual.w[j] = max(dual.raw[j], 0.0)
 
 
 @jit

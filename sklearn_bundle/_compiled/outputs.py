@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled.vector import WIDTH, gather_fma, splat, total
 from sklearn_bundle._jit import inner, jit
 
 SLOTS, PRODUCTS, ENTRIES, LONGEST, MOST = 0, 1, 2, 3, 4  # places in ``used``
@@ -18,6 +19,7 @@ _MULTIPLIER = np.uint32(2654435769)  # 2^32 over the golden ratio: spreads indic
 _PRIME = np.uint64(0x100000001B3)  # of the FNV hash
 _OFFSET = np.uint64(0xCBF29CE484222325)  # of the FNV hash
 BYTES_PER_ENTRY = 12  # an index and a value
+_DENSE = 1 << 15  # entries of a vector that is spread out: 256 KB stay in the cache
 
 
 class Outputs(NamedTuple):
@@ -51,19 +53,33 @@ class Outputs(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A sparse vector as a hash table, to take products with."""
+    """A sparse vector to take products with: as a hash table, and as it is where it is short."""
 
     keys: NDArray[np.int64]
     values: NDArray[np.float64]
+    dense: NDArray[np.float64]
 
 
 @inner
-def new_table(length):
+def new_table(length, dimension):
     """Room for vectors of up to ``length`` entries."""
     size = 16
     while size < 2 * length:
         size *= 2
-    return Table(np.full(size, -1, np.int64), np.empty(size))
+    dense = np.zeros(dimension if dimension <= _DENSE else 0)
+    return Table(np.full(size, -1, np.int64), np.empty(size), dense)
+
+
+@inner
+def gathered(indices, values, begin, length, w):
+    """The product of a sparse vector with a dense one."""
+    sums, rest = splat(0.0), 0.0
+    whole = begin + length - length % WIDTH
+    for e in range(begin, whole, WIDTH):
+        sums = gather_fma(values, indices, e, WIDTH, w, sums)
+    for e in range(whole, begin + length):
+        rest += values[e] * w[np.int64(indices[e])]
+    return total(sums) + rest
 
 
 @inner
@@ -78,6 +94,10 @@ def _place(table, index):
 
 @inner
 def _spread(table, indices, values, begin, length):
+    if table.dense.shape[0] > 0:
+        for e in range(begin, begin + length):
+            table.dense[np.int64(indices[e])] = values[e]
+        return
     for e in range(begin, begin + length):
         place = _place(table, np.int64(indices[e]))
         table.keys[place] = indices[e]
@@ -87,6 +107,10 @@ def _spread(table, indices, values, begin, length):
 @inner
 def _clear(table, indices, begin, length):
     """Take the entries out again. Those in the way of others must be there until all are out."""
+    if table.dense.shape[0] > 0:
+        for e in range(begin, begin + length):
+            table.dense[np.int64(indices[e])] = 0.0
+        return
     mask = table.keys.shape[0] - 1
     for e in range(begin, begin + length):
         place = np.int64(np.uint32(indices[e]) * _MULTIPLIER) & mask
@@ -97,12 +121,15 @@ def _clear(table, indices, begin, length):
 
 @inner
 def _product(table, outputs, slot):
-    total = 0.0
+    if table.dense.shape[0] > 0:
+        begin, length = outputs.begin[slot], outputs.length[slot]
+        return gathered(outputs.indices, outputs.values, begin, length, table.dense)
+    product = 0.0
     for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
         place = _place(table, np.int64(outputs.indices[e]))
         if table.keys[place] != -1:
-            total += table.values[place] * outputs.values[e]
-    return total
+            product += table.values[place] * outputs.values[e]
+    return product
 
 
 @inner
@@ -224,8 +251,8 @@ def _merged(outputs, i, table):
             b = k
     if b < 0:  # room for one output beside the true one: it is merged with that
         a, b = 0, a
-    total = outputs.q[first + a] + outputs.q[first + b]
-    of_a, of_b = outputs.q[first + a] / total, outputs.q[first + b] / total
+    weight = outputs.q[first + a] + outputs.q[first + b]
+    of_a, of_b = outputs.q[first + a] / weight, outputs.q[first + b] / weight
     _combine(outputs, first + a, first + b, of_a, of_b, table)
     room, gram_at = outputs.room[i], outputs.gram_at[i]
     gram = outputs.gram
@@ -235,7 +262,7 @@ def _merged(outputs, i, table):
         value = of_a * gram[gram_at + a * room + k] + of_b * gram[gram_at + b * room + k]
         gram[gram_at + a * room + k] = gram[gram_at + k * room + a] = value
     gram[gram_at + a * room + a] = own
-    outputs.q[first + a] = total
+    outputs.q[first + a] = weight
     return b
 
 
@@ -247,6 +274,7 @@ def _combine(outputs, a, b, of_a, of_b, table):
     for e in range(outputs.begin[a], outputs.begin[a] + outputs.length[a]):
         indices[at], values[at] = indices[e], of_a * values[e]
         at += 1
+    table = Table(table.keys, table.values, table.dense[:0])
     _spread(table, indices, values, begin, at - begin)
     for e in range(outputs.begin[b], outputs.begin[b] + outputs.length[b]):
         place = _place(table, np.int64(indices[e]))

@@ -77,3 +77,15 @@ def pick(sampling):
             rest -= tree[p]
             p += 1
     return min(p - half, sampling.n - 1)
+
+
+@jit
+def next_block(sampling):
+    """:func:`pick` for an oracle that is not compiled."""
+    return pick(sampling)
+
+
+@jit
+def note(sampling, i, weight):
+    """:func:`put` for an oracle that is not compiled."""
+    put(sampling, i, weight)

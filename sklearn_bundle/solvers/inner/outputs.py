@@ -13,6 +13,7 @@ from sklearn_bundle._compiled.outputs import (
     Outputs,
     tidy,
 )
+
 Array = NDArray[np.float64]
 
 _FIRST_ROOM = 4  # slots: most blocks need two or three outputs

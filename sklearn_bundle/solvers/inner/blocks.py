@@ -1,0 +1,179 @@
+"""The dual of a structured hinge loss by blocks: a point in it, and the moves that all methods make.
+
+A block is an example with the outputs that were found for it and their weights q.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import block_steps
+from sklearn_bundle._compiled.block_steps import Dual
+from sklearn_bundle._compiled.sampling import Sampling, next_block, note
+from sklearn_bundle.models.examples import Found
+from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers.inner.outputs import OutputCache
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or in pairs
+
+
+class Look(NamedTuple):
+    """What a pass of the oracle over all examples says of a point."""
+
+    w: Array
+    primal: float
+    lower_bound: float
+
+
+class BlockDual:
+    """The dual point of a problem, its w, and the gap of each block as last seen.
+
+    With a proximal term, ``kappa/2 ||w - centre||^2`` is added to the objective: steps are those of
+    the dual of the sum, and the bound is that of the problem itself from the same q.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+    cache : OutputCache
+        Outputs with their weights.
+    patience : int
+        Visits after which an output without weight is dropped.
+
+    Attributes
+    ----------
+    gaps : ndarray of shape (n_examples,)
+        Not weighted.
+    kappa : float
+    centre : ndarray or None
+    """
+
+    def __init__(self, problem: StructuredProblem, cache: OutputCache, patience: int):
+        self.problem, self.cache = problem, cache
+        self._patience = patience
+        self.gaps = np.zeros(problem.n_examples)
+        self.kappa, self.centre = 0.0, None
+        self._last: Array | None = None
+        self._cone = np.zeros(problem.dimension if len(problem.cone) else 0, np.bool_)
+        self._cone[problem.cone] = True
+        self.refresh()
+
+    @property
+    def w(self) -> Array:
+        """The point that belongs to q and the centre."""
+        return self._dual.w
+
+    @property
+    def gained(self) -> float:
+        """What the dual has gained by steps since the last :meth:`refresh`."""
+        return self._dual.counts[0]
+
+    @property
+    def read(self) -> float:
+        """Entries of outputs that steps have read since the last :meth:`refresh`."""
+        return self._dual.counts[1]
+
+    @property
+    def estimate(self) -> float:
+        """The gap of the problem with the proximal term, by the gaps of blocks as last seen."""
+        return float(self.problem.weights @ self.gaps)
+
+    def refresh(self) -> float:
+        """w afresh from q; the lower bound of the problem that q proves, computed afresh."""
+        problem, reg_lambda, kappa = self.problem, self.problem.reg_lambda, self.kappa
+        raw = np.zeros(problem.dimension)
+        losses = block_steps.sums(self.cache.outputs, problem.weights, problem.squared, raw)
+        own = self._projected(raw) if len(self._cone) else raw
+        penalty = float(own @ own) / (2.0 * reg_lambda)
+        if kappa > 0.0:
+            raw += kappa * self.centre
+        raw /= reg_lambda + kappa
+        w = self._projected(raw) if len(self._cone) else raw
+        factor = 1.0 / (reg_lambda + kappa)
+        of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
+        self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
+        return losses - penalty - _ROUNDING * (abs(losses) + penalty)
+
+    def look(self) -> Look:
+        """A pass of the oracle: objective, bound and gaps at w, outputs kept, no step taken."""
+        bound, problem, w = self.refresh(), self.problem, self.w
+        found = problem.find(w)
+        for first, part in found:
+            self.take_in(first, part)
+        primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found)
+        return Look(w, primal, bound)
+
+    def take_in(self, first: int, found: Found) -> None:
+        """Keep an output for each of a range of examples, found at w, and note the gaps."""
+        row, n = 0, len(found.losses)
+        of_rows = found.starts, found.indices, found.values, found.losses, found.scores
+        while row < n:
+            row = block_steps.take_in_all(self.cache.outputs, self._dual, first, row, *of_rows)
+            if row < n:
+                self.cache.make_room(int(np.diff(found.starts).max()))
+
+    def look_at(self, blocks: NDArray[np.int64]) -> None:
+        """The oracle for some of the examples, all at w: outputs kept, gaps noted, no step."""
+        for i in blocks.tolist():
+            self.take_in(i, self.problem.examples.find(self.w, i, i + 1))
+        self.problem.oracle_calls += len(blocks)
+
+    def sampled_pass(self, sampling: Sampling) -> None:
+        """As many steps as there are blocks, each on one drawn at random, after an oracle call."""
+        problem, done = self.problem, 0
+        examples, n = problem.examples, problem.n_examples
+        if examples.structure is None:
+            self._interpreted_pass(sampling)
+        while examples.structure is not None and done < n:
+            done += block_steps.epoch(
+                examples.structure,
+                *(self.cache.outputs, self._dual, sampling, examples.longest, n - done),
+            )
+            if done < n:
+                self.cache.make_room(int(examples.longest.max()))
+        problem.oracle_calls += n
+
+    def _interpreted_pass(self, sampling: Sampling) -> None:
+        """The same with an oracle that is not compiled."""
+        problem = self.problem
+        for _ in range(problem.n_examples):
+            i = next_block(sampling)
+            found = problem.examples.find(self.w, i, i + 1)
+            output = i, found.indices, found.values, found.losses[0]
+            while not block_steps.take_in_one(self.cache.outputs, self._dual, *output):
+                self.cache.make_room(len(found.indices))
+            note(sampling, i, problem.weights[i] * self.gaps[i])
+
+    def cached_pass(self, blocks: NDArray[np.int64]) -> float:
+        """A step on each of the blocks over the outputs that it has; the sum of their gaps.
+
+        Gaps are over these outputs, before the steps, by weights of examples.
+        """
+        return block_steps.cached_pass(self.cache.outputs, self._dual, blocks)
+
+    def distance(self) -> float:
+        """``reg_lambda/2 ||w - w_q||^2``, w_q that of q without the centre.
+
+        The duality gap of the problem is this and the sum of the gaps of blocks.
+        """
+        if self.kappa == 0.0:
+            return 0.0
+        reg_lambda, kappa = self.problem.reg_lambda, self.kappa
+        dual, centre = self._dual, self.centre
+        squared = block_steps.squared_distance(dual, centre, reg_lambda, kappa)
+        return 0.5 * reg_lambda * squared
+
+    def recentre(self, kappa: float, momentum: float) -> None:
+        """A new strength, and the centre at w plus ``momentum`` times its way since the last."""
+        if self.centre is None:
+            self.centre, self._last = self.w.copy(), self.w.copy()
+        strengths = self.problem.reg_lambda, self.kappa, kappa
+        self._dual = self._dual._replace(factor=1.0 / (self.problem.reg_lambda + kappa))
+        block_steps.recentre(self._dual, self.centre, self._last, momentum, *strengths)
+        self.kappa = kappa
+
+    def _projected(self, raw: Array) -> Array:
+        """Negative entries of the cone set to 0."""
+        return np.where(self._cone & (raw < 0.0), 0.0, raw)
