@@ -1,6 +1,5 @@
 """Structural support vector machines: the hinge loss over structured outputs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -18,18 +17,15 @@ from sklearn_bundle.estimators._warm import WarmStart, parts_fingerprint
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
+from sklearn_bundle.solvers.simplicial import SimplicialSolver
 
-# By name, what makes a solver of a problem and of what the last one kept.
-_SOLVERS: dict[str, Callable[..., Any]] = {
-    "auto": OneSlackSolver,
-    "bcfw": OneSlackSolver,
-    "rsd": OneSlackSolver,
-    "rsd-one-simplex": OneSlackSolver,
-    "rsd-working-sets": OneSlackSolver,
-    "bundle": OneSlackSolver,
-}
+# Ways to apply restricted simplicial decomposition to a product, by the name of the solver.
+_PRODUCTS = {"rsd": "product", "rsd-working-sets": "working-sets"}
+# Those of points of all examples together, which know no cone.
+_PLANES = "bundle", "rsd-one-simplex"
 
 
 @dataclass
@@ -223,7 +219,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
          - restricted simplicial decomposition [1]_ with a product of simplexes: a pass of the
            oracle adds an output to every block, then the dual is maximised over all of them.
        * - "rsd-one-simplex"
-         - the same with one simplex: a pass adds one point, all worst outputs together.
+         - the same with one simplex: a pass adds one point, all worst outputs together, which are
+           those of "bundle".
        * - "rsd-working-sets"
          - the same with a product of simplexes for some of the blocks at a time.
        * - "bundle"
@@ -285,7 +282,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions(set(_SOLVERS))],
+        "solver": [StrOptions({"auto", "bcfw", *_PRODUCTS, *_PLANES})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         "scaling": [StrOptions({"margin", "slack"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -364,10 +361,10 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         reading = reader_of(model).read(self, X, y, sample_weight)
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
         examples = model.examples(reading.X, reading.y, self.scaling)
-        if self.solver == "bundle" and len(examples.nonnegative):
+        if self.solver in _PLANES and len(examples.nonnegative):
             raise ValueError(
-                f"solver='bundle' takes no model with parameters that must not be negative, but "
-                f"{type(model).__name__}.nonnegative returns some. Use solver='auto'."
+                f"solver={self.solver!r} takes no model with parameters that must not be negative, "
+                f"but {type(model).__name__}.nonnegative returns some. Use solver='auto'."
             )
         return StructuredData(model, reading, examples, reg_lambda)
 
@@ -386,8 +383,18 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         """One: more would change the last bits with ``n_jobs``."""
         return 1
 
-    def _solver(self, problem: StructuredProblem, kept: Any, seed: int) -> Any:
-        return _SOLVERS[self.solver](problem, cache_size=self.cache_size, kept=kept)
+    def _solver(
+        self, problem: StructuredProblem, kept: Any, seed: int
+    ) -> BlockCoordinateSolver | SimplicialSolver | OneSlackSolver:
+        given: dict[str, Any] = {"cache_size": self.cache_size, "kept": kept}
+        if self.solver in _PLANES:
+            return OneSlackSolver(problem, **given)
+        given["tol"] = self.tol
+        if self.solver in _PRODUCTS:
+            return SimplicialSolver(problem, variant=_PRODUCTS[self.solver], **given)
+        acceleration = "auto" if self.solver == "auto" else "never"
+        sampled = {"seed": seed, "sampling": self.sampling, "acceleration": acceleration}
+        return BlockCoordinateSolver(problem, **sampled, **given)
 
     def _keep(self, solver: Any, result: SolverResult) -> Any:
         return solver.kept
