@@ -19,13 +19,14 @@ from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
+from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.solvers.simplicial import SimplicialSolver
 
-# Ways to apply restricted simplicial decomposition to a product, by the name of the solver.
-_PRODUCTS = {"rsd": "product", "rsd-working-sets": "working-sets"}
-# Those of points of all examples together, which know no cone.
-_PLANES = "bundle", "rsd-one-simplex"
+# By name: solvers with points of all examples together, and ways to apply restricted simplicial
+# decomposition to a product of simplexes.
+_TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
+_PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
 
 
 @dataclass
@@ -97,8 +98,9 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     max_time : float, default=None
         Limit in seconds on the optimisation, checked after every iteration. None is no limit.
     cache_size : int, default=None
-        Outputs that are kept an example, at least 2; for "rsd-one-simplex" points in all: r of
-        [1]_; for "bundle" planes. None is 48, and more while there is memory; of planes all.
+        Outputs that are kept an example, at least 2; for "rsd-one-simplex" points, for "bundle"
+        planes in all. With the methods of [1]_ it is r there. None is 48, and more while there is
+        memory; 50 points, all planes.
     sampling : {"gap", "uniform"}, default="gap"
         How "auto" and "bcfw" choose the example of a step: in proportion to its duality gap as last
         seen, with weight, or any.
@@ -219,8 +221,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
          - restricted simplicial decomposition [1]_ with a product of simplexes: a pass of the
            oracle adds an output to every block, then the dual is maximised over all of them.
        * - "rsd-one-simplex"
-         - the same with one simplex: a pass adds one point, all worst outputs together, which are
-           those of "bundle".
+         - the same with one simplex: a pass adds one point, all worst outputs together.
        * - "rsd-working-sets"
          - the same with a product of simplexes for some of the blocks at a time.
        * - "bundle"
@@ -282,7 +283,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"auto", "bcfw", *_PRODUCTS, *_PLANES})],
+        "solver": [StrOptions({"auto", "bcfw", *_PRODUCTS, *_TOGETHER})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         "scaling": [StrOptions({"margin", "slack"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -361,9 +362,9 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         reading = reader_of(model).read(self, X, y, sample_weight)
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
         examples = model.examples(reading.X, reading.y, self.scaling)
-        if self.solver in _PLANES and len(examples.nonnegative):
+        if self.solver == "bundle" and len(examples.nonnegative):
             raise ValueError(
-                f"solver={self.solver!r} takes no model with parameters that must not be negative, "
+                "solver='bundle' takes no model with parameters that must not be negative, "
                 f"but {type(model).__name__}.nonnegative returns some. Use solver='auto'."
             )
         return StructuredData(model, reading, examples, reg_lambda)
@@ -385,10 +386,10 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
     def _solver(
         self, problem: StructuredProblem, kept: Any, seed: int
-    ) -> BlockCoordinateSolver | SimplicialSolver | OneSlackSolver:
+    ) -> BlockCoordinateSolver | SimplicialSolver | OneSimplexSolver | OneSlackSolver:
         given: dict[str, Any] = {"cache_size": self.cache_size, "kept": kept}
-        if self.solver in _PLANES:
-            return OneSlackSolver(problem, **given)
+        if self.solver in _TOGETHER:
+            return _TOGETHER[self.solver](problem, **given)
         given["tol"] = self.tol
         if self.solver in _PRODUCTS:
             return SimplicialSolver(problem, variant=_PRODUCTS[self.solver], **given)

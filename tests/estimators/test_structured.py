@@ -57,7 +57,7 @@ def made_for(case, **parameters):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_certificate_against_enumeration(case, solver, loss, weighted):
-    if case == "cone" and solver in ("bundle", "rsd-one-simplex"):
+    if case == "cone" and solver == "bundle":
         pytest.skip("refused")
     model, X, y = made_for(case, solver=solver, loss=loss, tol=1e-4)
     weights = np.arange(len(y)) % 3 + 0.5 if weighted else None
@@ -173,7 +173,7 @@ def test_equal_seeds_give_equal_bits(solver):
 @every_case
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_warm_start(case, solver):
-    if case == "cone" and solver in ("bundle", "rsd-one-simplex"):
+    if case == "cone" and solver == "bundle":
         pytest.skip("refused")
     model, X, y = made_for(case, solver=solver, warm_start=True, tol=1e-3)
     first = model.fit(X, y).history_["oracle_calls"][-1]
