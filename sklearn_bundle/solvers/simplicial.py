@@ -89,10 +89,9 @@ class SimplicialSolver:
         while self._idle < _IDLE:
             if self._variant == "product":
                 self._solve_master(np.arange(self.problem.n_examples))
-                self._look()
             else:
                 self._working_sets()
-                self._look()
+            self._look()
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
+from sklearn_bundle.solvers.simplicial import SimplicialSolver
 from tests.reference_structured import Outputs, Structured
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
@@ -17,7 +20,32 @@ def bundle(problem, kept=None, **_):
     return OneSlackSolver(problem, kept=kept)
 
 
-MAKERS = {"bundle": bundle}
+def by_blocks(acceleration):
+    def make(problem, **settings):
+        return BlockCoordinateSolver(problem, acceleration=acceleration, **settings)
+
+    return make
+
+
+def simplicial(variant):
+    def make(problem, seed=None, **settings):
+        return SimplicialSolver(problem, variant=variant, **settings)
+
+    return make
+
+
+def one_simplex(problem, tol=None, seed=None, **settings):
+    return OneSimplexSolver(problem, **settings)
+
+
+MAKERS = {
+    "auto": by_blocks("auto"),
+    "bcfw": by_blocks("never"),
+    "rsd": simplicial("product"),
+    "rsd-working-sets": simplicial("working-sets"),
+    "rsd-one-simplex": one_simplex,
+    "bundle": bundle,
+}
 CACHING = [name for name in MAKERS if name != "bundle"]
 FOR_CONES = CACHING  # the others have no w that must not be negative
 every_solver = pytest.mark.parametrize("name", MAKERS)

@@ -1,4 +1,4 @@
-"""The dual of a structured hinge loss by blocks: a point in it, and the moves that all methods make.
+"""The dual of a structured hinge loss by blocks: a point in it, and the moves of all methods.
 
 A block is an example with the outputs that were found for it and their weights q.
 """

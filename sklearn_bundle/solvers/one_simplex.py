@@ -1,0 +1,221 @@
+"""Restricted simplicial decomposition with one simplex for all examples (Yu and Rousu, 2007)."""
+
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from sklearn_bundle._compiled import simplex_qp
+from sklearn_bundle.models.examples import Found
+from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.contract import State
+
+Array = NDArray[np.float64]
+
+_POINTS = 50  # the paper's r: more cost memory, n_parameters numbers each, and seldom gain
+_MASTER_SHARE = 1e-2  # of the gap, to which the master problem is solved
+_MASTER_STEPS = 1000  # of the inner active-set method
+_CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
+_INDEPENDENT = 1e-12  # of the largest eigenvalue: rays whose own is smaller depend on others
+_ROUNDING = 1e-14  # of the terms of the bound
+_IDLE = 60  # passes in a row without a smaller gap, after which rounding has the last word
+_PROGRESS = 1e-4  # of the gap: a pass that makes it smaller by less has found nothing new
+
+
+class Points(NamedTuple):
+    """Points of the reduced dual, a row each: z = (sum of beta, sum of gamma), with zeta of a cone.
+
+    ``beta`` is ``sum_i s_i psi_i``, minus the paper's; ``gamma`` is the sum of losses; ``zeta`` has
+    a column per example with the squared hinge, and none otherwise.
+    """
+
+    beta: Array
+    gamma: Array
+    zeta: Array
+
+    def joined(self, other: "Points") -> "Points":
+        """The points of both."""
+        return Points(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+
+    def taken(self, rows: NDArray[np.intp]) -> "Points":
+        """Some of the points."""
+        return Points(*(part[rows] for part in self))
+
+    def mixed(self, q: Array) -> "Points":
+        """One point, the sum by weights."""
+        return Points(*((q @ part)[None] for part in self))
+
+
+class OneSimplexSolver:
+    """RSD with one simplex: variant (i) of section 3.2, without coordinate ascent.
+
+    A point per iteration is the sum of the worst outputs of all examples. The simplex holds up to
+    ``cache_size`` of them and the current point x, footnote 1: a further one takes the place of the
+    one of least weight, and x is kept in its stead. With the squared hinge it is one cone, of rays
+    (28) to (30), the test in (30) strict.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+    cache_size : int or None
+        The paper's r; None is 50. With 1 this is the conditional gradient.
+    kept : Points
+        Of a solver of the same problem, the current one first; reg_lambda may differ.
+    """
+
+    name = "rsd-one-simplex"
+    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
+
+    def __init__(
+        self,
+        problem: StructuredProblem,
+        *,
+        cache_size: int | None = None,
+        kept: Points | None = None,
+    ):
+        self.problem = problem
+        self._limit = _POINTS if cache_size is None else cache_size
+        if kept is None:  # the origin is feasible
+            n_zeta = problem.n_examples if problem.squared else 0
+            kept = Points(np.zeros((1, problem.dimension)), np.zeros(1), np.zeros((1, n_zeta)))
+        self._points = kept  # x^k first where there is one, S^x; then S^s
+        self._q = np.eye(1, len(kept.gamma))[0]
+        self._has_current = True
+        self._best = Best(least=0.0)
+        self._idle = 0  # passes without a smaller gap
+        self._w: Array | None = None  # where the oracle was last asked
+
+    @property
+    def kept(self) -> Points:
+        """What a new solver may start from."""
+        return self._x.joined(self._points)
+
+    @property
+    def _x(self) -> Points:
+        """The current point."""
+        return self._points.mixed(self._q)
+
+    def attach(self, problem: StructuredProblem) -> None:
+        """Go on with the same problem in another object."""
+        self.problem = problem
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self.problem = None
+
+    def states(self) -> Iterator[State]:
+        """One state per pass of the oracle."""
+        while self._idle < _IDLE:
+            found = self._look()
+            yield self._state()
+            self._add(self._direction(found))
+            self._solve_master()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective by a pass at the current point if it has moved, bound from that point."""
+        if moving and not np.array_equal(self._model(), self._w):
+            self._look()
+        self._best.prove(self._bound())
+        return self._state()
+
+    def _look(self) -> list[tuple[int, Found]]:
+        """Direction-finding, (9), with objective and bound at the current point."""
+        problem, best, before = self.problem, self._best, self._best.gap
+        self._w = w = self._model()
+        found = problem.find(w)
+        best.offer(0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found), w)
+        best.prove(self._bound())
+        self._idle = 0 if best.gap <= (1.0 - _PROGRESS) * before else self._idle + 1
+        return found
+
+    def _direction(self, found: list[tuple[int, Found]]) -> Points:
+        """The extreme point of what was found; with the squared hinge the ray, (28) and (30)."""
+        problem = self.problem
+        beta, gamma = np.zeros(problem.dimension), 0.0
+        current = self._x.zeta[0]
+        zeta = np.zeros(len(current))
+        for first, part in found:
+            n = len(part.losses)
+            factors = problem.weights[first : first + n]
+            if problem.squared:
+                ascends = part.scores > current[first : first + n]
+                zeta[first : first + n] = ascends
+                factors = factors * ascends
+            repeated = np.repeat(factors, np.diff(part.starts))
+            beta += np.bincount(part.indices, repeated * part.values, problem.dimension)
+            gamma += float(factors @ part.losses)
+        return Points(beta[None], np.array([gamma]), zeta[None])
+
+    def _add(self, point: Points) -> None:
+        """z to S^s; if that is full, in place of the point of least weight, and S^x is {x}."""
+        extreme = np.arange(int(self._has_current), len(self._q))
+        if len(extreme) < self._limit:
+            self._points, self._q = self._points.joined(point), np.append(self._q, 0.0)
+            return
+        kept = np.delete(extreme, np.argmin(self._q[extreme]))
+        self._points = self._x.joined(self._points.taken(kept)).joined(point)
+        self._q = np.eye(1, len(kept) + 2)[0]
+        self._has_current = True
+
+    def _solve_master(self) -> None:
+        """The best point of the simplex, nearly: quadratic models, one without a cone.
+
+        ``||[v + d]_+||^2`` is nowhere above ``||[v]_+||^2 + 2 <[v]_+, d> + ||d||^2``, so that each
+        model is below the dual, and touches it.
+        """
+        problem, points = self.problem, self._points
+        gram = points.beta @ points.beta.T / problem.reg_lambda
+        gram += (points.zeta * problem.weights) @ points.zeta.T if problem.squared else 0.0
+        target = _MASTER_SHARE * max(self._best.gap, 0.0)
+        for _ in range(_CONE_STEPS if len(problem.cone) else 1):
+            gradient = points.beta @ self._model() - points.gamma
+            if problem.squared:
+                gradient += (points.zeta * problem.weights) @ self._x.zeta[0]
+            lowest = min(float(gradient.min()), 0.0) if problem.squared else float(gradient.min())
+            if abs(float(self._q @ gradient) - lowest) <= target and len(problem.cone):
+                return
+            linear = gram @ self._q - gradient
+            if problem.squared:
+                self._q = _on_cone(gram, linear)
+            else:
+                self._q = _on_simplex(gram, linear, self._q, target)
+
+    def _model(self) -> Array:
+        """w of the current point, (10): negative entries of the cone are 0."""
+        w = self._x.beta[0] / self.problem.reg_lambda
+        cone = self.problem.cone
+        w[cone] = np.maximum(w[cone], 0.0)
+        return w
+
+    def _bound(self) -> float:
+        """The dual at the current point."""
+        problem, x, w = self.problem, self._x, self._model()
+        penalty = 0.5 * problem.reg_lambda * float(w @ w)
+        if problem.squared:
+            penalty += 0.5 * float(problem.weights @ x.zeta[0] ** 2)
+        gamma = float(x.gamma[0])
+        return gamma - penalty - _ROUNDING * (abs(gamma) + penalty)
+
+    def _state(self) -> State:
+        problem, best = self.problem, self._best
+        return best.state(best.point, None, problem.passes, None, (problem.oracle_calls,))
+
+
+def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array:
+    """The q on the unit simplex that minimizes ``q'gram q/2 - linear'q``."""
+    n, q = len(q), q.copy()
+    scratch = np.empty(n, np.int64), np.empty((n, n)), np.empty((3, n))
+    simplex_qp.solve(gram, linear, q, n, tolerance, _MASTER_STEPS, *scratch)
+    q = np.maximum(q, 0.0)
+    return q / q.sum()
+
+
+def _on_cone(gram: Array, linear: Array) -> Array:
+    """The q >= 0 that minimizes ``q'gram q/2 - linear'q``."""
+    values, vectors = np.linalg.eigh(gram)
+    used = values > _INDEPENDENT * values[-1]
+    roots = np.sqrt(values[used])
+    return nnls((vectors[:, used] * roots).T, vectors[:, used].T @ linear / roots)[0]
