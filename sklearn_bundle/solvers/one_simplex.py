@@ -16,14 +16,14 @@ from sklearn_bundle.solvers.contract import State
 Array = NDArray[np.float64]
 
 _POINTS = 50  # the paper's r: more cost memory, n_parameters numbers each, and seldom gain
-_MASTER_SHARE = 1e-2  # of the gap, to which the master problem is solved
+_MASTER_SHARE = 1e-3  # of the gap, that a further step of the master problem has to gain
 _MASTER_STEPS = 1000  # of the inner active-set method
-_CONE_STEPS = 50  # quadratic models of a master problem with a cone: it takes a few
-_HALVINGS = 50  # of the step along a direction: to the last bits
+_CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
 _INDEPENDENT = 1e-12  # of the largest eigenvalue: rays whose own is smaller depend on others
 _ROUNDING = 1e-14  # of the terms of the bound
-_IDLE = 60  # passes in a row without a smaller gap, after which rounding has the last word
-_PROGRESS = 1e-4  # of the gap: a pass that makes it smaller by less has found nothing new
+_TINY = 1e-300  # in place of a square of 0
+_IDLE = 100  # passes in a row without a smaller gap, after which rounding has the last word
+_PROGRESS = 1e-6  # of the gap: a pass that makes it smaller by less has found nothing new
 
 
 class Points(NamedTuple):
@@ -151,7 +151,14 @@ class OneSimplexSolver:
         return Points(beta[None], np.array([gamma]), zeta[None])
 
     def _add(self, point: Points) -> None:
-        """z to S^s; if that is full, in place of the point of least weight, and S^x is {x}."""
+        """z to S^s; if that is full, in place of the point of least weight, and S^x is {x}.
+
+        Rays without weight go first: the master problem of a cone is the better for it.
+        """
+        if self.problem.squared:
+            used = np.flatnonzero(self._q)
+            self._has_current = self._has_current and self._q[0] > 0.0
+            self._points, self._q = self._points.taken(used), self._q[used]
         extreme = np.arange(int(self._has_current), len(self._q))
         if len(extreme) < self._limit:
             self._points, self._q = self._points.joined(point), np.append(self._q, 0.0)
@@ -162,59 +169,30 @@ class OneSimplexSolver:
         self._has_current = True
 
     def _solve_master(self) -> None:
-        """The best point of the simplex, nearly: by Newton steps, of which one is enough without a
-        cone.
+        """The best point of the simplex, nearly: quadratic models, one without a cone.
 
-        ``||[v]_+||^2`` is a quadratic as long as v keeps its signs. The best point of the model
-        with the signs of now is a direction, and the dual along it is searched.
+        ``||[v + d]_+||^2`` is nowhere above ``||[v]_+||^2 + 2 <[v]_+, d> + ||d||^2``, so that each
+        model is below the dual, and touches it.
         """
-        problem, points, cone = self.problem, self._points, self.problem.cone
+        problem, points = self.problem, self._points
         gram = points.beta @ points.beta.T / problem.reg_lambda
         gram += (points.zeta * problem.weights) @ points.zeta.T if problem.squared else 0.0
-        target = _MASTER_SHARE * max(self._best.gap, 0.0)
-        for _ in range(_CONE_STEPS if len(cone) else 1):
-            w = self._model()
-            gradient = points.beta @ w - points.gamma
+        enough = _MASTER_SHARE * max(self._best.gap, 0.0)
+        value = self._bound()
+        for _ in range(_CONE_STEPS if len(problem.cone) else 1):
+            gradient = points.beta @ self._model() - points.gamma
             if problem.squared:
                 gradient += (points.zeta * problem.weights) @ self._x.zeta[0]
-            lowest = min(float(gradient.min()), 0.0) if problem.squared else float(gradient.min())
-            if float(self._q @ gradient) - lowest <= target and len(cone):
-                return
-            idle = points.beta[:, cone[w[cone] == 0.0]]
-            model = gram - idle @ idle.T / problem.reg_lambda
-            linear = model @ self._q - gradient
+            linear, before, last = gram @ self._q - gradient, self._q, value
             if problem.squared:
-                best = _on_cone(model, linear)
+                self._q = _on_cone(gram, linear)
             else:
-                best = _on_simplex(model, linear, self._q, target)
-            step = self._step(best - self._q) if len(cone) else 1.0
-            self._q = best if step == 1.0 else (1.0 - step) * self._q + step * best
-            if step == 0.0:  # no more to gain but rounding
+                self._q = _on_simplex(gram, linear, self._q, enough)
+            value = self._bound()
+            if value < last:  # by rounding
+                self._q = before
+            if value - last <= enough:
                 return
-
-    def _step(self, direction: Array) -> float:
-        """The step in [0, 1] to the highest dual along a direction of q."""
-        problem, x, way = self.problem, self._x, self._points.mixed(direction)
-        cone, reg_lambda = problem.cone, problem.reg_lambda
-        from_cone, along_cone = x.beta[0][cone], way.beta[0][cone]
-        start = float(way.beta[0] @ x.beta[0] - along_cone @ from_cone) / reg_lambda
-        bend = float(way.beta[0] @ way.beta[0] - along_cone @ along_cone) / reg_lambda
-        if problem.squared:
-            start += float(problem.weights @ (way.zeta[0] * x.zeta[0]))
-            bend += float(problem.weights @ way.zeta[0] ** 2)
-        start -= float(way.gamma[0])
-
-        def slope(t: float) -> float:
-            beside = np.maximum(from_cone + t * along_cone, 0.0)
-            return start + t * bend + float(along_cone @ beside) / reg_lambda
-
-        low, high = 0.0, 1.0
-        if slope(high) <= 0.0:
-            return high
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if slope(middle) <= 0.0 else (low, middle)
-        return low
 
     def _model(self) -> Array:
         """w of the current point, (10): negative entries of the cone are 0."""
@@ -247,8 +225,10 @@ def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array
 
 
 def _on_cone(gram: Array, linear: Array) -> Array:
-    """The q >= 0 that minimizes ``q'gram q/2 - linear'q``."""
-    values, vectors = np.linalg.eigh(gram)
+    """The q >= 0 that minimizes ``q'gram q/2 - linear'q``, as least squares."""
+    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), _TINY))
+    values, vectors = np.linalg.eigh(scale[:, None] * gram * scale)
     used = values > _INDEPENDENT * values[-1]
     roots = np.sqrt(values[used])
-    return nnls((vectors[:, used] * roots).T, vectors[:, used].T @ linear / roots)[0]
+    target = vectors[:, used].T @ (scale * linear) / roots
+    return scale * nnls((vectors[:, used] * roots).T, target)[0]
