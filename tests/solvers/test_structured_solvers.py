@@ -208,7 +208,7 @@ def test_features_of_all_sizes(name, size):
     for example in reference.examples:
         example.phi[:, :4] *= size
     reference = Structured(reference.examples, 1e-6)
-    watch(made(name, bound(reference)), reference)
+    watch(made(name, bound(reference)), reference, most=20)
 
 
 # ---- seeds, threads ---------------------------------------------------------------------------
