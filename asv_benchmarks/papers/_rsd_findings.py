@@ -21,7 +21,7 @@ from _rsd_fits import (
 
 _LOOSE, _MIDDLE = TARGETS[:2]
 _SIGNIFICANT = 2.0  # times fewer oracle calls
-_MODERATE = 5  # points of a simplex
+_MODERATE = 10  # points of a simplex: the paper names no number
 _FEW = 5.0  # outputs with weight an example
 _SAME = 1e-6  # relative difference of two bounds
 _FEW_PASSES = 30  # of which the bounds are compared

@@ -66,16 +66,12 @@ def _show(study: Study, task: Task, fits: dict[Kind, Fit]) -> None:
     columns = ["method", *(f"calls/n to {eps:g}" for eps in TARGETS)]
     columns += [*(f"CPU s to {eps:g}" for eps in TARGETS), "oracle's share, %", "last gap"]
     rows = [[kind.label, *_cells(fits[kind])] for kind in METHODS]
-    rows[-1][0] += f", {fits[METHODS[-1]].weighted:.1f} outputs with weight"
     study.show(f"{task.title}: the methods", columns, rows)
     for name, kinds in BY_LIMIT.items():
         rows = [[f"{kind.limit}", *_cells(fits[kind])] for kind in kinds]
         study.show(f"{task.title}: {name}, by the limit r", ["r", *columns[1:]], rows)
-    rows = []
-    for kind in VARIANTS:
-        if kind in fits:
-            rows.append([kind.scaling, kind.loss, kind.label, *_cells(fits[kind])])
-    if rows:
+    if task.model != "chain":
+        rows = [[k.scaling, k.loss, k.label, *_cells(fits[k])] for k in VARIANTS]
         title = f"{task.title}: margins and slacks rescaled (section 4.2)"
         study.show(title, ["rescaled", "loss", *columns], rows)
 

@@ -61,11 +61,8 @@ def _add(outputs, slot, amount, dual):
         return
     for e in range(first, last):
         at = np.int64(outputs.indices[e])
-        if dual.cone[at]:
-            dual.raw[at] += amount * outputs.values[e]
-            dual.w[at] = max(dual.raw[at], 0.0)
-        else:
-            dual.w[at] += amount * outputs.values[e]
+        dual.raw[at] += amount * outputs.values[e]
+        dual.w[at] = max(dual.raw[at], 0.0) if dual.cone[at] else dual.raw[at]
 
 
 @inner

@@ -1,6 +1,5 @@
 """Structural support vector machines: the hinge loss over structured outputs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -18,18 +17,16 @@ from sklearn_bundle.estimators._warm import WarmStart, parts_fingerprint
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
+from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
+from sklearn_bundle.solvers.simplicial import SimplicialSolver
 
-# By name, what makes a solver of a problem and of what the last one kept.
-_SOLVERS: dict[str, Callable[..., Any]] = {
-    "auto": OneSlackSolver,
-    "bcfw": OneSlackSolver,
-    "rsd": OneSlackSolver,
-    "rsd-one-simplex": OneSlackSolver,
-    "rsd-working-sets": OneSlackSolver,
-    "bundle": OneSlackSolver,
-}
+# By name: solvers with points of all examples together, and ways to apply restricted simplicial
+# decomposition to a product of simplexes.
+_TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
+_PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
 
 
 @dataclass
@@ -101,8 +98,9 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     max_time : float, default=None
         Limit in seconds on the optimisation, checked after every iteration. None is no limit.
     cache_size : int, default=None
-        Outputs that are kept an example, at least 2; for "rsd-one-simplex" points in all: r of
-        [1]_; for "bundle" planes. None is 48, and more while there is memory; of planes all.
+        Outputs that are kept an example, at least 2; for "rsd-one-simplex" points, for "bundle"
+        planes in all. With the methods of [1]_ it is r there. None is 48, and more while there is
+        memory; 50 points, all planes.
     sampling : {"gap", "uniform"}, default="gap"
         How "auto" and "bcfw" choose the example of a step: in proportion to its duality gap as last
         seen, with weight, or any.
@@ -285,7 +283,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions(set(_SOLVERS))],
+        "solver": [StrOptions({"auto", "bcfw", *_PRODUCTS, *_TOGETHER})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         "scaling": [StrOptions({"margin", "slack"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -366,8 +364,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         examples = model.examples(reading.X, reading.y, self.scaling)
         if self.solver == "bundle" and len(examples.nonnegative):
             raise ValueError(
-                f"solver='bundle' takes no model with parameters that must not be negative, but "
-                f"{type(model).__name__}.nonnegative returns some. Use solver='auto'."
+                "solver='bundle' takes no model with parameters that must not be negative, "
+                f"but {type(model).__name__}.nonnegative returns some. Use solver='auto'."
             )
         return StructuredData(model, reading, examples, reg_lambda)
 
@@ -386,8 +384,18 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         """One: more would change the last bits with ``n_jobs``."""
         return 1
 
-    def _solver(self, problem: StructuredProblem, kept: Any, seed: int) -> Any:
-        return _SOLVERS[self.solver](problem, cache_size=self.cache_size, kept=kept)
+    def _solver(
+        self, problem: StructuredProblem, kept: Any, seed: int
+    ) -> BlockCoordinateSolver | SimplicialSolver | OneSimplexSolver | OneSlackSolver:
+        given: dict[str, Any] = {"cache_size": self.cache_size, "kept": kept}
+        if self.solver in _TOGETHER:
+            return _TOGETHER[self.solver](problem, **given)
+        given["tol"] = self.tol
+        if self.solver in _PRODUCTS:
+            return SimplicialSolver(problem, variant=_PRODUCTS[self.solver], **given)
+        acceleration = "auto" if self.solver == "auto" else "never"
+        sampled = {"seed": seed, "sampling": self.sampling, "acceleration": acceleration}
+        return BlockCoordinateSolver(problem, **sampled, **given)
 
     def _keep(self, solver: Any, result: SolverResult) -> Any:
         return solver.kept

@@ -16,13 +16,14 @@ from sklearn_bundle.solvers.contract import State
 Array = NDArray[np.float64]
 
 _POINTS = 50  # the paper's r: more cost memory, n_parameters numbers each, and seldom gain
-_MASTER_SHARE = 1e-2  # of the gap, to which the master problem is solved
+_MASTER_SHARE = 1e-3  # of the gap, that a further step of the master problem has to gain
 _MASTER_STEPS = 1000  # of the inner active-set method
 _CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
 _INDEPENDENT = 1e-12  # of the largest eigenvalue: rays whose own is smaller depend on others
 _ROUNDING = 1e-14  # of the terms of the bound
-_IDLE = 60  # passes in a row without a smaller gap, after which rounding has the last word
-_PROGRESS = 1e-4  # of the gap: a pass that makes it smaller by less has found nothing new
+_TINY = 1e-300  # in place of a square of 0
+_IDLE = 100  # passes in a row without a smaller gap, after which rounding has the last word
+_PROGRESS = 1e-6  # of the gap: a pass that makes it smaller by less has found nothing new
 
 
 class Points(NamedTuple):
@@ -150,7 +151,14 @@ class OneSimplexSolver:
         return Points(beta[None], np.array([gamma]), zeta[None])
 
     def _add(self, point: Points) -> None:
-        """z to S^s; if that is full, in place of the point of least weight, and S^x is {x}."""
+        """z to S^s; if that is full, in place of the point of least weight, and S^x is {x}.
+
+        Rays without weight go first: the master problem of a cone is the better for it.
+        """
+        if self.problem.squared:
+            used = np.flatnonzero(self._q)
+            self._has_current = self._has_current and self._q[0] > 0.0
+            self._points, self._q = self._points.taken(used), self._q[used]
         extreme = np.arange(int(self._has_current), len(self._q))
         if len(extreme) < self._limit:
             self._points, self._q = self._points.joined(point), np.append(self._q, 0.0)
@@ -169,19 +177,22 @@ class OneSimplexSolver:
         problem, points = self.problem, self._points
         gram = points.beta @ points.beta.T / problem.reg_lambda
         gram += (points.zeta * problem.weights) @ points.zeta.T if problem.squared else 0.0
-        target = _MASTER_SHARE * max(self._best.gap, 0.0)
+        enough = _MASTER_SHARE * max(self._best.gap, 0.0)
+        value = self._bound()
         for _ in range(_CONE_STEPS if len(problem.cone) else 1):
             gradient = points.beta @ self._model() - points.gamma
             if problem.squared:
                 gradient += (points.zeta * problem.weights) @ self._x.zeta[0]
-            lowest = min(float(gradient.min()), 0.0) if problem.squared else float(gradient.min())
-            if abs(float(self._q @ gradient) - lowest) <= target and len(problem.cone):
-                return
-            linear = gram @ self._q - gradient
+            linear, before, last = gram @ self._q - gradient, self._q, value
             if problem.squared:
                 self._q = _on_cone(gram, linear)
             else:
-                self._q = _on_simplex(gram, linear, self._q, target)
+                self._q = _on_simplex(gram, linear, self._q, enough)
+            value = self._bound()
+            if value < last:  # by rounding
+                self._q = before
+            if value - last <= enough:
+                return
 
     def _model(self) -> Array:
         """w of the current point, (10): negative entries of the cone are 0."""
@@ -214,8 +225,10 @@ def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array
 
 
 def _on_cone(gram: Array, linear: Array) -> Array:
-    """The q >= 0 that minimizes ``q'gram q/2 - linear'q``."""
-    values, vectors = np.linalg.eigh(gram)
+    """The q >= 0 that minimizes ``q'gram q/2 - linear'q``, as least squares."""
+    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), _TINY))
+    values, vectors = np.linalg.eigh(scale[:, None] * gram * scale)
     used = values > _INDEPENDENT * values[-1]
     roots = np.sqrt(values[used])
-    return nnls((vectors[:, used] * roots).T, vectors[:, used].T @ linear / roots)[0]
+    target = vectors[:, used].T @ (scale * linear) / roots
+    return scale * nnls((vectors[:, used] * roots).T, target)[0]

@@ -22,8 +22,9 @@ from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.problems.structured import StructuredProblem
 from tests.callbacks import StopAt
 from tests.certificates import judge
-from tests.chains import FORMS, named_chains
+from tests.chains import FORMS, LABELS
 from tests.interrupts import interrupt
+from tests.reference_chain import made
 from tests.user_models import Ranking
 
 COST = [[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
@@ -32,8 +33,8 @@ EDGES = [("all", "early"), ("early", 0), ("early", 1), ("all", 2)]
 
 @pytest.fixture(scope="module")
 def chains():
-    X, y = named_chains()
-    return X[:12], y[:12]
+    X, y = made(12, longest=4)
+    return X, [LABELS[labels].tolist() for labels in y]
 
 
 @pytest.fixture(scope="module")

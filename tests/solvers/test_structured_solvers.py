@@ -1,5 +1,7 @@
 """Solvers of structured outputs on problems whose outputs are all known: no state may lie."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -20,18 +22,8 @@ def bundle(problem, kept=None, **_):
     return OneSlackSolver(problem, kept=kept)
 
 
-def by_blocks(acceleration):
-    def make(problem, **settings):
-        return BlockCoordinateSolver(problem, acceleration=acceleration, **settings)
-
-    return make
-
-
-def simplicial(variant):
-    def make(problem, seed=None, **settings):
-        return SimplicialSolver(problem, variant=variant, **settings)
-
-    return make
+def simplicial(problem, seed=None, **settings):
+    return SimplicialSolver(problem, **settings)
 
 
 def one_simplex(problem, tol=None, seed=None, **settings):
@@ -39,10 +31,10 @@ def one_simplex(problem, tol=None, seed=None, **settings):
 
 
 MAKERS = {
-    "auto": by_blocks("auto"),
-    "bcfw": by_blocks("never"),
-    "rsd": simplicial("product"),
-    "rsd-working-sets": simplicial("working-sets"),
+    "auto": BlockCoordinateSolver,
+    "bcfw": partial(BlockCoordinateSolver, acceleration="never"),
+    "rsd": simplicial,
+    "rsd-working-sets": partial(simplicial, variant="working-sets"),
     "rsd-one-simplex": one_simplex,
     "bundle": bundle,
 }
@@ -267,6 +259,7 @@ def crowded(squared, n=2, m=30, d=8):
     return Structured(examples, 1.0, squared=squared)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("cache_size", [2, 3, 4])
 @pytest.mark.parametrize("name", CACHING)
@@ -277,6 +270,7 @@ def test_a_cache_that_is_too_small(name, cache_size, squared):
     follow(made(name, bound(reference), tol=tol, cache_size=cache_size), reference, tol=tol)
 
 
+@pytest.mark.matrix
 @every_variant
 @pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
 @every_solver
@@ -317,6 +311,7 @@ def test_the_same_problem_in_another_object(name):
 # ---- oracles that miss outputs ----------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @every_variant
 @pytest.mark.parametrize("excess", [0.0, 0.1])
 @every_solver
@@ -333,6 +328,7 @@ def test_an_oracle_that_is_not_exact_but_has_bounds(name, scaling, squared, exce
     assert result.lower_bound <= best.value * (1.0 + 1e-13)
 
 
+@pytest.mark.matrix
 @every_variant
 @every_solver
 def test_an_oracle_without_bounds(name, scaling, squared):
