@@ -254,16 +254,33 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
 
 @jit
 def cached_pass(outputs, dual, blocks):
-    """A visit of each of the blocks that has a choice; the sum of their gaps before the visits."""
+    """A visit of each of the blocks that has a choice."""
     scores, before = np.empty(16), np.empty(16)
-    sum_of_gaps = 0.0
     for i in blocks:
         count = outputs.count[i]
         if count < 2 and not dual.squared:
             continue
         if scores.shape[0] < count:
             scores, before = np.empty(2 * count), np.empty(2 * count)
-        sum_of_gaps += dual.weights[i] * visit(outputs, i, dual, scores, before)
+        visit(outputs, i, dual, scores, before)
+
+
+@jit
+def cached_gap(outputs, dual, blocks):
+    """The sum of the gaps of blocks over the outputs that they have, all at w."""
+    scores = np.empty(16)
+    sum_of_gaps = 0.0
+    for i in blocks:
+        first, count = outputs.at[i], outputs.count[i]
+        if scores.shape[0] < count:
+            scores = np.empty(2 * count)
+        highest = -np.inf
+        for k in range(count):
+            scores[k] = _score(outputs, first + k, dual.w)
+            highest = max(highest, scores[k])
+            dual.counts[1] += outputs.length[first + k]
+        q = outputs.q[first : first + count]
+        sum_of_gaps += dual.weights[i] * gap_of(q, scores, count, dual.squared, highest)
     return sum_of_gaps
 
 

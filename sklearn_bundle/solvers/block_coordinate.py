@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 _GAP_SHARE = 0.8  # of the steps, that are drawn by gaps: as in the CRF's dual ascent
 _PATIENCE = 30  # visits without weight, after which an output is dropped: 10 are too few on CoNLL
 _CACHED_PASSES = 10  # at most after one of the oracle: more fit the outputs that are there too well
+_LONGEST_PAUSE = 15  # iterations without a try of steps on all blocks, where they did not pay
 _LOOK = 10  # iterations without a look at all examples at one w, which costs a pass
 _FIRST_STRENGTH = 0.05  # of the blocks' mean curvature: what kappa begins with
 _BALANCE = (
@@ -105,6 +106,7 @@ class BlockCoordinateSolver:
         self._moved = True  # whether there were steps since
         self._trust = 1.0  # gap of the last look over what the estimate was before it
         self._recent: list[float] = []  # gaps by estimate, of the last iterations
+        self._rest = self._pause = 0  # iterations until steps on all blocks are tried again
         self._idle = 0  # looks without a smaller gap
 
     @property
@@ -159,8 +161,17 @@ class BlockCoordinateSolver:
             gained, read = dual.gained, dual.read
             self._blocks = self._blocks[::-1].copy()
             dual.cached_pass(self._blocks)
-            if dual.gained - gained <= rate * (dual.read - read):
+            of_pass = (dual.gained - gained) / max(dual.read - read, 1.0)
+            if of_pass <= rate:
                 break
+        if self._rest > 0:
+            self._rest -= 1
+        else:
+            gained, read = dual.gained, dual.read
+            dual.climb(self._blocks)
+            worth = (dual.gained - gained) / max(dual.read - read, 1.0) > of_pass
+            self._pause = 0 if worth else min(2 * self._pause + 1, _LONGEST_PAUSE)
+            self._rest = self._pause
         if self._accelerated:
             self._recentre()
 

@@ -34,7 +34,8 @@ class SimplicialSolver:
     if there is none, the two of least weight become one, their mean, by which the current point
     stays in the simplex (footnote 1 of the paper keeps it as a point of its own). With the squared
     hinge simplexes are cones. The master problem is solved by steps on one simplex after the other,
-    each nearly exact, until the gap over the points that are there is a tenth of the whole.
+    each nearly exact, and steps on all together, until the gap over the points that are there is a
+    tenth of the whole.
 
     Parameters
     ----------
@@ -119,9 +120,11 @@ class SimplicialSolver:
         weights = self.problem.weights
         enough = _MASTER_SHARE * float(weights[blocks] @ dual.gaps[blocks])
         for _ in range(_MASTER_PASSES):
-            blocks = blocks[::-1].copy()
-            if dual.cached_pass(blocks) <= enough:
+            if dual.cached_gap(blocks) <= enough:
                 break
+            blocks = blocks[::-1].copy()
+            dual.cached_pass(blocks)
+            dual.climb(blocks)
 
     def _look(self) -> None:
         """Direction-finding for all examples, (9); objective and bound at the current point."""

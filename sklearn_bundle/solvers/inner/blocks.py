@@ -13,10 +13,13 @@ from sklearn_bundle._compiled.block_steps import Dual
 from sklearn_bundle._compiled.sampling import Sampling, next_block, note
 from sklearn_bundle.models.examples import Found
 from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers.inner.faces import Face
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
 Array = NDArray[np.float64]
 
+_FACES = 10  # one after the other at most: blocks may choose others by then
+_FACE_SHARE = 0.1  # of the largest gain of a face: where one gains less, it is enough
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or in pairs
 
 
@@ -146,12 +149,24 @@ class BlockDual:
                 self.cache.make_room(len(found.indices))
             note(sampling, i, problem.weights[i] * self.gaps[i])
 
-    def cached_pass(self, blocks: NDArray[np.int64]) -> float:
-        """A step on each of the blocks over the outputs that it has; the sum of their gaps.
+    def cached_pass(self, blocks: NDArray[np.int64]) -> None:
+        """A step on each of the blocks over the outputs that it has."""
+        block_steps.cached_pass(self.cache.outputs, self._dual, blocks)
 
-        Gaps are over these outputs, before the steps, by weights of examples.
-        """
-        return block_steps.cached_pass(self.cache.outputs, self._dual, blocks)
+    def cached_gap(self, blocks: NDArray[np.int64]) -> float:
+        """The sum of their gaps over the outputs that they have, by weights of examples."""
+        return block_steps.cached_gap(self.cache.outputs, self._dual, blocks)
+
+    def climb(self, blocks: NDArray[np.int64]) -> None:
+        """Steps on the blocks together, over the outputs that have weight, from face to face."""
+        most = 0.0
+        for _ in range(_FACES):
+            before = self.gained
+            Face(self.cache.outputs, self._dual, blocks).climb()
+            gain = self.gained - before
+            most = max(gain, most)
+            if gain <= _FACE_SHARE * most:
+                return
 
     def distance(self) -> float:
         """``reg_lambda/2 ||w - w_q||^2``, w_q that of q without the centre.
