@@ -115,8 +115,9 @@ for row, k in zip(axes, shown, strict=True):
 plt.show()
 
 # %%
-# Left, how the fit of words converged. Right, what it has learned of neighbours: the weight of a
-# label, at the bottom, after another. Those that may follow a digit stand out.
+# Left, how the fit of words converged: the gap is known after passes without a step, one in ten.
+# Right, what it has learned of neighbours: the weight of a label (column) after another (row). The
+# three that may follow a digit stand out.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 ConvergenceDisplay.from_estimator(by_words, ax=left)

@@ -108,9 +108,10 @@ for settings, score in zip(
     print(f"decay {settings['model__decay']:.1f}   score {score:.3f}")
 
 # %%
-# Left, how the certificate closes, by searches a query, which is what a model in Python takes time
-# for: solvers keep what a search has found, and make more or less of it. Right, where the test
-# documents of a place (row) are put (column): the first and the last place are the easy ones.
+# Left, how the certificate closes, by searches a query: solvers keep what a search has found, and
+# make more or less of it. ("auto" looks at the gap after every tenth pass, or when it seems small
+# enough.) Right, where the test documents of a place (row) are put (column): the first and the last
+# place are the easy ones.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 solvers = ("auto", "rsd", "rsd-one-simplex", "bundle")
