@@ -80,7 +80,9 @@ solvers
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
-    test_structured_solvers.py  block_coordinate.py simplicial.py inner/outputs.py
+    test_structured_solvers.py  block_coordinate.py simplicial.py one_simplex.py one_slack.py
+                                /_compiled/block_steps.py /_compiled/outputs.py
+                                /_compiled/faces.py
 
 problems
     test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py

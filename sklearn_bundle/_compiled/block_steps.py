@@ -254,16 +254,33 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
 
 @jit
 def cached_pass(outputs, dual, blocks):
-    """A visit of each of the blocks that has a choice; the sum of their gaps before the visits."""
+    """A visit of each of the blocks that has a choice."""
     scores, before = np.empty(16), np.empty(16)
-    sum_of_gaps = 0.0
     for i in blocks:
         count = outputs.count[i]
         if count < 2 and not dual.squared:
             continue
         if scores.shape[0] < count:
             scores, before = np.empty(2 * count), np.empty(2 * count)
-        sum_of_gaps += dual.weights[i] * visit(outputs, i, dual, scores, before)
+        visit(outputs, i, dual, scores, before)
+
+
+@jit
+def cached_gap(outputs, dual, blocks):
+    """The sum of the gaps of blocks over the outputs that they have, all at w."""
+    scores = np.empty(16)
+    sum_of_gaps = 0.0
+    for i in blocks:
+        first, count = outputs.at[i], outputs.count[i]
+        if scores.shape[0] < count:
+            scores = np.empty(2 * count)
+        highest = -np.inf
+        for k in range(count):
+            scores[k] = _score(outputs, first + k, dual.w)
+            highest = max(highest, scores[k])
+            dual.counts[1] += outputs.length[first + k]
+        q = outputs.q[first : first + count]
+        sum_of_gaps += dual.weights[i] * gap_of(q, scores, count, dual.squared, highest)
     return sum_of_gaps
 
 
@@ -297,11 +314,11 @@ def recentre(dual, centre, last, momentum, reg_lambda, old, new):
 
 @jit
 def sums(outputs, weights, squared, w):
-    """``w += sum_i s_i sum_y q_i(y) psi_i(y)``, and the dual's sum of losses.
+    """``w += sum_i s_i sum_y q_i(y) psi_i(y)``; the sums of losses and of the lengths of psi.
 
     Weights of a block that sum to one but for rounding are made to do so.
     """
-    losses = carry = 0.0
+    losses = carry = lengths = 0.0
     for i in range(weights.shape[0]):
         first, last = outputs.at[i], outputs.at[i] + outputs.count[i]
         total = 0.0
@@ -314,10 +331,12 @@ def sums(outputs, weights, squared, w):
                     outputs.q[slot] /= total
                 loss += outputs.q[slot] * outputs.loss[slot]
                 amount = weights[i] * outputs.q[slot]
+                own = outputs.gram_at[i] + (slot - first) * (outputs.room[i] + 1)
+                lengths += amount * np.sqrt(max(outputs.gram[own], 0.0))
                 for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
                     w[np.int64(outputs.indices[e])] += amount * outputs.values[e]
         value = weights[i] * loss - carry
         new = losses + value
         carry = (new - losses) - value
         losses = new
-    return losses
+    return losses, lengths

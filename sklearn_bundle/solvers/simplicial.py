@@ -10,6 +10,7 @@ from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.blocks import BlockDual
+from sklearn_bundle.solvers.inner.idling import Idling
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
 Array = NDArray[np.float64]
@@ -18,8 +19,7 @@ _PATIENCE = 100  # passes of a master problem without weight, after which a poin
 _MASTER_SHARE = 0.1  # of the gap, to which the master problem is solved
 _MASTER_PASSES = 100  # at most: a master that needs more waits for further points
 _WORKING_SHARE = 0.1  # of the examples in a working set
-_IDLE = 40  # looks in a row without a smaller gap, after which rounding has the last word
-_PROGRESS = 1e-3  # of the gap: a look that makes it smaller by less has found nothing new
+_IDLE = 40  # looks in a row that change nothing, after which rounding has the last word
 
 
 class SimplicialSolver:
@@ -34,7 +34,8 @@ class SimplicialSolver:
     if there is none, the two of least weight become one, their mean, by which the current point
     stays in the simplex (footnote 1 of the paper keeps it as a point of its own). With the squared
     hinge simplexes are cones. The master problem is solved by steps on one simplex after the other,
-    each nearly exact, until the gap over the points that are there is a tenth of the whole.
+    each nearly exact, and steps on all together, until the gap over the points that are there is a
+    tenth of the whole.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class SimplicialSolver:
             kept = OutputCache(problem.n_examples, cache_size, problem.squared)
         self._dual = BlockDual(problem, kept, _PATIENCE)
         self._best = Best(least=0.0)
-        self._idle = 0  # looks without a smaller gap
+        self._idling = Idling(_IDLE)
         self._moved = True  # whether the point has since the last look
 
     @property
@@ -86,7 +87,7 @@ class SimplicialSolver:
         if self._best.point is None:
             self._look()
             yield self._state()
-        while self._idle < _IDLE:
+        while not self._idling.enough:
             if self._variant == "product":
                 self._solve_master(np.arange(self.problem.n_examples))
             else:
@@ -119,18 +120,20 @@ class SimplicialSolver:
         weights = self.problem.weights
         enough = _MASTER_SHARE * float(weights[blocks] @ dual.gaps[blocks])
         for _ in range(_MASTER_PASSES):
-            blocks = blocks[::-1].copy()
-            if dual.cached_pass(blocks) <= enough:
+            if dual.cached_gap(blocks) <= enough:
                 break
+            blocks = blocks[::-1].copy()
+            dual.cached_pass(blocks)
+            dual.climb(blocks)
 
     def _look(self) -> None:
         """Direction-finding for all examples, (9); objective and bound at the current point."""
-        best, before = self._best, self._best.gap
+        best = self._best
         look = self._dual.look()
         if best.offer(look.primal, look.w):
             best.point = look.w.copy()
         best.prove(look.lower_bound)
-        self._idle = 0 if best.gap <= (1.0 - _PROGRESS) * before else self._idle + 1
+        self._idling.note(best)
         self._moved = False
 
     def _state(self) -> State:

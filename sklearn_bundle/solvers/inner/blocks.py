@@ -13,11 +13,18 @@ from sklearn_bundle._compiled.block_steps import Dual
 from sklearn_bundle._compiled.sampling import Sampling, next_block, note
 from sklearn_bundle.models.examples import Found
 from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers.inner.faces import Face
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
 Array = NDArray[np.float64]
 
+_FACES = 10  # one after the other at most: blocks may choose others by then
+_FACE_SHARE = 0.1  # of the largest gain of a face: where one gains less, it is enough
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or in pairs
+_UNIT = 2.0**-53  # the unit roundoff of float64
+# Roundings of a sum of features beside the root of the number of examples: they add up like steps
+# of a random walk, a few for each output.
+_ADDED = 16.0
 
 
 class Look(NamedTuple):
@@ -84,7 +91,8 @@ class BlockDual:
         """w afresh from q; the lower bound of the problem that q proves, computed afresh."""
         problem, reg_lambda, kappa = self.problem, self.problem.reg_lambda, self.kappa
         raw = np.zeros(problem.dimension)
-        losses = block_steps.sums(self.cache.outputs, problem.weights, problem.squared, raw)
+        of_problem = problem.weights, problem.squared
+        losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
         own = self._projected(raw) if len(self._cone) else raw
         penalty = float(own @ own) / (2.0 * reg_lambda)
         if kappa > 0.0:
@@ -94,7 +102,8 @@ class BlockDual:
         factor = 1.0 / (reg_lambda + kappa)
         of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
-        return losses - penalty - _ROUNDING * (abs(losses) + penalty)
+        error = _UNIT * (problem.n_examples**0.5 + _ADDED) * lengths * float(own @ own) ** 0.5
+        return losses - penalty - error / reg_lambda - _ROUNDING * (abs(losses) + penalty)
 
     def look(self) -> Look:
         """A pass of the oracle: objective, bound and gaps at w, outputs kept, no step taken."""
@@ -146,12 +155,24 @@ class BlockDual:
                 self.cache.make_room(len(found.indices))
             note(sampling, i, problem.weights[i] * self.gaps[i])
 
-    def cached_pass(self, blocks: NDArray[np.int64]) -> float:
-        """A step on each of the blocks over the outputs that it has; the sum of their gaps.
+    def cached_pass(self, blocks: NDArray[np.int64]) -> None:
+        """A step on each of the blocks over the outputs that it has."""
+        block_steps.cached_pass(self.cache.outputs, self._dual, blocks)
 
-        Gaps are over these outputs, before the steps, by weights of examples.
-        """
-        return block_steps.cached_pass(self.cache.outputs, self._dual, blocks)
+    def cached_gap(self, blocks: NDArray[np.int64]) -> float:
+        """The sum of their gaps over the outputs that they have, by weights of examples."""
+        return block_steps.cached_gap(self.cache.outputs, self._dual, blocks)
+
+    def climb(self, blocks: NDArray[np.int64]) -> None:
+        """Steps on the blocks together, over the outputs that have weight, from face to face."""
+        most = 0.0
+        for _ in range(_FACES):
+            before = self.gained
+            Face(self.cache.outputs, self._dual, blocks).climb()
+            gain = self.gained - before
+            most = max(gain, most)
+            if gain <= _FACE_SHARE * most:
+                return
 
     def distance(self) -> float:
         """``reg_lambda/2 ||w - w_q||^2``, w_q that of q without the centre.

@@ -1,0 +1,75 @@
+"""Steps on many blocks together, over the outputs that have weight: products, projections."""
+
+import numpy as np
+
+from sklearn_bundle._compiled.outputs import gathered
+from sklearn_bundle._jit import jit
+
+
+@jit
+def supported(outputs, blocks, slots, starts):
+    """The slots with weight, block by block, and where each block begins; how many there are."""
+    count = 0
+    for b in range(blocks.shape[0]):
+        i = blocks[b]
+        starts[b] = count
+        for slot in range(outputs.at[i], outputs.at[i] + outputs.count[i]):
+            if outputs.q[slot] > 0.0:
+                slots[count] = slot
+                count += 1
+    starts[blocks.shape[0]] = count
+    return count
+
+
+@jit
+def scores_of(outputs, slots, w, out):
+    """``loss - <w, psi>`` of each slot; how many entries were read."""
+    read = 0
+    for k in range(slots.shape[0]):
+        slot = slots[k]
+        begin, length = outputs.begin[slot], outputs.length[slot]
+        product = gathered(outputs.indices, outputs.values, begin, length, w)
+        out[k] = outputs.loss[slot] - product
+        read += length
+    return read
+
+
+@jit
+def combination(outputs, slots, amounts, out):
+    """``out += sum_k amounts[k] psi_k``."""
+    for k in range(slots.shape[0]):
+        if amounts[k] != 0.0:
+            first = outputs.begin[slots[k]]
+            for e in range(first, first + outputs.length[slots[k]]):
+                out[np.int64(outputs.indices[e])] += amounts[k] * outputs.values[e]
+
+
+@jit
+def tangent(values, starts):
+    """Less their mean, block by block."""
+    for i in range(starts.shape[0] - 1):
+        first, last = starts[i], starts[i + 1]
+        if first < last:
+            mean = 0.0
+            for k in range(first, last):
+                mean += values[k]
+            mean /= last - first
+            for k in range(first, last):
+                values[k] -= mean
+
+
+@jit
+def onto_simplexes(values, starts):
+    """The nearest point of the unit simplex, block by block."""
+    for i in range(starts.shape[0] - 1):
+        first, last = starts[i], starts[i + 1]
+        if first < last:
+            falling = np.sort(values[first:last])[::-1]
+            total, level = -1.0, 0.0
+            for k in range(last - first):
+                total += falling[k]
+                if falling[k] * (k + 1) <= total:
+                    break
+                level = total / (k + 1)
+            for k in range(first, last):
+                values[k] = max(values[k] - level, 0.0)
