@@ -83,7 +83,9 @@ def defined(tree, name):
     return True
 
 
-@pytest.mark.parametrize("walk", ["walk-of-bmrm", "walk-of-swap", "walk-of-crf"])
+@pytest.mark.parametrize(
+    "walk", [f"walk-of-{name}" for name in ("bmrm", "swap", "crf", "structured")]
+)
 def test_a_walk_of_the_guide_names_what_there_is_and_turns_once(walk):
     hops = [(path.replace("/", "."), name) for path, name in HOP.findall(WALKS[walk])]
     assert [hop for hop in hops if not defined(SOURCES[hop[0]], hop[1])] == []

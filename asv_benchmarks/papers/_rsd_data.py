@@ -10,11 +10,12 @@ from sklearn.datasets import load_digits
 
 
 class Task(NamedTuple):
-    """Examples and the model of their outputs; reg_lambda is 1/n."""
+    """Examples and the model of their outputs; ``strength`` is n reg_lambda."""
 
     name: str
     title: str
     model: str
+    strength: float
     X: Any
     y: Any
 
@@ -36,18 +37,18 @@ def read(chosen: Sequence[str] | None, tasks: ModuleType | None) -> Iterator[Tas
     for name in chosen or names(tasks):
         if name == "ocr":
             X, y = tasks.sequences("ocr")[2:]
-            yield Task(name, "OCR, fold 0", "chain", X, y)
+            yield Task(name, "OCR, fold 0", "chain", 10.0, X, y)
         elif name == "digit_words":
-            yield Task(name, "digits in words", "chain", *chains(name))
+            yield Task(name, "digits in words", "chain", 10.0, *chains(name))
         elif name == "digits":
             X, y = load_digits(return_X_y=True)
-            yield Task(name, "digits", "multiclass", X / 16.0, y)
+            yield Task(name, "digits", "multiclass", 1.0, X / 16.0, y)
         else:
-            yield Task(name, name, "multiclass", *tasks.multiclass(name))
+            yield Task(name, name, "multiclass", 100.0, *tasks.multiclass(name))
 
 
 def size_row(task: Task) -> list[str]:
-    """Name, examples, outputs of an example, and parameters, for the first table."""
+    """Name, model, examples, outputs of one, parameters and reg_lambda, for the first table."""
     if task.model == "chain":
         lengths = [len(labels) for labels in task.y]
         K = len(np.unique(np.concatenate([np.asarray(labels) for labels in task.y])))
@@ -56,4 +57,5 @@ def size_row(task: Task) -> list[str]:
     else:
         K = len(np.unique(task.y))
         d, outputs = K * task.X.shape[1], f"{K}"
-    return [task.title, task.model, f"{task.n:,d}", outputs, f"{d:,d}"]
+    strength = f"{task.strength:g}/n"
+    return [task.title, task.model, f"{task.n:,d}", outputs, f"{d:,d}", strength]

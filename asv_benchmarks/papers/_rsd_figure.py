@@ -45,10 +45,13 @@ def _limits(ax: Any, fits: dict[Kind, Fit]) -> None:
         for eps, filled in ((10.0 * EPS, "none"), (EPS, "full")):
             calls = [fits[kind].calls(eps) if kind in fits else None for kind in kinds]
             values = [np.nan if value is None else value for value in calls]
+            if np.isnan(values).all():  # a logarithmic axis would not be drawn
+                continue
             label = f"{name}, to {eps:g}"
             line(ax, LIMITS, values, k + 1, label, markevery=1, fillstyle=filled)
     ax.set_xscale("log")
-    ax.set_yscale("log")
+    if ax.has_data():
+        ax.set_yscale("log")
     ax.set_xticks(LIMITS, [f"{r}" for r in LIMITS])
     ax.minorticks_off()
     ax.set_xlabel("points of a simplex, at most")

@@ -89,7 +89,7 @@ def follow(task: Task, kind: Kind, max_seconds: float) -> Fit:
         task.y,
         max_seconds=max_seconds,
         model=task.model,
-        reg_lambda=1.0 / task.n,
+        reg_lambda=task.strength / task.n,
         solver=kind.solver,
         cache_size=kind.limit,
         scaling=kind.scaling,

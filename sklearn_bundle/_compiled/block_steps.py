@@ -314,11 +314,11 @@ def recentre(dual, centre, last, momentum, reg_lambda, old, new):
 
 @jit
 def sums(outputs, weights, squared, w):
-    """``w += sum_i s_i sum_y q_i(y) psi_i(y)``, and the dual's sum of losses.
+    """``w += sum_i s_i sum_y q_i(y) psi_i(y)``; the sums of losses and of the lengths of psi.
 
     Weights of a block that sum to one but for rounding are made to do so.
     """
-    losses = carry = 0.0
+    losses = carry = lengths = 0.0
     for i in range(weights.shape[0]):
         first, last = outputs.at[i], outputs.at[i] + outputs.count[i]
         total = 0.0
@@ -331,10 +331,12 @@ def sums(outputs, weights, squared, w):
                     outputs.q[slot] /= total
                 loss += outputs.q[slot] * outputs.loss[slot]
                 amount = weights[i] * outputs.q[slot]
+                own = outputs.gram_at[i] + (slot - first) * (outputs.room[i] + 1)
+                lengths += amount * np.sqrt(max(outputs.gram[own], 0.0))
                 for e in range(outputs.begin[slot], outputs.begin[slot] + outputs.length[slot]):
                     w[np.int64(outputs.indices[e])] += amount * outputs.values[e]
         value = weights[i] * loss - carry
         new = losses + value
         carry = (new - losses) - value
         losses = new
-    return losses
+    return losses, lengths

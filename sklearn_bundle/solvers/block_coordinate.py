@@ -11,6 +11,7 @@ from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.blocks import BlockDual
+from sklearn_bundle.solvers.inner.idling import Idling
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
 Array = NDArray[np.float64]
@@ -30,8 +31,7 @@ _RISE = 1.05  # of kappa in an iteration: a kappa that is too large does more ha
 _FALL = 1.2  # the same
 _WEAKEST = 1e-2  # times reg_lambda: a kappa below this neither helps nor harms
 _FRUITLESS = 8  # looks in a row without a smaller gap, after which there is no more acceleration
-_IDLE = 40  # looks in a row without a smaller gap, after which rounding has the last word
-_PROGRESS = 1e-3  # of the gap: a look that makes it smaller by less has found nothing new
+_IDLE = 40  # looks in a row that change nothing, after which rounding has the last word
 _TINY = 1e-300  # in place of a gap of 0, in logarithms
 
 
@@ -107,7 +107,8 @@ class BlockCoordinateSolver:
         self._trust = 1.0  # gap of the last look over what the estimate was before it
         self._recent: list[float] = []  # gaps by estimate, of the last iterations
         self._rest = self._pause = 0  # iterations until steps on all blocks are tried again
-        self._idle = 0  # looks without a smaller gap
+        self._idling = Idling(_IDLE)
+        self._fruitless = 0  # looks without a smaller gap
 
     @property
     def kept(self) -> OutputCache:
@@ -130,7 +131,7 @@ class BlockCoordinateSolver:
             if self._accelerated:
                 self._dual.recentre(self._first_strength(), 0.0)
             yield self._state()
-        while self._idle < _IDLE:
+        while not self._idling.enough:
             self._iterate()
             self._since += 1
             gap = self._estimate()
@@ -222,8 +223,9 @@ class BlockCoordinateSolver:
             best.point = look.w.copy()
         best.prove(look.lower_bound)
         self._gap = self._estimate()
-        self._idle = 0 if best.gap <= (1.0 - _PROGRESS) * before else self._idle + 1
-        if self._idle >= _FRUITLESS and self._accelerated:
+        self._idling.note(best)
+        self._fruitless = 0 if best.gap < before else self._fruitless + 1
+        if self._fruitless >= _FRUITLESS and self._accelerated:
             self._accelerated, self._dual.kappa = False, 0.0
             self._dual.refresh()
         sampling = self._sampling

@@ -12,6 +12,7 @@ from sklearn_bundle.models.examples import Found
 from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.idling import Idling
 
 Array = NDArray[np.float64]
 
@@ -22,8 +23,7 @@ _CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
 _INDEPENDENT = 1e-12  # of the largest eigenvalue: rays whose own is smaller depend on others
 _ROUNDING = 1e-14  # of the terms of the bound
 _TINY = 1e-300  # in place of a square of 0
-_IDLE = 100  # passes in a row without a smaller gap, after which rounding has the last word
-_PROGRESS = 1e-6  # of the gap: a pass that makes it smaller by less has found nothing new
+_IDLE = 100  # passes in a row that change nothing, after which rounding has the last word
 
 
 class Points(NamedTuple):
@@ -86,7 +86,7 @@ class OneSimplexSolver:
         self._q = np.eye(1, len(kept.gamma))[0]
         self._has_current = True
         self._best = Best(least=0.0)
-        self._idle = 0  # passes without a smaller gap
+        self._idling = Idling(_IDLE)
         self._w: Array | None = None  # where the oracle was last asked
 
     @property
@@ -109,7 +109,7 @@ class OneSimplexSolver:
 
     def states(self) -> Iterator[State]:
         """One state per pass of the oracle."""
-        while self._idle < _IDLE:
+        while not self._idling.enough:
             found = self._look()
             yield self._state()
             self._add(self._direction(found))
@@ -124,12 +124,12 @@ class OneSimplexSolver:
 
     def _look(self) -> list[tuple[int, Found]]:
         """Direction-finding, (9), with objective and bound at the current point."""
-        problem, best, before = self.problem, self._best, self._best.gap
+        problem, best = self.problem, self._best
         self._w = w = self._model()
         found = problem.find(w)
         best.offer(0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found), w)
         best.prove(self._bound())
-        self._idle = 0 if best.gap <= (1.0 - _PROGRESS) * before else self._idle + 1
+        self._idling.note(best)
         return found
 
     def _direction(self, found: list[tuple[int, Found]]) -> Points:

@@ -10,6 +10,7 @@ from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.blocks import BlockDual
+from sklearn_bundle.solvers.inner.idling import Idling
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
 Array = NDArray[np.float64]
@@ -18,8 +19,7 @@ _PATIENCE = 100  # passes of a master problem without weight, after which a poin
 _MASTER_SHARE = 0.1  # of the gap, to which the master problem is solved
 _MASTER_PASSES = 100  # at most: a master that needs more waits for further points
 _WORKING_SHARE = 0.1  # of the examples in a working set
-_IDLE = 40  # looks in a row without a smaller gap, after which rounding has the last word
-_PROGRESS = 1e-3  # of the gap: a look that makes it smaller by less has found nothing new
+_IDLE = 40  # looks in a row that change nothing, after which rounding has the last word
 
 
 class SimplicialSolver:
@@ -66,7 +66,7 @@ class SimplicialSolver:
             kept = OutputCache(problem.n_examples, cache_size, problem.squared)
         self._dual = BlockDual(problem, kept, _PATIENCE)
         self._best = Best(least=0.0)
-        self._idle = 0  # looks without a smaller gap
+        self._idling = Idling(_IDLE)
         self._moved = True  # whether the point has since the last look
 
     @property
@@ -87,7 +87,7 @@ class SimplicialSolver:
         if self._best.point is None:
             self._look()
             yield self._state()
-        while self._idle < _IDLE:
+        while not self._idling.enough:
             if self._variant == "product":
                 self._solve_master(np.arange(self.problem.n_examples))
             else:
@@ -128,12 +128,12 @@ class SimplicialSolver:
 
     def _look(self) -> None:
         """Direction-finding for all examples, (9); objective and bound at the current point."""
-        best, before = self._best, self._best.gap
+        best = self._best
         look = self._dual.look()
         if best.offer(look.primal, look.w):
             best.point = look.w.copy()
         best.prove(look.lower_bound)
-        self._idle = 0 if best.gap <= (1.0 - _PROGRESS) * before else self._idle + 1
+        self._idling.note(best)
         self._moved = False
 
     def _state(self) -> State:

@@ -21,6 +21,10 @@ Array = NDArray[np.float64]
 _FACES = 10  # one after the other at most: blocks may choose others by then
 _FACE_SHARE = 0.1  # of the largest gain of a face: where one gains less, it is enough
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or in pairs
+_UNIT = 2.0**-53  # the unit roundoff of float64
+# Roundings of a sum of features beside the root of the number of examples: they add up like steps
+# of a random walk, a few for each output.
+_ADDED = 16.0
 
 
 class Look(NamedTuple):
@@ -87,7 +91,8 @@ class BlockDual:
         """w afresh from q; the lower bound of the problem that q proves, computed afresh."""
         problem, reg_lambda, kappa = self.problem, self.problem.reg_lambda, self.kappa
         raw = np.zeros(problem.dimension)
-        losses = block_steps.sums(self.cache.outputs, problem.weights, problem.squared, raw)
+        of_problem = problem.weights, problem.squared
+        losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
         own = self._projected(raw) if len(self._cone) else raw
         penalty = float(own @ own) / (2.0 * reg_lambda)
         if kappa > 0.0:
@@ -97,7 +102,8 @@ class BlockDual:
         factor = 1.0 / (reg_lambda + kappa)
         of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
-        return losses - penalty - _ROUNDING * (abs(losses) + penalty)
+        error = _UNIT * (problem.n_examples**0.5 + _ADDED) * lengths * float(own @ own) ** 0.5
+        return losses - penalty - error / reg_lambda - _ROUNDING * (abs(losses) + penalty)
 
     def look(self) -> Look:
         """A pass of the oracle: objective, bound and gaps at w, outputs kept, no step taken."""

@@ -1,0 +1,131 @@
+"""
+Reading words: do the neighbours help?
+======================================
+
+A reader of characters sees pictures, and some are hard to tell apart. If a character says something
+about the next one, a model of the whole word can use that: :class:`~sklearn_bundle.StructuredSVM`
+with the model of a chain has weights of pixels with labels and of labels that follow one another,
+and reads the word as a whole. How much better is that than one picture at a time?
+
+The words are made up here, of scikit-learn's digits. If the environment variable
+``SKLEARN_BUNDLE_DATA`` names a folder with a ``tasks.py``, as the benchmarks take it, they are
+handwritten words of letters from there, the OCR set of Taskar and others.
+"""
+
+import os
+import runpy
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from sklearn_bundle import StructuredSVM
+from sklearn_bundle.metrics import sequence_accuracy_score, token_accuracy_score
+from sklearn_bundle.plotting import ConvergenceDisplay
+
+# %%
+# A word has four to eight digits. After a digit comes one of three: the next one, the one before,
+# or twice the digit, all modulo 10. A picture has 8 x 8 pixels, and noise on each.
+
+NOISE = 0.4  # standard deviation, in units of black
+
+
+def words_of_digits(images, labels, n_words, rng):
+    """Pictures of words, a row a digit, and their labels."""
+    X, y = [], []
+    for length in rng.integers(4, 9, size=n_words):
+        word = [int(rng.integers(10))]
+        while len(word) < length:
+            last = word[-1]
+            word.append(int(rng.choice([last + 1, last - 1, 2 * last])) % 10)
+        pictures = [images[rng.choice(np.flatnonzero(labels == digit))] for digit in word]
+        X.append(np.array(pictures) + NOISE * rng.normal(size=(len(word), images.shape[1])))
+        y.append([str(digit) for digit in word])
+    return X, y
+
+
+tasks = Path(os.environ.get("SKLEARN_BUNDLE_DATA", ""), "tasks.py")
+if tasks.exists():
+    shape = (16, 8)
+    X_train, y_train, X_test, y_test = runpy.run_path(str(tasks))["sequences"]("ocr")
+    X_train, y_train = X_train[::4], y_train[::4]  # neighbours are the same word by other hands
+    alphabet = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    y_train, y_test = ([alphabet[word].tolist() for word in part] for part in (y_train, y_test))
+else:
+    shape = (8, 8)
+    images, labels = load_digits(return_X_y=True)
+    images, rng = images / 16, np.random.default_rng(0)
+    X_train, y_train = words_of_digits(images[:900], labels[:900], 400, rng)
+    X_test, y_test = words_of_digits(images[900:], labels[900:], 200, rng)
+print(f"{len(X_train)} words to train, {len(X_test)} to test; the first: {''.join(y_train[0])}")
+
+# %%
+# Two models with the same features. The one of words takes a list with a matrix a word; the one of
+# single pictures a matrix with a row a picture, chains of length one without neighbours.
+# ``reg_lambda`` stands against the mean loss of an example, a word or a picture: ten over their
+# number is the same weight against the sum of the losses.
+
+X_pictures, y_pictures = np.concatenate(X_train), np.concatenate(y_train)
+by_words = StructuredSVM("chain", reg_lambda=10 / len(X_train), random_state=0)
+by_pictures = StructuredSVM("chain", reg_lambda=10 / len(X_pictures), random_state=0)
+by_words.fit(X_train, y_train)
+by_pictures.fit(X_pictures, y_pictures)
+
+# %%
+# The certificates: whatever the weights, the objective is not below the first of the two numbers.
+
+for name, model in (("words", by_words), ("pictures", by_pictures)):
+    print(
+        f"{name:<9} {model.lower_bound_:.4f} <= minimum <= {model.objective_:.4f}, "
+        f"{model.status_} after {model.history_['passes'][-1]} passes of the oracle"
+    )
+
+# %%
+# On the test words, where the pictures' labels are put together to words again:
+
+ends = np.cumsum([len(word) for word in X_test])[:-1]
+alone = by_pictures.predict(np.concatenate(X_test))
+alone = [part.tolist() for part in np.split(alone, ends)]
+together = by_words.predict(X_test)
+print(f"{'':<20}{'characters right':>18}{'words right':>13}")
+for name, found in (("picture by picture", alone), ("as words", together)):
+    characters, whole = token_accuracy_score(y_test, found), sequence_accuracy_score(y_test, found)
+    print(f"{name:<20}{characters:>18.3f}{whole:>13.3f}")
+
+# %%
+# Test words on which the two disagree. Left under a picture stands what it was read as by itself,
+# right what it was read as in its word; in bold red where that is wrong.
+
+differ = [k for k, word in enumerate(y_test) if alone[k] != together[k] and len(word) <= 8]
+shown = list({"".join(y_test[k]): k for k in differ}.values())[:6]  # no word twice
+longest = max(len(y_test[k]) for k in shown)
+figure, axes = plt.subplots(
+    len(shown), longest, figsize=(longest, 1.4 * len(shown)), layout="constrained"
+)
+for axis in axes.flat:
+    axis.axis("off")
+for row, k in zip(axes, shown, strict=True):
+    columns = zip(X_test[k], y_test[k], alone[k], together[k], strict=True)
+    for axis, (pixels, truth, *found) in zip(row, columns, strict=False):
+        axis.imshow(pixels.reshape(shape), cmap="gray_r", vmin=0, vmax=1)
+        for place, label in zip((0.2, 0.8), found, strict=True):
+            look = {} if label == truth else {"color": "#D55E00", "weight": "bold"}
+            axis.text(place, -0.25, label, transform=axis.transAxes, ha="center", **look)
+plt.show()
+
+# %%
+# Left, how the fit of words converged: the gap is known after passes without a step, one in ten.
+# Right, what it has learned of neighbours: the weight of a label (column) after another (row). The
+# three that may follow a digit stand out.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+ConvergenceDisplay.from_estimator(by_words, ax=left)
+limit = np.abs(by_words.transitions_).max()
+image = right.imshow(by_words.transitions_, cmap="PuOr", vmin=-limit, vmax=limit)
+ticks = range(len(by_words.classes_))
+right.set_xticks(ticks, by_words.classes_)
+right.set_yticks(ticks, by_words.classes_)
+right.set(xlabel="label", ylabel="label before")
+figure.colorbar(image, ax=right, label="weight")
+plt.show()
