@@ -253,16 +253,21 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
 
 
 @jit
-def cached_pass(outputs, dual, blocks):
-    """A visit of each of the blocks that has a choice."""
+def cached_pass(outputs, dual, blocks, share):
+    """A visit of each of the blocks; those whose gap is at least ``share`` of the mean gap."""
     scores, before = np.empty(16), np.empty(16)
-    for i in blocks:
+    gaps = np.zeros(blocks.shape[0])
+    sum_of_gaps = 0.0
+    for b in range(blocks.shape[0]):
+        i = blocks[b]
         count = outputs.count[i]
         if count < 2 and not dual.squared:
             continue
         if scores.shape[0] < count:
             scores, before = np.empty(2 * count), np.empty(2 * count)
-        visit(outputs, i, dual, scores, before)
+        gaps[b] = dual.weights[i] * visit(outputs, i, dual, scores, before)
+        sum_of_gaps += gaps[b]
+    return blocks[gaps * blocks.shape[0] >= share * sum_of_gaps]
 
 
 @jit

@@ -98,12 +98,12 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     max_time : float, default=None
         Limit in seconds on the optimisation, checked after every iteration. None is no limit.
     cache_size : int, default=None
-        Outputs that are kept an example, at least 2; for "rsd-one-simplex" points, for "bundle"
-        planes in all. With the methods of [1]_ it is r there. None is 48, and more while there is
-        memory; 50 points, all planes.
+        Outputs kept per example, at least 2. None is 48, and more for an example where all have
+        weight, while they take up less than 1 GB. For "rsd-one-simplex" it is the number of points,
+        by default 50, and for "bundle" that of planes, by default all. The r of [1]_.
     sampling : {"gap", "uniform"}, default="gap"
-        How "auto" and "bcfw" choose the example of a step: in proportion to its duality gap as last
-        seen, with weight, or any.
+        How "auto" and "bcfw" choose the example of a step: four in five in proportion to its
+        duality gap as last seen, times its weight, and one in five at random; or all at random.
     warm_start : bool, default=False
         Whether to keep the outputs that were found, and start from them when the next fit has the
         same X, y, weights, model, `loss`, `scaling`, `solver` and `cache_size`; reg_lambda and tol
@@ -151,12 +151,13 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     dual_gap_ : float
         ``objective_ - lower_bound_``; infinity if `exact_` is False.
     n_iter_ : int
-        Iterations.
+        Iterations: passes of the oracle, of as many searches as there are examples, each with the
+        steps that follow it. For "rsd-working-sets" nearly two passes.
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled": rounding left
         nothing to gain, or the inference found nothing more and is not exact.
     solver_ : str
-        The solver that the fit ended with.
+        The solver that ran: "bcfw" for "auto".
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (oracle calls
         over n, rounded down), ``oracle_calls`` (searches for the worst output of an example) and
@@ -200,8 +201,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     where with slack rescaling the bracket is l_i(y) times as large. Nonnegative parameters are set
     to 0 in w where they would be negative. With the squared hinge the sums are free, and D is less
     ``sum_i s_i (sum_y q_i(y))^2 / 2``. D at any q is a lower bound of P, and w is a point to
-    return. Solvers differ in which q they change at a time; all keep outputs once they are found,
-    and ask the model for the worst output of an example, the oracle:
+    return. Solvers differ in which q they change at a time. All ask the model for the worst output
+    of an example, the oracle:
 
     .. list-table::
        :header-rows: 1
@@ -211,22 +212,23 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
          - what it does
        * - "bcfw"
          - one block at a time [2]_: the worst output is added to those that are kept, and the dual
-           is maximised over all weights of the block. Blocks are sampled by their gaps, and passes
-           over outputs that are kept come between those of the oracle, as long as they gain more a
-           second [3]_.
+           is maximized over all weights of the block. Blocks are sampled by their gaps, and passes
+           over kept outputs come between those of the oracle, as long as they gain more for the
+           work [3]_. Where steps on all blocks together gain more still, by conjugate gradients,
+           they follow.
        * - "auto"
-         - the same, and accelerated where the gap falls slowly: inner problems have a stronger
-           regularization about a centre that moves.
+         - the same, accelerated: inner problems have a stronger regularization about a centre that
+           moves [6]_. By how much follows from how the gap falls. The bound is that of P itself.
        * - "rsd"
          - restricted simplicial decomposition [1]_ with a product of simplexes: a pass of the
-           oracle adds an output to every block, then the dual is maximised over all of them.
+           oracle adds an output to every block, then the dual is maximized over all of them.
        * - "rsd-one-simplex"
          - the same with one simplex: a pass adds one point, all worst outputs together.
        * - "rsd-working-sets"
          - the same with a product of simplexes for some of the blocks at a time.
        * - "bundle"
          - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
-           one-slack form of [5]_. Not for models with nonnegative parameters.
+           one-slack form of [7]_. Not for models with nonnegative parameters.
 
     Objective and bound are computed afresh at exit, from a pass of the oracle at the returned point
     and from the weights that are kept. Callbacks are shown the best point so far.
@@ -252,6 +254,10 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     .. [5] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun: Large margin methods for structured
        and interdependent output variables. Journal of Machine Learning Research 6 (2005),
        1453-1484.
+    .. [6] H. Lin, J. Mairal, Z. Harchaoui: A universal catalyst for first-order optimization.
+       Advances in Neural Information Processing Systems 28, 2015.
+    .. [7] T. Joachims, T. Finley, C.-N. Yu: Cutting-plane training of structural SVMs. Machine
+       Learning 77 (2009), 27-59.
 
     Examples
     --------

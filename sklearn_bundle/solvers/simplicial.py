@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 _PATIENCE = 100  # passes of a master problem without weight, after which a point is dropped
 _MASTER_SHARE = 0.1  # of the gap, to which the master problem is solved
-_MASTER_PASSES = 100  # at most: a master that needs more waits for further points
+_MASTER_PASSES = 20  # at most: a master that needs more waits for further points
 _WORKING_SHARE = 0.1  # of the examples in a working set
 _IDLE = 40  # looks in a row that change nothing, after which rounding has the last word
 

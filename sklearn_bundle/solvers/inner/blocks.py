@@ -155,9 +155,12 @@ class BlockDual:
                 self.cache.make_room(len(found.indices))
             note(sampling, i, problem.weights[i] * self.gaps[i])
 
-    def cached_pass(self, blocks: NDArray[np.int64]) -> None:
-        """A step on each of the blocks over the outputs that it has."""
-        block_steps.cached_pass(self.cache.outputs, self._dual, blocks)
+    def cached_pass(self, blocks: NDArray[np.int64], share: float = 0.0) -> NDArray[np.int64]:
+        """A step on each of the blocks over the outputs that it has.
+
+        Returns those whose gap was at least ``share`` of the mean, weighted as the examples.
+        """
+        return block_steps.cached_pass(self.cache.outputs, self._dual, blocks, share)
 
     def cached_gap(self, blocks: NDArray[np.int64]) -> float:
         """The sum of their gaps over the outputs that they have, by weights of examples."""
