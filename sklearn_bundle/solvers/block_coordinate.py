@@ -22,6 +22,7 @@ _CACHED_PASSES = 10  # at most after one of the oracle: more fit the outputs tha
 _OPEN = 0.3  # of the mean gap of examples: those below wait until the next pass of the oracle
 _LONGEST_PAUSE = 15  # iterations without a try of steps on all blocks, where they did not pay
 _LOOK = 10  # iterations without a look at all examples at one w, which costs a pass
+_FIRST_LOOK = 2  # iterations before the first: then ever more, for those who end a fit early
 _FIRST_STRENGTH = 0.05  # of the blocks' mean curvature: what kappa begins with
 _BALANCE = 3.0  # gaps of blocks over the centre's share: 1 to 10 with the best kappa that is fixed
 _WORTH = 0.3  # of the rate that the centre allows: 0.4 in the fastest runs, 0.2 with a useless one
@@ -44,8 +45,9 @@ class BlockCoordinateSolver:
     a proximal term with a moving centre (Catalyst [3]_), in the same steps: its strength kappa
     follows from what it does, see ``_recentre``.
 
-    The primal is known after looks alone, passes of the oracle at one w: every tenth iteration, and
-    where the gaps of the examples, each as last seen, say that ``tol`` is reached.
+    The primal is known after looks alone, passes of the oracle at one w: every tenth iteration, at
+    first more often, and where the gaps of the examples, each as last seen, say that ``tol`` is
+    reached.
 
     Parameters
     ----------
@@ -102,7 +104,8 @@ class BlockCoordinateSolver:
             state=np.array([seed], np.uint64),
         )
         self._blocks = np.arange(n)
-        self._since = 0  # iterations since the last look
+        self._rounds = 0  # iterations
+        self._since = 0  # those since the last look
         self._moved = True  # whether there were steps since
         self._trust = 1.0  # gap of the last look over what the estimate was before it
         self._recent: list[float] = []  # gaps by estimate, of the last iterations
@@ -133,10 +136,11 @@ class BlockCoordinateSolver:
             yield self._state()
         while not self._idling.enough:
             self._iterate()
+            self._rounds += 1
             self._since += 1
             gap = self._estimate()
             within = gap * self._trust <= self._tol * abs(self._best.bound + gap)
-            if within or self._since >= _LOOK:
+            if within or self._since >= min(_LOOK, max(_FIRST_LOOK, self._rounds // 2)):
                 self._look()
                 # The root: to wait for the whole ratio would be to wait for too long.
                 self._trust = max(self._gap / gap, 1.0) ** 0.5 if within and gap > 0.0 else 1.0
