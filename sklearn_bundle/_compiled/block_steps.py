@@ -23,6 +23,7 @@ from sklearn_bundle._compiled.structures import new_room, worst
 from sklearn_bundle._jit import inner, jit
 
 _BLOCK_STEPS = 8  # times the outputs of a block: steps between two of them until it is left
+_MISSED = 1e-8  # of the terms of a score: rounding moves it by less
 _BLOCK_SHARE = 1e-2  # of a block's gap, down to which it is solved
 
 
@@ -250,6 +251,26 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
         if length > 0 or losses[row] > 0.0:
             insert(outputs, i, indices[begin:end], values[begin:end], length, losses[row], table)
     return losses.shape[0]
+
+
+@jit
+def missed(outputs, dual, first, found):
+    """The row of an example with an output of a higher score than the oracle has found; or -1."""
+    squared = 0.0
+    for j in range(dual.w.shape[0]):
+        squared += dual.w[j] * dual.w[j]
+    length = np.sqrt(squared)
+    for row in range(found.shape[0]):
+        i = first + row
+        for k in range(outputs.count[i]):
+            slot = outputs.at[i] + k
+            score = _score(outputs, slot, dual.w)
+            if score > found[row]:
+                own = outputs.gram[outputs.gram_at[i] + k * (outputs.room[i] + 1)]
+                terms = abs(score) + outputs.loss[slot] + length * np.sqrt(max(own, 0.0))
+                if score - found[row] > _MISSED * terms:
+                    return row
+    return -1
 
 
 @jit

@@ -28,10 +28,10 @@ class Outputs(NamedTuple):
     Block i has ``count[i]`` outputs in the slots from ``at[i]``, room for ``room[i]``, and the
     products of their psi from ``gram_at[i]``, ``room[i]`` to a row. ``limit[i]`` is how many it may
     keep. The output of a slot has the weight q, the entries ``begin`` to ``begin + length``, a
-    ``key`` that tells it from others, and ``idle``: for how many visits q has been 0.
+    ``key`` that tells it from most others, and ``idle``: for how many visits q has been 0.
 
     ``used`` says how far the pools of slots, products and entries are in use, how long the longest
-    psi is, and how many outputs the largest limit allows.
+    psi is, and how much room the largest block has.
     """
 
     at: NDArray[np.int64]
@@ -83,10 +83,17 @@ def gathered(indices, values, begin, length, w):
 
 
 @inner
+def _first_place(index, mask):
+    """Where an index is looked for first: its high bits count, as strides are powers of two."""
+    product = np.uint32(index) * _MULTIPLIER
+    return np.int64(product ^ (product >> np.uint32(16))) & mask
+
+
+@inner
 def _place(table, index):
     """Where an index stands in the table, or the free place where it would."""
     mask = table.keys.shape[0] - 1
-    place = np.int64(np.uint32(index) * _MULTIPLIER) & mask
+    place = _first_place(index, mask)
     while table.keys[place] != -1 and table.keys[place] != index:
         place = (place + 1) & mask
     return place
@@ -113,7 +120,7 @@ def _clear(table, indices, begin, length):
         return
     mask = table.keys.shape[0] - 1
     for e in range(begin, begin + length):
-        place = np.int64(np.uint32(indices[e]) * _MULTIPLIER) & mask
+        place = _first_place(indices[e], mask)
         while table.keys[place] != -1:
             table.keys[place] = -1
             place = (place + 1) & mask
@@ -141,15 +148,26 @@ def _key_of(indices, bits, begin, length):
 
 
 @inner
+def _are_equal(outputs, slot, indices, values):
+    """Whether the entries of a slot are these, in this order."""
+    begin = outputs.begin[slot]
+    for e in range(outputs.length[slot]):
+        same = outputs.indices[begin + e] == indices[e] and outputs.values[begin + e] == values[e]
+        if not same:
+            return False
+    return True
+
+
+@inner
 def enough(outputs, longest):
     """Whether the pools have room for another output, of up to ``longest`` entries."""
     used = outputs.used
     most = max(used[LONGEST], longest)
-    limit = used[MOST]
+    room = 2 * used[MOST]  # of the largest block, once it has moved
     return (
         used[ENTRIES] + 3 * most <= outputs.indices.shape[0]
-        and used[SLOTS] + 4 * limit <= outputs.q.shape[0]
-        and used[PRODUCTS] + 16 * limit * limit <= outputs.gram.shape[0]
+        and used[SLOTS] + room <= outputs.q.shape[0]
+        and used[PRODUCTS] + room * room <= outputs.gram.shape[0]
     )
 
 
@@ -166,6 +184,7 @@ def insert(outputs, i, indices, values, length, loss, table):
             outputs.key[slot] == key
             and outputs.length[slot] == length
             and outputs.loss[slot] == loss
+            and _are_equal(outputs, slot, indices, values)
         ):
             return slot
     k = _free_slot(outputs, i, table)
@@ -206,7 +225,6 @@ def _free_slot(outputs, i, table):
         if outputs.used[ENTRIES] > outputs.budget:
             return _merged(outputs, i, table)
         outputs.limit[i] = 2 * count
-        outputs.used[MOST] = max(outputs.used[MOST], 2 * count)
     if count == outputs.room[i]:
         _move(outputs, i)
     outputs.count[i] = count + 1
@@ -233,6 +251,7 @@ def _move(outputs, i):
     outputs.at[i], outputs.gram_at[i], outputs.room[i] = target, to_gram, wide
     outputs.used[SLOTS] += wide
     outputs.used[PRODUCTS] += wide * wide
+    outputs.used[MOST] = max(outputs.used[MOST], wide)
 
 
 @inner
@@ -294,10 +313,10 @@ def _combine(outputs, a, b, of_a, of_b, table):
 
 
 @jit
-def tidy(outputs, fresh_indices, fresh_values):
+def tidy(outputs, fresh_begin, fresh_indices, fresh_values):
     """Copy the entries that are in use to fresh pools, in the order of blocks; their number.
 
-    Outputs of weight 0 that have been idle for long are dropped by :func:`forget` before.
+    Nothing of ``outputs`` changes: who stops this in the middle has lost nothing.
     """
     at = 0
     for i in range(outputs.at.shape[0]):
@@ -306,7 +325,7 @@ def tidy(outputs, fresh_indices, fresh_values):
             for e in range(outputs.length[slot]):
                 fresh_indices[at + e] = outputs.indices[begin + e]
                 fresh_values[at + e] = outputs.values[begin + e]
-            outputs.begin[slot] = at
+            fresh_begin[slot] = at
             at += outputs.length[slot]
     return at
 

@@ -98,9 +98,10 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     max_time : float, default=None
         Limit in seconds on the optimisation, checked after every iteration. None is no limit.
     cache_size : int, default=None
-        Outputs kept per example, at least 2. None is 48, and more for an example where all have
-        weight, while they take up less than 1 GB. For "rsd-one-simplex" it is the number of points,
-        by default 50, and for "bundle" that of planes, by default all. The r of [1]_.
+        Outputs kept per example beside the true one, at least 2. None is 48, and more for an
+        example where all have weight, while they take up less than 1 GB. For "rsd-one-simplex" it
+        is the number of points, by default 50, and for "bundle" that of planes, by default all. The
+        r of [1]_.
     sampling : {"gap", "uniform"}, default="gap"
         How "auto" and "bcfw" choose the example of a step: four in five in proportion to its
         duality gap as last seen, times its weight, and one in five at random; or all at random.
@@ -230,8 +231,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
          - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
            one-slack form of [7]_. Not for models with nonnegative parameters.
 
-    Objective and bound are computed afresh at exit, from a pass of the oracle at the returned point
-    and from the weights that are kept. Callbacks are shown the best point so far.
+    The objective is that of a pass of the oracle at the returned point, and the bound the dual at
+    weights that were kept, both in double precision. Callbacks are shown the best point so far.
 
     With `loss` "squared_hinge" and `scaling` "slack" this is the quadratic form of [1]_, which has
     l_i(y) where [5]_ has its square root. (3) is that of [4]_.
@@ -305,7 +306,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding errors leave nothing to gain: increase tol.",
+        Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
     }
     _waits_for_a_point = False  # a pass of a user's oracle may take minutes
 

@@ -9,6 +9,15 @@ from sklearn_bundle.models.examples import Examples, Found
 Array = NDArray[np.float64]
 
 
+def not_exact(where: str) -> ValueError:
+    """What a solver raises where an oracle that is said to be exact has missed an output."""
+    return ValueError(
+        f"The inference of the model is said to be exact, but {where} it has missed an output that "
+        "it had found before, of a higher score: loss_augmented_inference (or "
+        "slack_rescaled_inference) must find the highest; if it cannot, set exact = False."
+    )
+
+
 class StructuredProblem:
     """``P(w) = reg_lambda/2 ||w||^2 + R(w)`` over w, with some entries not negative.
 

@@ -22,11 +22,10 @@ _CACHED_PASSES = 10  # at most after one of the oracle: more fit the outputs tha
 _OPEN = 0.3  # of the mean gap of examples: those below wait until the next pass of the oracle
 _LONGEST_PAUSE = 15  # iterations without a try of steps on all blocks, where they did not pay
 _LOOK = 10  # iterations without a look at all examples at one w, which costs a pass
-_FIRST_LOOK = 2  # iterations before the first: then ever more, for those who end a fit early
 _FIRST_STRENGTH = 0.05  # of the blocks' mean curvature: what kappa begins with
 _BALANCE = 3.0  # gaps of blocks over the centre's share: 1 to 10 with the best kappa that is fixed
 _WORTH = 0.3  # of the rate that the centre allows: 0.4 in the fastest runs, 0.2 with a useless one
-_FAR = 100.0  # the same: where it is larger the centre is at rest, whatever the rate
+_FAR = 1e3  # the same: where it is larger the centre is at rest, whatever the rate
 _WINDOW = 8  # iterations over which the rate is measured: single ones waver
 _RISE = 1.05  # of kappa in an iteration: a kappa that is too large does more harm than a small one
 _FALL = 1.2  # of kappa in an iteration
@@ -45,9 +44,8 @@ class BlockCoordinateSolver:
     a proximal term with a moving centre (Catalyst [3]_), in the same steps: its strength kappa
     follows from what it does, see ``_recentre``.
 
-    The primal is known after looks alone, passes of the oracle at one w: every tenth iteration, at
-    first more often, and where the gaps of the examples, each as last seen, say that ``tol`` is
-    reached.
+    The primal is known after looks alone, passes of the oracle at one w: every tenth iteration, and
+    where the gaps of the examples, each as last seen, say that ``tol`` is reached.
 
     Parameters
     ----------
@@ -55,8 +53,8 @@ class BlockCoordinateSolver:
     tol : float
     seed : int
     cache_size : int or None
-        Outputs kept per example, at least 2. None is 48, and more where these all have weight,
-        while they take up less than 1 GB.
+        Outputs kept per example beside the true one, at least 2. None is 48, and more where these
+        all have weight, while they take up less than 1 GB.
     sampling : {"gap", "uniform"}
     acceleration : {"auto", "never"}
     kept : OutputCache
@@ -104,8 +102,7 @@ class BlockCoordinateSolver:
             state=np.array([seed], np.uint64),
         )
         self._blocks = np.arange(n)
-        self._rounds = 0  # iterations
-        self._since = 0  # those since the last look
+        self._since = 0  # iterations since the last look
         self._moved = True  # whether there were steps since
         self._trust = 1.0  # gap of the last look over what the estimate was before it
         self._recent: list[float] = []  # gaps by estimate, of the last iterations
@@ -127,20 +124,20 @@ class BlockCoordinateSolver:
         self.problem = self._dual.problem = None
 
     def states(self) -> Iterator[State]:
-        """One state per iteration; the first is a look at where the solver stands."""
+        """One state per iteration, or one without where the solver starts within ``tol``."""
         if self._best.point is None:
             self._look()
             self._dual.kappa = 0.0
             if self._accelerated:
                 self._dual.recentre(self._first_strength(), 0.0)
-            yield self._state()
+            if self._state().relative_gap <= self._tol:
+                yield self._state()
         while not self._idling.enough:
             self._iterate()
-            self._rounds += 1
             self._since += 1
             gap = self._estimate()
             within = gap * self._trust <= self._tol * abs(self._best.bound + gap)
-            if within or self._since >= min(_LOOK, max(_FIRST_LOOK, self._rounds // 2)):
+            if within or self._since >= _LOOK:
                 self._look()
                 # The root: to wait for the whole ratio would be to wait for too long.
                 self._trust = max(self._gap / gap, 1.0) ** 0.5 if within and gap > 0.0 else 1.0
@@ -228,7 +225,7 @@ class BlockCoordinateSolver:
             best.point = look.w.copy()
         best.prove(look.lower_bound)
         self._gap = self._estimate()
-        self._idling.note(best)
+        self._idling.note(best, look.gained)
         self._fruitless = 0 if best.gap < before else self._fruitless + 1
         if self._fruitless >= _FRUITLESS and self._accelerated:
             self._accelerated, self._dual.kappa = False, 0.0

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 
 from sklearn_bundle._compiled import simplex_qp
 from sklearn_bundle.models.examples import Found
-from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.problems.structured import StructuredProblem, not_exact
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.idling import Idling
@@ -22,6 +22,7 @@ _MASTER_STEPS = 1000  # of the inner active-set method
 _CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
 _INDEPENDENT = 1e-12  # of the largest eigenvalue: rays whose own is smaller depend on others
 _ROUNDING = 1e-14  # of the terms of the bound
+_MISSED = 1e-8  # of the terms of a risk: rounding moves it by less
 _TINY = 1e-300  # in place of a square of 0
 _IDLE = 100  # passes in a row that change nothing, after which rounding has the last word
 
@@ -127,7 +128,13 @@ class OneSimplexSolver:
         problem, best = self.problem, self._best
         self._w = w = self._model()
         found = problem.find(w)
-        best.offer(0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found), w)
+        risk = problem.risk(found)
+        if problem.examples.exact and not problem.squared:
+            terms = np.abs(self._points.gamma) + np.abs(self._points.beta) @ np.abs(w)
+            excess = self._points.gamma - self._points.beta @ w - risk
+            if (excess > _MISSED * (terms + abs(risk))).any():
+                raise not_exact("for some examples")
+        best.offer(0.5 * problem.reg_lambda * float(w @ w) + risk, w)
         best.prove(self._bound())
         self._idling.note(best)
         return found

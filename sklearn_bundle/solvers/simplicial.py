@@ -83,10 +83,11 @@ class SimplicialSolver:
         self.problem = self._dual.problem = None
 
     def states(self) -> Iterator[State]:
-        """One state per pass of the oracle; the first is where the solver stands."""
+        """One state per master problem, or one without where the solver starts within ``tol``."""
         if self._best.point is None:
             self._look()
-            yield self._state()
+            if self._state().relative_gap <= self._tol:
+                yield self._state()
         while not self._idling.enough:
             if self._variant == "product":
                 self._solve_master(np.arange(self.problem.n_examples))
@@ -133,7 +134,7 @@ class SimplicialSolver:
         if best.offer(look.primal, look.w):
             best.point = look.w.copy()
         best.prove(look.lower_bound)
-        self._idling.note(best)
+        self._idling.note(best, look.gained)
         self._moved = False
 
     def _state(self) -> State:

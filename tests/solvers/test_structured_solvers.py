@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 
 from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.inner import outputs
 from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.solvers.simplicial import SimplicialSolver
@@ -360,3 +361,44 @@ def test_random_problems(name, seeds):
             scaling=scaling, squared=squared,
         )  # fmt: skip
         watch(made(name, bound(reference)), reference)
+
+
+# ---- found by a review ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e3])
+@pytest.mark.parametrize("name", ["auto", "rsd"])
+def test_the_unit_of_the_features_does_not_matter(name, scale):
+    """Features s times as large and reg_lambda s^2 times are the same problem."""
+    reference = drawn("classes", 3)
+    examples = [Outputs(scale * e.phi, e.losses, e.truth) for e in reference.examples]
+    scaled = Structured(examples, scale * scale * reference.reg_lambda)
+    result = run(made(name, bound(scaled)), tol=1e-4, max_iter=200)
+    assert result.status is Status.CONVERGED
+    best = reference.optimum()
+    assert result.lower_bound <= best.value * (1.0 + 1e-12)
+    assert result.primal <= best.value * (1.0 + 2e-4)
+
+
+def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
+    """The dual point that is there must still be the one that its outputs make."""
+    reference = drawn("chain", 3, n=12, reg_lambda=0.3)
+    best = reference.optimum()
+    resized = outputs._resized
+    interrupted = 0
+    for call in range(1, 25):
+        calls = iter(range(call))
+
+        def stop(array, size, calls=calls):
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+            return resized(array, size)
+
+        monkeypatch.setattr(outputs, "_resized", stop)
+        try:
+            result = run(made("bcfw", bound(reference), cache_size=3), tol=1e-12, max_iter=200)
+        except KeyboardInterrupt:  # before there is a point
+            continue
+        assert_true(result, reference, best)
+        interrupted += result.status is Status.INTERRUPTED
+    assert interrupted > 0

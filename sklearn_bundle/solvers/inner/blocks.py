@@ -12,7 +12,7 @@ from sklearn_bundle._compiled import block_steps
 from sklearn_bundle._compiled.block_steps import Dual
 from sklearn_bundle._compiled.sampling import Sampling, next_block, note
 from sklearn_bundle.models.examples import Found
-from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.problems.structured import StructuredProblem, not_exact
 from sklearn_bundle.solvers.inner.faces import Face
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
@@ -33,6 +33,7 @@ class Look(NamedTuple):
     w: Array
     primal: float
     lower_bound: float
+    gained: float  # by the dual, in the steps before
 
 
 class BlockDual:
@@ -94,7 +95,7 @@ class BlockDual:
         of_problem = problem.weights, problem.squared
         losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
         own = self._projected(raw) if len(self._cone) else raw
-        penalty = float(own @ own) / (2.0 * reg_lambda)
+        squared = float(own @ own)  # of reg_lambda times w: raw, which may be own, changes below
         if kappa > 0.0:
             raw += kappa * self.centre
         raw /= reg_lambda + kappa
@@ -102,22 +103,34 @@ class BlockDual:
         factor = 1.0 / (reg_lambda + kappa)
         of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
-        error = _UNIT * (problem.n_examples**0.5 + _ADDED) * lengths * float(own @ own) ** 0.5
-        return losses - penalty - error / reg_lambda - _ROUNDING * (abs(losses) + penalty)
+        error = _UNIT * (problem.n_examples**0.5 + _ADDED) * lengths * squared**0.5 / reg_lambda
+        penalty = 0.5 * squared / reg_lambda
+        return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
 
     def look(self) -> Look:
         """A pass of the oracle: objective, bound and gaps at w, outputs kept, no step taken."""
+        gained = self.gained
         bound, problem, w = self.refresh(), self.problem, self.w
         found = problem.find(w)
         for first, part in found:
             self.take_in(first, part)
         primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found)
-        return Look(w, primal, bound)
+        return Look(w, primal, bound, gained)
 
     def take_in(self, first: int, found: Found) -> None:
-        """Keep an output for each of a range of examples, found at w, and note the gaps."""
+        """Keep an output for each of a range of examples, found at w, and note the gaps.
+
+        Raises
+        ------
+        ValueError
+            If an oracle that is said to be exact has missed an output that it had found before.
+        """
         row, n = 0, len(found.losses)
         of_rows = found.starts, found.indices, found.values, found.losses, found.scores
+        if self.problem.examples.exact:
+            missed = block_steps.missed(self.cache.outputs, self._dual, first, found.scores)
+            if missed >= 0:
+                raise not_exact(f"for example {first + missed}")
         while row < n:
             row = block_steps.take_in_all(self.cache.outputs, self._dual, first, row, *of_rows)
             if row < n:

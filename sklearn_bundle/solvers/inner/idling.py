@@ -1,12 +1,13 @@
-"""When a solver whose gap no longer falls is done: rounding has the last word."""
+"""When a solver that gains nothing any more is done: rounding has the last word."""
 
 from sklearn_bundle.solvers._certificate import Best
 
 _PROGRESS = 1e-6  # of the gap: what gap or bound gain at least where there is something to gain
+_ROUNDED = 1e-13  # of the objective: a dual that rises by less may do so by rounding
 
 
 class Idling:
-    """Counts looks in a row after which neither the gap is smaller nor the bound higher.
+    """Counts looks in a row after which gap and bound are what they were, and the dual too.
 
     Parameters
     ----------
@@ -23,10 +24,11 @@ class Idling:
         """Whether there were so many."""
         return self._count >= self._limit
 
-    def note(self, best: Best) -> None:
-        """After a look."""
+    def note(self, best: Best, gained: float = 0.0) -> None:
+        """After a look; ``gained`` is by how much the dual of a method has risen since the last."""
         gap, bound = best.gap, best.bound
         moved = self._gap is None or gap < (1.0 - _PROGRESS) * self._gap
         moved = moved or bound > self._bound + _PROGRESS * gap
+        moved = moved or gained > _ROUNDED * abs(best.primal)
         self._count = 0 if moved else self._count + 1
         self._gap, self._bound = gap, bound

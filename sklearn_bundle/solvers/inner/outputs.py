@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 _FIRST_ROOM = 4  # slots: most blocks need two or three outputs
 _LIMIT = 48  # outputs of a block until memory decides: CoNLL-2000 does not reach 1e-3 with 16
 _MEMORY = 1 << 30  # bytes of entries, up to which full blocks get twice the room
+_OF_SLOTS = "q", "loss", "length", "key", "idle"  # besides where the entries begin
 _GROWTH = 1.5  # of a pool that is full
 
 
@@ -29,11 +30,12 @@ class OutputCache:
     ----------
     n_blocks : int
     cache_size : int or None
-        Outputs that a block may keep; None is 48, and more while there is memory.
+        Outputs that a block may keep beside the true one, at least 2; None is 48, and more while
+        there is memory.
     """
 
     def __init__(self, n_blocks: int, cache_size: int | None, squared: bool = False):
-        limit = _LIMIT if cache_size is None else max(cache_size, 2)
+        limit = 1 + (_LIMIT if cache_size is None else cache_size)
         room = min(_FIRST_ROOM, limit)
         n, blocks = n_blocks * room, np.arange(n_blocks, dtype=np.int64)
         self.outputs = Outputs(
@@ -51,7 +53,7 @@ class OutputCache:
             gram=np.zeros(n * room),
             indices=np.empty(0, np.uint32),
             values=np.empty(0),
-            used=np.array([n, n * room, 0, 0, limit], np.int64),
+            used=np.array([n, n * room, 0, 0, room], np.int64),
             budget=0 if cache_size is not None else _MEMORY // BYTES_PER_ENTRY,
         )
         if not squared:
@@ -60,19 +62,18 @@ class OutputCache:
     def make_room(self, longest: int) -> None:
         """Room for some more outputs of up to ``longest`` entries: the pools are tidied or grow."""
         o = self.outputs
-        most, limit = max(longest, int(o.used[LONGEST])), int(o.used[MOST])
+        most, room = max(longest, int(o.used[LONGEST])), 2 * int(o.used[MOST])
         live = _live(o)
         wanted = max(int(_GROWTH * live), live + 4 * most + 1024)
         indices, values = np.empty(wanted, np.uint32), np.empty(wanted)
-        o.used[ENTRIES] = tidy(o, indices, values)
-        slots = _grown(len(o.q), int(o.used[SLOTS]) + 4 * limit)
-        products = _grown(len(o.gram), int(o.used[PRODUCTS]) + 16 * limit * limit)
-        resized = {
-            name: _resized(getattr(o, name), slots)
-            for name in ("q", "loss", "begin", "length", "key", "idle")
-        }
-        gram = _resized(o.gram, products)
-        self.outputs = o._replace(indices=indices, values=values, gram=gram, **resized)
+        slots = _grown(len(o.q), int(o.used[SLOTS]) + room)
+        products = _grown(len(o.gram), int(o.used[PRODUCTS]) + room * room)
+        fresh = {name: _resized(getattr(o, name), slots) for name in _OF_SLOTS}
+        fresh["begin"] = np.zeros(slots, np.int64)
+        fresh["gram"] = _resized(o.gram, products)
+        fresh["used"] = o.used.copy()
+        fresh["used"][ENTRIES] = tidy(o, fresh["begin"], indices, values)
+        self.outputs = o._replace(indices=indices, values=values, **fresh)
 
 
 def _live(o: Outputs) -> int:
