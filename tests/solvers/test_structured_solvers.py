@@ -383,22 +383,17 @@ def test_the_unit_of_the_features_does_not_matter(name, scale):
 def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
     """The dual point that is there must still be the one that its outputs make."""
     reference = drawn("chain", 3, n=12, reg_lambda=0.3)
-    best = reference.optimum()
-    resized = outputs._resized
-    interrupted = 0
-    for call in range(1, 25):
-        calls = iter(range(call))
+    solver, tidy = made("bcfw", bound(reference), cache_size=3), outputs.tidy
+    for _ in zip(range(2), solver.states(), strict=False):
+        pass
 
-        def stop(array, size, calls=calls):
-            if next(calls, None) is None:
-                raise KeyboardInterrupt
-            return resized(array, size)
+    def stop(*pools):
+        tidy(*pools)
+        raise KeyboardInterrupt
 
-        monkeypatch.setattr(outputs, "_resized", stop)
-        try:
-            result = run(made("bcfw", bound(reference), cache_size=3), tol=1e-12, max_iter=200)
-        except KeyboardInterrupt:  # before there is a point
-            continue
-        assert_true(result, reference, best)
-        interrupted += result.status is Status.INTERRUPTED
-    assert interrupted > 0
+    monkeypatch.setattr(outputs, "tidy", stop)
+    with pytest.raises(KeyboardInterrupt):
+        solver.kept.make_room(10)
+    state = solver.confirm()
+    assert_true(state, reference, reference.optimum())
+    assert state.lower_bound > 0.0
