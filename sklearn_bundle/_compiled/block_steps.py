@@ -80,16 +80,12 @@ def gap_of(q, scores, count, squared, highest):
 
 
 @inner
-def _improve(gram, room, q, scores, count, scale, squared):
+def _improve_on_simplex(gram, room, q, scores, count, scale):
     """The best weights of a block, nearly: q and the scores are changed; what the dual gains.
 
-    Steps between the output of the highest score and that of the lowest among those with weight;
-    with ``squared`` on one of the two.
+    Steps between the output of the highest score and that of the lowest among those with weight.
     """
     gain = 0.0
-    total = 0.0
-    for k in range(count):
-        total += q[k]
     start = -1.0
     for _ in range(_BLOCK_STEPS * count):
         best = 0
@@ -101,23 +97,6 @@ def _improve(gram, room, q, scores, count, scale, squared):
             if q[k] > 0.0 and (low < 0 or scores[k] < scores[low]):
                 low = k
             mean += q[k] * scores[k]
-        if squared:
-            chosen, slope = best, scores[best] - total
-            if low >= 0 and total - scores[low] > slope:
-                chosen, slope = low, scores[low] - total
-            gap = abs(slope)
-            if start < 0.0:
-                start = gap
-            if gap <= _BLOCK_SHARE * start or gap == 0.0:
-                break
-            bend = scale * gram[chosen * room + chosen] + 1.0
-            step = max(slope / bend, -q[chosen])
-            gain += step * slope - 0.5 * step * step * bend
-            q[chosen] = q[chosen] + step if step > -q[chosen] else 0.0
-            total += step
-            for k in range(count):
-                scores[k] -= step * scale * gram[chosen * room + k]
-            continue
         gap = scores[best] - mean
         if start < 0.0:
             start = gap
@@ -138,6 +117,42 @@ def _improve(gram, room, q, scores, count, scale, squared):
 
 
 @inner
+def _improve_in_cone(gram, room, q, scores, count, scale):
+    """The same for the squared hinge, where the sum of the weights is free.
+
+    Steps on the output of the highest score, or of the lowest among those with weight.
+    """
+    gain = total = 0.0
+    for k in range(count):
+        total += q[k]
+    start = -1.0
+    for _ in range(_BLOCK_STEPS * count):
+        best = 0
+        low = -1
+        for k in range(count):
+            if scores[k] > scores[best]:
+                best = k
+            if q[k] > 0.0 and (low < 0 or scores[k] < scores[low]):
+                low = k
+        chosen, slope = best, scores[best] - total
+        if low >= 0 and total - scores[low] > slope:
+            chosen, slope = low, scores[low] - total
+        gap = abs(slope)
+        if start < 0.0:
+            start = gap
+        if gap <= _BLOCK_SHARE * start or gap == 0.0:
+            break
+        bend = scale * gram[chosen * room + chosen] + 1.0
+        step = max(slope / bend, -q[chosen])
+        gain += step * slope - 0.5 * step * step * bend
+        q[chosen] = q[chosen] + step if step > -q[chosen] else 0.0
+        total += step
+        for k in range(count):
+            scores[k] -= step * scale * gram[chosen * room + k]
+    return gain
+
+
+@inner
 def visit(outputs, i, dual, scores, before):
     """Solve block i over the outputs that it has; its gap over them before the step."""
     first, count = outputs.at[i], outputs.count[i]
@@ -154,7 +169,10 @@ def visit(outputs, i, dual, scores, before):
     if gap > 0.0:
         gram = outputs.gram[outputs.gram_at[i] :]
         scale = dual.factor * dual.weights[i]
-        gain = _improve(gram, outputs.room[i], q, scores, count, scale, dual.squared)
+        if dual.squared:
+            gain = _improve_in_cone(gram, outputs.room[i], q, scores, count, scale)
+        else:
+            gain = _improve_on_simplex(gram, outputs.room[i], q, scores, count, scale)
         dual.counts[0] += dual.weights[i] * gain
     full = False
     for k in range(count):
@@ -256,21 +274,25 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
 @jit
 def missed(outputs, dual, first, found):
     """The row of an example with an output of a higher score than the oracle has found; or -1."""
-    squared = 0.0
-    for j in range(dual.w.shape[0]):
-        squared += dual.w[j] * dual.w[j]
-    length = np.sqrt(squared)
     for row in range(found.shape[0]):
         i = first + row
         for k in range(outputs.count[i]):
             slot = outputs.at[i] + k
             score = _score(outputs, slot, dual.w)
-            if score > found[row]:
+            excess, terms = score - found[row], abs(score) + outputs.loss[slot]
+            if excess > _MISSED * terms:
                 own = outputs.gram[outputs.gram_at[i] + k * (outputs.room[i] + 1)]
-                terms = abs(score) + outputs.loss[slot] + length * np.sqrt(max(own, 0.0))
-                if score - found[row] > _MISSED * terms:
+                if excess > _MISSED * (terms + _length(dual.w) * np.sqrt(max(own, 0.0))):
                     return row
     return -1
+
+
+@inner
+def _length(w):
+    squared = 0.0
+    for j in range(w.shape[0]):
+        squared += w[j] * w[j]
+    return np.sqrt(squared)
 
 
 @jit

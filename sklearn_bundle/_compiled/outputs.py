@@ -235,7 +235,7 @@ def _free_slot(outputs, i, table):
 def _move(outputs, i):
     """Give a block twice the room, at the end of the pools."""
     room, count = outputs.room[i], outputs.count[i]
-    wide = min(2 * room, max(outputs.limit[i], 2))
+    wide = min(2 * room, outputs.limit[i])
     source, target = outputs.at[i], outputs.used[SLOTS]
     from_gram, to_gram = outputs.gram_at[i], outputs.used[PRODUCTS]
     for k in range(count):
@@ -263,13 +263,11 @@ def _merged(outputs, i, table):
     """
     first, count = outputs.at[i], outputs.count[i]
     a, b = -1, -1
-    for k in range(1, count):
+    for k in range(1, count):  # two at least, see cache_size
         if a < 0 or outputs.q[first + k] < outputs.q[first + a]:
             a, b = k, a
         elif b < 0 or outputs.q[first + k] < outputs.q[first + b]:
             b = k
-    if b < 0:  # room for one output beside the true one: it is merged with that
-        a, b = 0, a
     weight = outputs.q[first + a] + outputs.q[first + b]
     of_a, of_b = outputs.q[first + a] / weight, outputs.q[first + b] / weight
     _combine(outputs, first + a, first + b, of_a, of_b, table)

@@ -132,7 +132,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         Threads, over the classes if there is a problem for each and over blocks of rows otherwise.
         The result does not depend on it by a single bit. None is 1 outside of a joblib context.
     verbose : int, default=0
-        1 prints a line a few times a second.
+        1 prints a line a few times per second.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
     verbose : int, default=0
-        1 prints a line a few times a second in the final fit.
+        1 prints a line a few times per second in the final fit.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
     verbose : int, default=0
-        1 prints a line a few times a second in the final fit.
+        1 prints a line a few times per second in the final fit.
 
     Attributes
     ----------

@@ -101,7 +101,7 @@ class BMRMRanker(BundleEstimator):
         Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
         joblib context.
     verbose : int, default=0
-        1 prints a line a few times a second.
+        1 prints a line a few times per second.
 
     Attributes
     ----------

@@ -122,7 +122,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     random_state : int, RandomState instance or None, default=None
         Of the sampling.
     verbose : int, default=0
-        1 prints a line a few times a second.
+        1 prints a line a few times per second.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ class PragamSVC(CertifiedLinearClassifier):
     random_state : int, RandomState instance or None, default=None
         Start of the power iteration.
     verbose : int, default=0
-        1 prints a line a few times a second.
+        1 prints a line a few times per second.
 
     Attributes
     ----------

@@ -116,7 +116,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     random_state : int, RandomState instance or None, default=None
         Of the order of the examples.
     verbose : int, default=0
-        1 prints a line a few times a second.
+        1 prints a line a few times per second.
 
     Attributes
     ----------

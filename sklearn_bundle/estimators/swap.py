@@ -109,7 +109,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     random_state : int, RandomState instance or None, default=None
         Of the first active points, of `n_candidates` and `n_initial`.
     verbose : int, default=0
-        1 prints a line a few times a second.
+        1 prints a line a few times per second.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from sklearn_bundle.models.examples import Examples
 
+# A model without one of these is refused with the names of all that are missing, before any work.
 _REQUIRED = ("n_parameters", "joint_feature", "loss", "inference", "loss_augmented_inference")
 
 
@@ -97,7 +98,7 @@ class StructuredModel(BaseEstimator):
         n_parameters : int
             The length.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # required: examples() says which are missing
 
     def joint_feature(self, x: Any, y: Any) -> ArrayLike | sparray:
         """Features of an input together with an output: phi(x, y).
@@ -114,7 +115,7 @@ class StructuredModel(BaseEstimator):
         phi : array-like of shape (n_parameters,)
             Or any sparse matrix or array of shape (1, n_parameters) or (n_parameters,).
         """
-        raise NotImplementedError
+        raise NotImplementedError  # required: examples() says which are missing
 
     def loss(self, y: Any, y_hat: Any) -> float:
         """What it costs to predict y_hat for y: l(y, y_hat).
@@ -131,7 +132,7 @@ class StructuredModel(BaseEstimator):
         loss : float
             At least 0, and 0 for y itself. In the unit of the scores with margin rescaling.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # required: examples() says which are missing
 
     def inference(self, x: Any, w: np.ndarray) -> Any:
         """An output of the highest ``<w, phi(x, y)>``.
@@ -148,7 +149,7 @@ class StructuredModel(BaseEstimator):
         y : object
             The output.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # required: examples() says which are missing
 
     def loss_augmented_inference(self, x: Any, y: Any, w: np.ndarray) -> Any:
         """An output of the highest ``l(y, y_hat) + <w, phi(x, y_hat)>``.
@@ -167,7 +168,7 @@ class StructuredModel(BaseEstimator):
         y_hat : object
             The output; the true one is allowed.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # required: examples() says which are missing
 
     # What follows is optional.
 

@@ -1,5 +1,6 @@
 """Models of classes: one out of many, and leaves of a hierarchy."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,19 +26,19 @@ class Rows(NamedTuple):
     classes: Sequence[Hashable]  # the labels, in the order of their numbers
 
 
-class _Classes(StructuredModel):
+class _Classes(StructuredModel, ABC):
     """What models of classes share: a class has nodes, and each node a row of w.
 
-    ``ancestors_`` is the matrix A of shape (K, number of nodes), ``costs_`` that of the costs, with
-    a row a class or one of ones for all.
+    ``ancestors_`` is the matrix A of shape (K, number of nodes). ``costs_`` is the matrix of costs,
+    with a row per class, or a single row of ones for all of them.
     """
 
     ancestors_: sp.csr_array
     costs_: Array
 
+    @abstractmethod
     def _learn(self, rows: Rows) -> None:
         """Set the two, now that the classes are known, or refuse the parameters."""
-        raise NotImplementedError
 
     def n_parameters(self, X, y):
         rows = _as_rows(X, y)
@@ -148,8 +149,8 @@ class Multiclass(_Classes):
     Raises
     ------
     ValueError
-        If `cost` is no matrix with a row and a column a class, has an entry that is negative or not
-        finite, or one on the diagonal that is not 0; raised by `fit`.
+        If `cost` is no matrix with a row and a column per class, has an entry that is negative or
+        not finite, or one on the diagonal that is not 0; raised by `fit`.
 
     See Also
     --------

@@ -44,6 +44,8 @@ class Examples(ABC):
     structure : NamedTuple or None
         What compiled steps call :func:`~sklearn_bundle._compiled.structures.worst` with; None where
         inference is not compiled.
+    longest : ndarray of int64 of shape (n_examples,)
+        Entries that a psi of each example can have at most; where there is a structure.
     """
 
     n_examples: int
@@ -53,6 +55,7 @@ class Examples(ABC):
     exact: bool = True
     oracle_cost: float = 1e6  # 2 ms: of an oracle that is not compiled, an estimate
     structure: Any = None
+    longest: NDArray[np.int64]
 
     @abstractmethod
     def find(self, w: Array, first: int, last: int) -> Found:
@@ -70,7 +73,7 @@ class CompiledExamples(Examples):
     structure : NamedTuple
     n_parameters : int
     longest : ndarray of int64 of shape (n_examples,)
-        Entries that a psi of each example can have at most.
+        As of :class:`Examples`.
     """
 
     oracle_cost = 3e3  # 5 microseconds: OCR's chains of eight letters

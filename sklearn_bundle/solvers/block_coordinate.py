@@ -1,20 +1,13 @@
 """Block-coordinate Frank-Wolfe for structured hinge losses, with kept outputs and acceleration."""
 
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.sampling import Sampling, grow
 from sklearn_bundle.problems.structured import StructuredProblem
-from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.contract import State
-from sklearn_bundle.solvers.inner.blocks import BlockDual
-from sklearn_bundle.solvers.inner.idling import Idling
+from sklearn_bundle.solvers._block_solver import BlockSolver
 from sklearn_bundle.solvers.inner.outputs import OutputCache
-
-Array = NDArray[np.float64]
 
 _GAP_SHARE = 0.8  # of the steps, that are drawn by gaps: as in the CRF's dual ascent
 _PATIENCE = 30  # visits without weight, after which an output is dropped: 10 are too few on CoNLL
@@ -31,11 +24,10 @@ _RISE = 1.05  # of kappa in an iteration: a kappa that is too large does more ha
 _FALL = 1.2  # of kappa in an iteration
 _WEAKEST = 1e-2  # times reg_lambda: a kappa below this neither helps nor harms
 _FRUITLESS = 8  # looks in a row without a smaller gap, after which there is no more acceleration
-_IDLE = 40  # looks in a row that change nothing, after which rounding has the last word
 _TINY = 1e-300  # in place of a gap of 0, in logarithms
 
 
-class BlockCoordinateSolver:
+class BlockCoordinateSolver(BlockSolver):
     """Steps on one example at a time, each exact over the outputs that were found for it.
 
     Block-coordinate Frank-Wolfe [1]_, with gap sampling and passes over kept outputs between those
@@ -49,16 +41,11 @@ class BlockCoordinateSolver:
 
     Parameters
     ----------
-    problem : StructuredProblem
-    tol : float
+    problem, tol, cache_size, kept
+        As of :class:`BlockSolver`.
     seed : int
-    cache_size : int or None
-        Outputs kept per example beside the true one, at least 2. None is 48, and more where these
-        all have weight, while they take up less than 1 GB.
     sampling : {"gap", "uniform"}
     acceleration : {"auto", "never"}
-    kept : OutputCache
-        Of a solver of the same problem; reg_lambda may differ.
 
     References
     ----------
@@ -71,7 +58,6 @@ class BlockCoordinateSolver:
     """
 
     name = "bcfw"
-    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64), ("estimate", np.float64))
 
     def __init__(
         self,
@@ -84,12 +70,8 @@ class BlockCoordinateSolver:
         acceleration: Literal["auto", "never"] = "auto",
         kept: OutputCache | None = None,
     ):
+        super().__init__(problem, tol, cache_size, kept, _PATIENCE)
         n = problem.n_examples
-        self.problem, self._tol = problem, tol
-        if kept is None:
-            kept = OutputCache(n, cache_size, problem.squared)
-        self._dual = BlockDual(problem, kept, _PATIENCE)
-        self._best = Best(least=0.0)
         self._accelerated = acceleration == "auto"
         size = 1 << max(1, (n - 1).bit_length())
         self._sampling = Sampling(
@@ -103,59 +85,25 @@ class BlockCoordinateSolver:
         )
         self._blocks = np.arange(n)
         self._since = 0  # iterations since the last look
-        self._moved = True  # whether there were steps since
         self._trust = 1.0  # gap of the last look over what the estimate was before it
         self._recent: list[float] = []  # gaps by estimate, of the last iterations
         self._rest = self._pause = 0  # iterations until steps on all blocks are tried again
-        self._idling = Idling(_IDLE)
         self._fruitless = 0  # looks without a smaller gap
 
-    @property
-    def kept(self) -> OutputCache:
-        """What a new solver may start from."""
-        return self._dual.cache
-
-    def attach(self, problem: StructuredProblem) -> None:
-        """Go on with the same problem in another object."""
-        self.problem = self._dual.problem = problem
-
-    def detach(self) -> None:
-        """Let go of the problem."""
-        self.problem = self._dual.problem = None
-
-    def states(self) -> Iterator[State]:
-        """One state per iteration, or one without where the solver starts within ``tol``."""
-        if self._best.point is None:
-            self._look()
-            self._dual.kappa = 0.0
-            if self._accelerated:
-                self._dual.recentre(self._first_strength(), 0.0)
-            if self._state().relative_gap <= self._tol:
-                yield self._state()
-        while not self._idling.enough:
-            self._iterate()
-            self._since += 1
-            gap = self._estimate()
-            within = gap * self._trust <= self._tol * abs(self._best.bound + gap)
-            if within or self._since >= _LOOK:
-                self._look()
-                # The root: to wait for the whole ratio would be to wait for too long.
-                self._trust = max(self._gap / gap, 1.0) ** 0.5 if within and gap > 0.0 else 1.0
-            yield self._state()
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """Best point and bound, both from a look at where the solver stands, if it has moved."""
-        if self._moved:
-            if moving:
-                self._look()
-            else:
-                self._best.prove(self._dual.refresh())
-        return self._state()
-
     def _iterate(self) -> None:
+        self._step()
+        self._since += 1
+        gap = self._estimate()
+        within = gap * self._trust <= self._tol * abs(self._best.bound + gap)
+        if within or self._since >= _LOOK:
+            self._look()
+            # The root: to wait for the whole ratio would be to wait for too long.
+            seen = self._estimate() / gap if within and gap > 0.0 else 1.0
+            self._trust = max(seen, 1.0) ** 0.5
+
+    def _step(self) -> None:
         """A pass of the oracle in steps, and those over kept outputs that pay."""
         dual = self._dual
-        self._moved = True
         gained, read = dual.gained, dual.read
         dual.sampled_pass(self._sampling)
         calls = self.problem.n_examples * self.problem.examples.oracle_cost
@@ -200,8 +148,10 @@ class BlockCoordinateSolver:
         dual.recentre(kappa, (1.0 - root) / (1.0 + root))
 
     def _worth(self, gap: float) -> float:
-        """The rate at which the gap has fallen, over the centre's: ``-log(1 - sqrt(q))``, q the
-        share of reg_lambda in its sum with kappa. 1 before there is a rate."""
+        """The rate at which the gap has fallen, over the centre's; 1 before there is one.
+
+        The centre's is ``-log(1 - sqrt(q))``, q the share of reg_lambda in its sum with kappa.
+        """
         self._recent.append(max(gap, _TINY))
         if len(self._recent) <= _WINDOW:
             return 1.0
@@ -218,15 +168,12 @@ class BlockCoordinateSolver:
         return max(_FIRST_STRENGTH * float(weights @ (weights * squares)), 0.0)
 
     def _look(self) -> None:
-        """Objective, bound and gaps at where the solver stands."""
-        best, before = self._best, self._best.gap
-        look = self._dual.look()
-        if best.offer(look.primal, look.w):
-            best.point = look.w.copy()
-        best.prove(look.lower_bound)
-        self._gap = self._estimate()
-        self._idling.note(best, look.gained)
-        self._fruitless = 0 if best.gap < before else self._fruitless + 1
+        """The same, and what follows for acceleration and sampling."""
+        before = self._best.gap
+        super()._look()
+        if self._accelerated and self._dual.centre is None:
+            self._dual.recentre(self._first_strength(), 0.0)
+        self._fruitless = 0 if self._best.gap < before else self._fruitless + 1
         if self._fruitless >= _FRUITLESS and self._accelerated:
             self._accelerated, self._dual.kappa = False, 0.0
             self._dual.refresh()
@@ -235,13 +182,4 @@ class BlockCoordinateSolver:
         leaves = self.problem.weights * self._dual.gaps if sampling.adaptive else 1.0
         sampling.tree[half : half + sampling.n] = leaves
         grow(sampling.tree, sampling.largest)
-        self._since, self._moved = 0, False
-
-    def _estimate(self) -> float:
-        """The duality gap, by the gaps of the blocks as last seen."""
-        return self._dual.estimate + self._dual.distance()
-
-    def _state(self) -> State:
-        problem = self.problem
-        further = problem.oracle_calls, self._estimate()
-        return self._best.state(self._best.point, None, problem.passes, None, further)
+        self._since = 0

@@ -24,7 +24,7 @@ _INDEPENDENT = 1e-12  # of the largest eigenvalue: rays whose own is smaller dep
 _ROUNDING = 1e-14  # of the terms of the bound
 _MISSED = 1e-8  # of the terms of a risk: rounding moves it by less
 _TINY = 1e-300  # in place of a square of 0
-_IDLE = 100  # passes in a row that change nothing, after which rounding has the last word
+_IDLE = 100  # passes in a row that change nothing: then only rounding is left
 
 
 class Points(NamedTuple):

@@ -144,18 +144,20 @@ class BlockDual:
 
     def sampled_pass(self, sampling: Sampling) -> None:
         """As many steps as there are blocks, each on one drawn at random, after an oracle call."""
-        problem, done = self.problem, 0
-        examples, n = problem.examples, problem.n_examples
-        if examples.structure is None:
+        if self.problem.examples.structure is None:
             self._interpreted_pass(sampling)
-        while examples.structure is not None and done < n:
-            done += block_steps.epoch(
-                examples.structure,
-                *(self.cache.outputs, self._dual, sampling, examples.longest, n - done),
-            )
-            if done < n:
-                self.cache.make_room(int(examples.longest.max()))
-        problem.oracle_calls += n
+        else:
+            self._compiled_pass(sampling)
+        self.problem.oracle_calls += self.problem.n_examples
+
+    def _compiled_pass(self, sampling: Sampling) -> None:
+        examples, left = self.problem.examples, self.problem.n_examples
+        while True:
+            of_steps = self.cache.outputs, self._dual, sampling, examples.longest, left
+            left -= block_steps.epoch(examples.structure, *of_steps)
+            if not left:
+                return
+            self.cache.make_room(int(examples.longest.max()))
 
     def _interpreted_pass(self, sampling: Sampling) -> None:
         """The same with an oracle that is not compiled."""

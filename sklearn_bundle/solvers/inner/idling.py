@@ -1,4 +1,4 @@
-"""When a solver that gains nothing any more is done: rounding has the last word."""
+"""When a solver stops gaining: it is idle, and only rounding errors are left."""
 
 from sklearn_bundle.solvers._certificate import Best
 

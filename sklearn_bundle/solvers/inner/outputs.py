@@ -1,7 +1,6 @@
 """The outputs that a solver keeps of each example, and the dual point that they make."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.outputs import (
     BYTES_PER_ENTRY,
@@ -13,8 +12,6 @@ from sklearn_bundle._compiled.outputs import (
     Outputs,
     tidy,
 )
-
-Array = NDArray[np.float64]
 
 _FIRST_ROOM = 4  # slots: most blocks need two or three outputs
 _LIMIT = 48  # outputs of a block until memory decides: CoNLL-2000 does not reach 1e-3 with 16
