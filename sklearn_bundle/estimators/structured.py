@@ -226,7 +226,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        * - "rsd-one-simplex"
          - the same with one simplex: a pass adds one point, all worst outputs together.
        * - "rsd-working-sets"
-         - the same with a product of simplexes for some of the blocks at a time.
+         - the same with a product of simplexes for some of the blocks at a time, then steps on
+           all of them over the outputs that are kept.
        * - "bundle"
          - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
            one-slack form of [7]_. Not for models with nonnegative parameters.
