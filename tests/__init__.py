@@ -53,6 +53,8 @@ estimators
     test_swap_cv.py             swap_cv.py _search.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
+    test_structured_log.py      structured.py _structured_solvers.py _outputs.py
+                                /solvers/structured_lbfgs.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py _packing.py
@@ -96,6 +98,9 @@ problems
                                 /_compiled/exponentiated.py /_compiled/sums.py
     test_structured.py          structured.py /models/base.py /models/examples.py
                                 /_compiled/structures.py
+    test_structured_log.py      structured_log.py /models/base.py /models/examples.py
+                                /models/listed.py /_compiled/structures.py
+                                /_compiled/chain_expectation.py /_compiled/class_oracle.py
 
 losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py

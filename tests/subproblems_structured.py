@@ -3,8 +3,35 @@
 import numpy as np
 import scipy.sparse as sp
 
+from tests.reference_likelihood import Likelihood
 from tests.reference_programme import EPS, LONG
 from tests.reference_structured import Outputs, Structured, ancestors, chains, classes
+
+
+class EnumeratedLikelihood(Likelihood):
+    """The conditional likelihood at the fitted ``w_``, in extended precision."""
+
+    working = 0.0
+
+    def __init__(self, model, X, y, sample_weight):
+        examples, sizes, self.terms, reg_lambda, weights = _bound(model, X, y, sample_weight)
+        super().__init__(examples, reg_lambda, weights)
+        self._sizes = [e.phi + e.phi[e.truth] for e in sizes]  # of what is added up in a score
+        self.point, rest = np.split(np.asarray(model.w_, LONG), [self.d])
+        assert not rest.any(), "a chain without biases has some"
+        self.rounding = self.slack = self._rounding(self.point)
+
+    def _rounding(self, w):
+        """As of the hinge; a logarithm of a sum moves by no more than its terms' logarithms do."""
+        moved = [self.terms * EPS * (sizes @ np.abs(w) + 1).max() for sizes in self._sizes]
+        penalty = (len(w) + 2) * EPS * self.reg_lambda * (w @ w) / 2
+        return float(
+            self.weights @ np.array(moved) + (len(moved) + 2) * EPS * self.risk(w) + penalty
+        )
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
 
 
 class Enumerated(Structured):
@@ -17,13 +44,9 @@ class Enumerated(Structured):
     working = 0.0
 
     def __init__(self, model, X, y, sample_weight):
-        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-        reg_lambda = 1.0 / weights.sum() if model.reg_lambda is None else model.reg_lambda
-        kept = np.flatnonzero(weights)
-        X, y = _rows(X), [y[i] for i in kept]
-        examples, sizes, self.terms = _listed(model, [X[i] for i in kept], y)
+        examples, sizes, self.terms, *given = _bound(model, X, y, sample_weight)
         super().__init__(
-            *(examples, reg_lambda, weights[kept]),
+            *(examples, *given),
             scaling=model.scaling,
             squared=model.loss == "squared_hinge",
             cone=model.model_.nonnegative(),
@@ -49,6 +72,15 @@ class Enumerated(Structured):
     def dual(self, bound):
         """The dual point is not exposed."""
         return True, ""
+
+
+def _bound(model, X, y, sample_weight):
+    """Examples, their sizes and terms as :func:`_listed` has them, reg_lambda and weights."""
+    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+    reg_lambda = 1.0 / weights.sum() if model.reg_lambda is None else model.reg_lambda
+    kept = np.flatnonzero(weights)
+    X, y = _rows(X), [y[i] for i in kept]
+    return *_listed(model, [X[i] for i in kept], y), reg_lambda, weights[kept]
 
 
 def _rows(X):

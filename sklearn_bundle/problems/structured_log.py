@@ -74,14 +74,15 @@ class LikelihoodProblem(StructuredRisk):
         That is not above R where P is least, and so its bound is one of P. The offset is an
         entropy, and not negative.
         """
-        w, reg_lambda = found.w, self.reg_lambda
-        squared = float(np.sum(w * w))
-        products = found.gradient * w
-        # No farther from 0 than this is the minimiser: P is nowhere larger than at w there.
-        farthest = np.sqrt(squared + 2.0 * found.risk / reg_lambda)
-        margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
-        margin += found.error * (squared**0.5 + farthest)
-        return found.gradient, max(found.risk - float(np.sum(products)) - margin, 0.0)
+        w, products = found.w, found.gradient * found.w
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared = float(np.sum(w * w))
+            # No farther from 0 than this is the minimiser: P is nowhere larger than at w there.
+            farthest = np.sqrt(squared + 2.0 * found.risk / self.reg_lambda)
+            margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
+            margin += found.error * (squared**0.5 + farthest)
+            offset = found.risk - float(np.sum(products)) - margin
+        return found.gradient, max(offset, 0.0)
 
     def objective(self, w: Array) -> tuple[float, Array, float]:
         """P(w), its gradient, and the lower bound that belongs to it.
