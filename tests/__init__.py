@@ -116,6 +116,7 @@ models
     test_listed.py              listed.py base.py
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
+    test_graph.py               graph.py /_compiled/graph_oracle.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
 
@@ -132,6 +133,7 @@ _compiled
     test_simplex_qp.py          simplex_qp.py
     test_sampling.py            sampling.py
     test_forward_backward.py    forward_backward.py
+    test_min_cut.py             min_cut.py
 
 datasets
     test_readers.py             _conll.py _svmlight.py _openml.py _folder.py _files.py
