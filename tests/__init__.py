@@ -119,6 +119,8 @@ models
     test_graph.py               graph.py /_compiled/graph_oracle.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
+    test_segments.py            segments.py segment_layout.py /_compiled/segment_oracle.py
+                                /estimators/_segment_reader.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py
@@ -141,6 +143,7 @@ datasets
 
 metrics
     test_metrics.py             _spans.py _tokens.py _label_sequences.py
+    test_segments.py            _segments.py
 
 plotting
     test_plotting.py            _convergence.py _path.py _figures.py

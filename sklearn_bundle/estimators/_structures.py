@@ -44,6 +44,7 @@ from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.models.chain_structure import Chain, TokenRows, joined
 from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
 from sklearn_bundle.models.graph import Graph, Grid
+from sklearn_bundle.models.segments import Segments
 
 Array = NDArray[np.float64]
 
@@ -55,6 +56,7 @@ MODELS: dict[str, type[StructuredModel]] = {
     "multiclass": Multiclass,
     "graph": Graph,
     "grid": Grid,
+    "segments": Segments,
 }
 
 
