@@ -111,6 +111,7 @@ models
     test_listed.py              listed.py base.py
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
+    test_matching.py            matching.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
 
