@@ -117,6 +117,7 @@ models
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
     test_graph.py               graph.py /_compiled/graph_oracle.py
+    test_matching.py            matching.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
     test_segments.py            segments.py segment_layout.py /_compiled/segment_oracle.py

@@ -44,6 +44,7 @@ from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.models.chain_structure import Chain, TokenRows, joined
 from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
 from sklearn_bundle.models.graph import Graph, Grid
+from sklearn_bundle.models.matching import Matching
 from sklearn_bundle.models.segments import Segments
 
 Array = NDArray[np.float64]
@@ -57,6 +58,7 @@ MODELS: dict[str, type[StructuredModel]] = {
     "graph": Graph,
     "grid": Grid,
     "segments": Segments,
+    "matching": Matching,
 }
 
 

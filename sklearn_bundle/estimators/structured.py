@@ -76,12 +76,14 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        * - "multiclass" or :class:`~sklearn_bundle.models.Multiclass`,
            :class:`~sklearn_bundle.models.Ontology`
          - array or sparse matrix of shape (n_samples, n_features), labels of shape (n_samples,)
+       * - "matching" or :class:`~sklearn_bundle.models.Matching`
+         - lists of arrays of shape (n, m, n_features), and of shape (n,)
        * - one of your own, derived from :class:`~sklearn_bundle.models.StructuredModel`
          - lists (or tuples, arrays along their first axis) of what its methods understand
 
     Parameters
     ----------
-    model : {"chain", "multiclass"} or StructuredModel, default="chain"
+    model : {"chain", "multiclass", "matching"} or StructuredModel, default="chain"
         What the outputs are. The names stand for models with their defaults; an instance has
         parameters of its own, which are set and searched as ``model__cost``. A clone is fitted.
     reg_lambda : float, default=None
