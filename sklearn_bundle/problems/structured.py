@@ -57,14 +57,14 @@ class StructuredProblem:
         self.n_examples = examples.n_examples
         self.cone = examples.nonnegative
         self.oracle_calls = 0
-        self._runner = BlockRunner(n_threads)
+        self.runner = BlockRunner(n_threads)
         self._bounds = row_blocks(examples.n_entries, examples.n_examples, 1)
 
     def __enter__(self) -> "StructuredProblem":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._runner.__exit__(*exception)
+        self.runner.__exit__(*exception)
 
     @property
     def passes(self) -> int:
@@ -79,7 +79,7 @@ class StructuredProblem:
         def task(k: int) -> None:
             found[k] = int(bounds[k]), self.examples.find(w, int(bounds[k]), int(bounds[k + 1]))
 
-        self._runner.run(task, len(found))
+        self.runner.run(task, len(found))
         self.oracle_calls += self.n_examples
         return found
 
