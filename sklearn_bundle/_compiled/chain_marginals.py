@@ -132,7 +132,7 @@ def differences(tokens, places, labels, weights, charges, u, K, S, first, last, 
 
 @inner
 def _add_edge(u, place, rows, S, token, several, is_first, nodes, pairs):
-    """Add the marginals of an edge: to its second token, the first one's first, and to ``pairs``."""
+    """Add an edge's marginals to its second token, of the first to both, and to ``pairs``."""
     here = (token + 1 if several else token) * S
     for i in range(rows):
         row = splat(0.0)

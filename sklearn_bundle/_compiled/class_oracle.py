@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import design, structures
 from sklearn_bundle._jit import inlined, inner, jit, registered
 
+_UNIT = 2.0**-53  # the unit roundoff of float64
+
 
 class ClassOutputs(NamedTuple):
     """Rows with the numbers of their classes, and what classes are made of.
@@ -150,3 +152,81 @@ def _worst(outputs, i, w, room, indices, values):
         a += of_label
         b += of_other
     return count, cost, score
+
+
+@registered(structures.new_expectation_room, ClassOutputs)
+def _new_expectation_room(outputs, w):
+    d, envelope, depth = outputs.n_features, np.zeros(outputs.n_features), 0
+    for v in range(outputs.n_nodes):
+        for j in range(d):
+            envelope[j] = max(envelope[j], abs(w[v * d + j]))
+    for k in range(outputs.starts.shape[0] - 1):
+        depth = max(depth, outputs.starts[k + 1] - outputs.starts[k])
+    scores = np.empty((1, outputs.n_nodes)), np.empty((1, outputs.starts.shape[0] - 1))
+    return *scores, np.empty(outputs.n_nodes), envelope, float(depth)
+
+
+@registered(structures.expect, ClassOutputs)
+def _expect(outputs, i, w, room, weight, gradient):
+    scores, of_classes, shares, envelope, depth = room
+    starts, nodes, label = outputs.starts, outputs.nodes, outputs.labels[i]
+    K = starts.shape[0] - 1
+    _node_scores(outputs, i, w, scores[0])
+    class_scores(scores, starts, nodes, of_classes)
+    powers, largest = of_classes[0], 0.0
+    own = top = powers[label]
+    for k in range(K):
+        top, largest = max(top, powers[k]), max(largest, abs(powers[k]))
+    others = 0.0
+    for k in range(K):
+        powers[k] = np.exp(powers[k] - top)
+        others += powers[k] * (k != label)
+    mass = others + powers[label]
+    loss = np.log1p(others) if own == top else (top - own) + np.log(mass)
+    wrong = others / mass
+    for v in range(outputs.n_nodes):
+        shares[v] = 0.0
+    for k in range(K):
+        # One less the probability of the label is the sum of the others: it keeps its digits.
+        of_class = -wrong if k == label else powers[k] / mass
+        for j in range(starts[k], starts[k + 1]):
+            shares[nodes[j]] += of_class
+    squares = reach = 0.0
+    terms = _first_and_last(outputs, i)
+    for e in range(terms[0], terms[1]):
+        x, j = np.float64(outputs.data[e]), _column(outputs, i, e)
+        squares += x * x
+        reach += abs(x) * envelope[j]
+    for v in range(outputs.n_nodes):
+        if shares[v] != 0.0:
+            _add_scaled_row(outputs, i, v, weight * shares[v], gradient)
+    roundings = (terms[1] - terms[0] + depth + 4.0) * depth * reach + 4.0 * largest + K + 16.0
+    return loss, _UNIT * roundings, 2.0 * depth * wrong * np.sqrt(squares)
+
+
+@inlined
+def _first_and_last(outputs, i):
+    """Where the entries of a row begin and end."""
+    if outputs.width > 0:
+        return i * outputs.n_features, (i + 1) * outputs.n_features
+    return outputs.indptr[i], outputs.indptr[i + 1]
+
+
+@inlined
+def _column(outputs, i, e):
+    """The column of an entry of row i."""
+    return e - i * outputs.n_features if outputs.width > 0 else np.int64(outputs.indices[e])
+
+
+@inlined
+def _add_scaled_row(outputs, i, node, factor, gradient):
+    """``gradient`` in the place of a node: plus ``factor * x_i``."""
+    d = outputs.n_features
+    if outputs.width > 0:
+        row, target = outputs.data[i * d : (i + 1) * d], gradient[node * d : (node + 1) * d]
+        for j in range(d):
+            target[j] += factor * row[j]
+    else:
+        for e in range(outputs.indptr[i], outputs.indptr[i + 1]):
+            at = np.uint64(node * d) + np.uint64(outputs.indices[e])
+            gradient[at] += factor * outputs.data[e]

@@ -111,7 +111,6 @@ def solve(m, scales, n_edges, rows, K, S, precision, room):
     while defect > precision and steps < _MOST_STEPS:
         steps += 1
         _newton(scales, n_edges, rows, K, S, defect, room)
-        before = defect
         value, trials = _search(m, scales, n_edges, rows, K, S, value, room)
         passes += trials
         defect = _largest(room.gradient, n_edges, K, S)

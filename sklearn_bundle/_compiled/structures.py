@@ -1,9 +1,10 @@
-"""What compiled steps ask of an output structure: the worst output of an example, and memory.
+"""What compiled steps ask of an output structure: the worst output of an example, expectations.
 
 A structure with compiled inference is a named tuple, with the features and the true outputs of all
 examples. For its type it registers :func:`new_room` and :func:`worst`
 (:func:`~sklearn_bundle._jit.registered`), and takes part in every sweep and every step of the
-solvers, each compiled once for the type.
+solvers, each compiled once for the type. One that can sum over all outputs registers
+:func:`new_expectation_room` and :func:`expect` too, for the logistic loss.
 """
 
 from sklearn_bundle._jit import jit
@@ -43,3 +44,33 @@ def sweep(structure, w, first, last, starts, indices, values, losses, scores):
         )
         at += count
         starts[i - first + 1] = at
+
+
+def new_expectation_room(structure, w):
+    """Memory for :func:`expect` at w, with what it may need to know of w as a whole."""
+    raise NotImplementedError  # a name for compiled code: what a structure registers stands here
+
+
+def expect(structure, i, w, room, weight, gradient):
+    """Add ``weight (E phi(x_i, y) - phi(x_i, y_i))`` to ``gradient``, with y drawn at w.
+
+    An output y has probability in proportion to ``exp <w, phi(x_i, y)>``.
+
+    Returns three numbers. The loss is ``log sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>``, not
+    negative. The shift bounds how far rounding has moved the logarithm of the weight of any output,
+    the rounding of the scores included. The size bounds the 2-norm of the sum of the absolute
+    values of all terms that were added to the gradient, before they were multiplied by ``weight``.
+    """
+    raise NotImplementedError  # a name for compiled code: what a structure registers stands here
+
+
+@jit
+def expect_sweep(structure, w, first, last, weights, losses, shifts, sizes, gradient):
+    """:func:`expect` for the examples from first to last, one after the other.
+
+    ``weights``, ``losses``, ``shifts`` and ``sizes`` begin with the example ``first``.
+    """
+    room = new_expectation_room(structure, w)
+    for i in range(first, last):
+        k = i - first
+        losses[k], shifts[k], sizes[k] = expect(structure, i, w, room, weights[k], gradient)

@@ -16,17 +16,22 @@ from sklearn_bundle.estimators._validation import checked_reg_lambda
 from sklearn_bundle.estimators._warm import WarmStart, parts_fingerprint
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Examples
-from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.problems.structured import StructuredProblem, StructuredRisk
+from sklearn_bundle.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
+from sklearn_bundle.solvers.marginal_gap import MarginalGapSolver, check_marginal
 from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.solvers.simplicial import SimplicialSolver
+from sklearn_bundle.solvers.structured_lbfgs import StructuredLBFGS
 
 # By name: solvers with points of all examples together, and ways to apply restricted simplicial
 # decomposition to a product of simplexes.
 _TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
 _PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
+# Of the logistic loss.
+_SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
 
 
 @dataclass
@@ -82,7 +87,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     reg_lambda : float, default=None
         Regularization strength, positive, on the mean loss of an example: it does not scale with n.
         None is one over the sum of the sample weights: 1/n without.
-    solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle"}, \
+    solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
+            "excessive-gap"}, \
             default="auto"
         See the table in the notes.
     loss : {"hinge", "squared_hinge"}, default="hinge"
@@ -231,6 +237,9 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        * - "bundle"
          - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
            one-slack form of [7]_. Not for models with nonnegative parameters.
+       * - "excessive-gap"
+         - primal and dual points together, over marginals of neighbouring labels [8]_. For chains
+           with the hinge loss and margin rescaling; for comparison, as it is far slower.
 
     The objective is that of a pass of the oracle at the returned point, and the bound the dual at
     weights that were kept, both in double precision. Callbacks are shown the best point so far.
@@ -260,6 +269,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        Advances in Neural Information Processing Systems 28, 2015.
     .. [7] T. Joachims, T. Finley, C.-N. Yu: Cutting-plane training of structural SVMs. Machine
        Learning 77 (2009), 27-59.
+    .. [8] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
+       training SVMs, 2010; appendix E.
 
     Examples
     --------
@@ -291,8 +302,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"auto", "bcfw", *_PRODUCTS, *_TOGETHER})],
-        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "solver": [StrOptions({"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH})],
+        "loss": [StrOptions({"hinge", "squared_hinge", "log"})],
         "scaling": [StrOptions({"margin", "slack"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -366,24 +377,51 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
         model = checked_model(type(self).__name__, self.model)
+        self._check_loss()
+        if self.solver == "excessive-gap":
+            check_marginal(model, self.loss, self.scaling)
         forget(self)
         reading = reader_of(model).read(self, X, y, sample_weight)
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
         examples = model.examples(reading.X, reading.y, self.scaling)
-        if self.solver == "bundle" and len(examples.nonnegative):
+        name = type(model).__name__
+        if self.loss == "log" and not examples.likelihood:
             raise ValueError(
-                "solver='bundle' takes no model with parameters that must not be negative, "
-                f"but {type(model).__name__}.nonnegative returns some. Use solver='auto'."
+                "loss='log' needs a method expected_features, the sums over all outputs, which "
+                f"{name} does not have; use loss='hinge'."
+            )
+        if len(examples.nonnegative) and (self.loss == "log" or self.solver == "bundle"):
+            what = "loss='log'" if self.loss == "log" else "solver='bundle'"
+            instead = "loss='hinge'" if self.loss == "log" else "solver='auto'"
+            raise ValueError(
+                f"{what} takes no model with parameters that must not be negative, but "
+                f"{name}.nonnegative returns some. Use {instead}."
             )
         return StructuredData(model, reading, examples, reg_lambda)
+
+    def _check_loss(self) -> None:
+        """That solver and scaling go with the loss."""
+        if self.loss != "log":
+            if self.solver == "lbfgs":
+                raise ValueError("solver='lbfgs' is for loss='log' alone; use solver='auto'.")
+            return
+        if self.solver not in _SMOOTH:
+            names = ", ".join(map(repr, _SMOOTH))
+            raise ValueError(f"loss='log' takes solver {names}, but got {self.solver!r}.")
+        if self.scaling != "margin":
+            raise ValueError(
+                "loss='log' has no loss of outputs that could be scaled: leave scaling at "
+                f"'margin', got {self.scaling!r}."
+            )
 
     def _targets(self, data: StructuredData) -> list[None]:
         return [None]
 
-    def _problem(self, data: StructuredData, target: None, n_threads: int) -> StructuredProblem:
-        squared = self.loss == "squared_hinge"
-        weights = data.reading.weights
-        return StructuredProblem(data.examples, weights, data.reg_lambda, squared, n_threads)
+    def _problem(self, data: StructuredData, target: None, n_threads: int) -> StructuredRisk:
+        given = data.examples, data.reading.weights, data.reg_lambda
+        if self.loss == "log":
+            return LikelihoodProblem(*given, n_threads)
+        return StructuredProblem(*given, self.loss == "squared_hinge", n_threads)
 
     def _seed(self) -> int:
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -393,9 +431,20 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         return 1
 
     def _solver(
-        self, problem: StructuredProblem, kept: Any, seed: int
-    ) -> BlockCoordinateSolver | SimplicialSolver | OneSimplexSolver | OneSlackSolver:
+        self, problem: Any, kept: Any, seed: int
+    ) -> (
+        BlockCoordinateSolver
+        | SimplicialSolver
+        | OneSimplexSolver
+        | OneSlackSolver
+        | MarginalGapSolver
+        | StructuredLBFGS
+    ):
         given: dict[str, Any] = {"cache_size": self.cache_size, "kept": kept}
+        if self.loss == "log":
+            return _SMOOTH[self.solver](problem, **given)
+        if self.solver == "excessive-gap":
+            return MarginalGapSolver(problem, kept=kept)
         if self.solver in _TOGETHER:
             return _TOGETHER[self.solver](problem, **given)
         given["tol"] = self.tol
@@ -424,7 +473,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
     def _further_attributes(self, data: StructuredData, warm: WarmStart) -> dict[str, Any]:
         result = warm.results[0]
-        further = {"solver_": warm.solvers[0].name, "exact_": _is_proved(data, result)}
+        proved = self.loss == "log" or _is_proved(data, result)
+        further = {"solver_": warm.solvers[0].name, "exact_": proved}
         if not further["exact_"]:
             further["dual_gap_"] = np.inf
             if result.status is Status.CONVERGED:

@@ -28,7 +28,8 @@ class StructuredModel(BaseEstimator):
 
     The rest is optional. ``exact`` says whether the inferences find the highest; a model where they
     may miss it can have ``upper_bound(x, y, w)``, without which nothing is proved about a fit.
-    ``slack_rescaled_inference(x, y, w)`` is what ``scaling="slack"`` needs. :meth:`nonnegative`
+    ``slack_rescaled_inference(x, y, w)`` is what ``scaling="slack"`` needs, and
+    ``expected_features(x, w)`` what ``loss="log"`` needs. :meth:`nonnegative`
     names parameters with a sign, :meth:`max_loss` gives `score` its unit, and :meth:`examples` is
     where a built-in model puts compiled code; so a class derived from a built-in model must replace
     it too if it changes what is inferred.
@@ -180,6 +181,11 @@ class StructuredModel(BaseEstimator):
     #: slack rescaling no ``l(y, y_hat) (1 + <w, phi(x, y_hat) - phi(x, y)>)``), for a model that is
     #: not exact.
     upper_bound: Any = None
+
+    #: ``expected_features(x, w)`` -> ``log sum_y exp <w, phi(x, y)>`` over all outputs y, and the
+    #: mean of phi(x, y) with the probabilities ``exp <w, phi(x, y)>`` over that sum: a number and a
+    #: vector as :meth:`joint_feature` returns it, for ``loss="log"``.
+    expected_features: Any = None
 
     def nonnegative(self) -> ArrayLike:
         """Indices of the parameters that must not be negative; by default none.

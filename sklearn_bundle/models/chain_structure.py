@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+import sklearn_bundle._compiled.chain_expectation  # noqa: F401 - registers expect
 from sklearn_bundle._compiled.chain import Chains
 from sklearn_bundle._compiled.chain_oracle import ChainOutputs
 from sklearn_bundle.losses.multiclass import check_cost
@@ -228,7 +229,7 @@ class Chain(StructuredModel):
             most = _whole(costs[:, :K]).max(axis=1)[labels]
             levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
         structure = ChainOutputs(levels, labels, costs.ravel(), chains)
-        return CompiledExamples(structure, n_parameters, _longest(chains))
+        return CompiledExamples(structure, n_parameters, _longest(chains), likelihood=True)
 
     def _costs(self) -> Array:
         K = self.n_labels_

@@ -119,7 +119,8 @@ class _Classes(StructuredModel, ABC):
             *(frozen(labels), frozen(self.costs_), starts, nodes, indptr, indices, data),
         )
         entries, depths = np.diff(indptr) if width == 0 else width, np.diff(starts)
-        return CompiledExamples(outputs, n_parameters, entries * (depths[labels] + depths.max()))
+        longest = entries * (depths[labels] + depths.max())
+        return CompiledExamples(outputs, n_parameters, longest, likelihood=True)
 
     def _class_scores(self, x: Array, w: Array) -> Array:
         return self.ancestors_ @ (w.reshape(-1, len(x)) @ x)

@@ -27,6 +27,14 @@ class Found(NamedTuple):
     bounds: Array  # no output of the example has a higher score: infinity where nobody knows
 
 
+class Expected(NamedTuple):
+    """Losses of the conditional likelihood for a range of examples, and what rounding did there."""
+
+    losses: Array  # log sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>, not negative
+    shifts: Array  # how far rounding has moved the log-weight of any output, at most
+    sizes: Array  # 2-norms of what was added to the gradient, term by term without signs, at most
+
+
 class Examples(ABC):
     """Examples with their true outputs, and inference over all others.
 
@@ -46,6 +54,8 @@ class Examples(ABC):
         inference is not compiled.
     longest : ndarray of int64 of shape (n_examples,)
         Entries that a psi of each example can have at most; where there is a structure.
+    likelihood : bool
+        Whether there is ``expect``.
     """
 
     n_examples: int
@@ -56,6 +66,7 @@ class Examples(ABC):
     oracle_cost: float = 1e6  # 2 ms: of an oracle that is not compiled, an estimate
     structure: Any = None
     longest: NDArray[np.int64]
+    likelihood: bool = False
 
     @abstractmethod
     def find(self, w: Array, first: int, last: int) -> Found:
@@ -63,6 +74,15 @@ class Examples(ABC):
 
         w obeys the cone. Called from several threads at a time, for different examples.
         """
+
+    def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
+        """Losses of the conditional likelihood of the examples from first to last.
+
+        Adds ``sum_i weights_i (E phi(x_i, y) - phi(x_i, y_i))`` to ``gradient``, with y drawn in
+        proportion to ``exp <w, phi(x_i, y)>``; ``weights`` begin with the example ``first``. Called
+        from several threads at a time, for different examples and gradients.
+        """
+        raise NotImplementedError  # optional: ``likelihood`` says whether it is there
 
 
 class CompiledExamples(Examples):
@@ -74,12 +94,21 @@ class CompiledExamples(Examples):
     n_parameters : int
     longest : ndarray of int64 of shape (n_examples,)
         As of :class:`Examples`.
+    likelihood : bool
+        Whether the structure's type has registered
+        :func:`~sklearn_bundle._compiled.structures.expect`.
     """
 
     oracle_cost = 3e3  # 5 microseconds: OCR's chains of eight letters
 
-    def __init__(self, structure: Any, n_parameters: int, longest: NDArray[np.int64]):
-        self.structure = structure
+    def __init__(
+        self,
+        structure: Any,
+        n_parameters: int,
+        longest: NDArray[np.int64],
+        likelihood: bool = False,
+    ):
+        self.structure, self.likelihood = structure, likelihood
         self.n_examples, self.n_parameters = len(longest), n_parameters
         self.n_entries = int(longest.sum())
         self.longest = longest
@@ -93,3 +122,9 @@ class CompiledExamples(Examples):
         structures.sweep(self.structure, w, first, last, starts, indices, values, losses, scores)
         used = starts[-1]
         return Found(starts, indices[:used], values[:used], losses, scores, scores)
+
+    def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
+        """See :class:`Examples`."""
+        found = Expected(*(np.empty(last - first) for _ in range(3)))
+        structures.expect_sweep(self.structure, w, first, last, weights, *found, gradient)
+        return found

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, shown
-from sklearn_bundle.models.examples import Array, Examples, Found
+from sklearn_bundle.models.examples import Array, Examples, Expected, Found
 
 _ENTRIES_A_CALL = 1 << 17  # entries that compiled code handles while Python handles an example
 # Of the sum of absolute values of the terms of a score: a float64 sum of a million terms errs by
 # less, one in float32 by more.
 _ROUNDING = 1e-9
+# Of the terms of a log-partition function, which a user's code has summed: a thousand roundings.
+_SHIFT = 1e-13
 
 
 class _Vector(NamedTuple):
@@ -69,6 +71,7 @@ class ListedExamples(Examples):
         self._search = "slack_rescaled_inference" if self._slack else "loss_augmented_inference"
         self._infer = getattr(model, self._search)
         self.exact = bool(model.exact)
+        self.likelihood = model.expected_features is not None
         self.n_examples = len(y)
         self.n_entries = self.n_examples * _ENTRIES_A_CALL
         self.n_parameters = self._asked_size()
@@ -92,6 +95,38 @@ class ListedExamples(Examples):
             np.array([output.score for output in found]),
             np.array([output.bound for output in found]),
         )
+
+    def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
+        """See :class:`Examples`."""
+        found = Expected(*(np.empty(last - first) for _ in range(3)))
+        for k, weight in enumerate(weights[: last - first]):
+            phi, truth = self._expectation(first + k, w, found, k), self._truths[first + k]
+            gradient[phi.indices] += weight * phi.values
+            gradient[truth.indices] -= weight * truth.values
+        return found
+
+    def _expectation(self, i: int, w: Array, found: Expected, k: int) -> _Vector:
+        """Expected features of example i; its numbers become entry k of what is found."""
+        returned = self._model.expected_features(self._X[i], w)
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            right = "a pair (log_partition, expectation)"
+            raise ValueError(self._returned("expected_features", right, shown(returned), i))
+        log_z = _number(returned[0])
+        if log_z is None or np.isnan(log_z):
+            right = "a number as log_partition"
+            raise ValueError(self._returned("expected_features", right, shown(returned[0]), i))
+        phi, truth = self._vector("expected_features", returned[1], i), self._truths[i]
+        score, size = float(w[truth.indices] @ truth.values), _size(w, truth)
+        if log_z < score - _ROUNDING * (abs(log_z) + size):
+            raise ValueError(
+                f"{self._name}.expected_features must return the logarithm of a sum over all "
+                f"outputs, the true one among them, but for example {i} it returned {log_z:.6g}, "
+                f"which is below the score {score:.6g} of the true output."
+            )
+        found.losses[k] = max(log_z - score, 0.0)
+        found.shifts[k] = _SHIFT * (1.0 + abs(log_z) + size)
+        found.sizes[k] = np.linalg.norm(phi.values) + np.linalg.norm(truth.values)
+        return phi
 
     def _worst(self, i: int, w: Array) -> _Output:
         output = self._infer(self._X[i], self._y[i], w)
@@ -171,8 +206,11 @@ class ListedExamples(Examples):
         return loss
 
     def _joint_feature(self, i: int, output: Any) -> _Vector:
-        phi = self._model.joint_feature(self._X[i], output)
-        name = f"{self._name}.joint_feature of example {i}"
+        return self._vector("joint_feature", self._model.joint_feature(self._X[i], output), i)
+
+    def _vector(self, method: str, phi: Any, i: int) -> _Vector:
+        """What a method has returned for example i as features."""
+        name = f"{self._name}.{method} of example {i}"
         if sp.issparse(phi):
             phi = (well_formed(phi, name) if phi.ndim == 2 else phi).tocoo()
             values, shape = as_numbers(name, phi.data), phi.shape
@@ -183,11 +221,11 @@ class ListedExamples(Examples):
             vector = _Vector(used, values.ravel()[used])
         if shape not in ((self.n_parameters,), (1, self.n_parameters)):
             right = f"a vector of length n_parameters = {self.n_parameters}"
-            raise ValueError(self._returned("joint_feature", right, f"one of shape {shape}", i))
+            raise ValueError(self._returned(method, right, f"one of shape {shape}", i))
         wrong = np.flatnonzero(~np.isfinite(vector.values))
         if len(wrong):
             what = f"{vector.values[wrong[0]]} at index {vector.indices[wrong[0]]}"
-            raise ValueError(self._returned("joint_feature", "finite numbers", what, i))
+            raise ValueError(self._returned(method, "finite numbers", what, i))
         return vector
 
 

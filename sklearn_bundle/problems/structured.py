@@ -1,5 +1,8 @@
 """Structured outputs: examples bound to the hinge loss over all outputs, and its dual."""
 
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +21,76 @@ def not_exact(where: str) -> ValueError:
     )
 
 
-class StructuredProblem:
+class StructuredRisk(ABC):
+    """``P(w) = reg_lambda/2 ||w||^2 + R(w)``, where R is a weighted sum of losses of structures.
+
+    What cutting planes ask for, whatever the losses are: what is found at a point by a pass over
+    all examples, and the risk and the plane that follow from it.
+
+    Parameters
+    ----------
+    examples : Examples
+    weights : ndarray of shape (n_examples,)
+        s_i, positive, of sum one.
+    reg_lambda : float
+    n_threads : int
+        Threads of the passes over all examples; they do not change a bit of the result.
+    n_columns : int
+        Numbers that each block of examples has to itself.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether what is found is all there is.
+    oracle_calls : int
+        Examples that were looked at.
+    """
+
+    nonnegative = True  # the risk
+    exact: bool
+
+    def __init__(
+        self, examples: Examples, weights: Array, reg_lambda: float, n_threads: int, n_columns: int
+    ):
+        self.examples = examples
+        self.weights = weights
+        self.reg_lambda = float(reg_lambda)
+        self.dimension = examples.n_parameters
+        self.n_examples = examples.n_examples
+        self.oracle_calls = 0
+        self.runner = BlockRunner(n_threads)
+        self._bounds = row_blocks(examples.n_entries, examples.n_examples, n_columns)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.runner.__exit__(*exception)
+
+    @property
+    def passes(self) -> int:
+        """Oracle calls over n, rounded down."""
+        return self.oracle_calls // self.n_examples
+
+    @abstractmethod
+    def find(self, w: Array) -> Any:
+        """A pass over all examples at w."""
+
+    @abstractmethod
+    def risk(self, found: Any) -> float:
+        """R where it was found."""
+
+    @abstractmethod
+    def plane(self, found: Any) -> tuple[Array, float]:
+        """A plane ``<gradient, w> + offset`` that is nowhere above R, and touches it there."""
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w) and a subgradient, w in the cone, of examples that are exact."""
+        found = self.find(w)
+        return self.risk(found), self.plane(found)[0]
+
+
+class StructuredProblem(StructuredRisk):
     """``P(w) = reg_lambda/2 ||w||^2 + R(w)`` over w, with some entries not negative.
 
     ``R(w) = sum_i s_i H_i(w)``, and with ``squared`` ``sum_i s_i H_i(w)^2 / 2``, where ``H_i(w) =
@@ -30,16 +102,10 @@ class StructuredProblem:
 
     Parameters
     ----------
-    examples : Examples
-    weights : ndarray of shape (n_examples,)
-        s_i, positive, of sum one.
-    reg_lambda : float
+    examples, weights, reg_lambda, n_threads
+        As of :class:`StructuredRisk`.
     squared : bool
-    n_threads : int
-        Threads of the passes over all examples; they do not change a bit of the result.
     """
-
-    nonnegative = True  # the risk
 
     def __init__(
         self,
@@ -49,27 +115,10 @@ class StructuredProblem:
         squared: bool = False,
         n_threads: int = 1,
     ):
-        self.examples = examples
-        self.weights = weights
-        self.reg_lambda = float(reg_lambda)
+        super().__init__(examples, weights, reg_lambda, n_threads, 1)
         self.squared = squared
-        self.dimension = examples.n_parameters
-        self.n_examples = examples.n_examples
         self.cone = examples.nonnegative
-        self.oracle_calls = 0
-        self.runner = BlockRunner(n_threads)
-        self._bounds = row_blocks(examples.n_entries, examples.n_examples, 1)
-
-    def __enter__(self) -> "StructuredProblem":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.runner.__exit__(*exception)
-
-    @property
-    def passes(self) -> int:
-        """Oracle calls over n, rounded down."""
-        return self.oracle_calls // self.n_examples
+        self.exact = examples.exact
 
     def find(self, w: Array) -> list[tuple[int, Found]]:
         """A pass of the oracle: for each block of examples the first one, and what is found."""
@@ -106,8 +155,3 @@ class StructuredProblem:
             repeated = np.repeat(factors, np.diff(part.starts))
             gradient -= np.bincount(part.indices, repeated * part.values, self.dimension)
         return gradient, offset
-
-    def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w) and a subgradient, w in the cone, of examples that are exact."""
-        found = self.find(w)
-        return self.risk(found), self.plane(found)[0]

@@ -56,6 +56,8 @@ class LBFGSSolver:
         How many make a state.
     known : State or None
         Point and bound that another solver has found.
+    memory : int
+        Pairs of a step and a change of the gradient to keep.
     """
 
     name = "lbfgs"
@@ -68,6 +70,7 @@ class LBFGSSolver:
         start: Array | None = None,
         iterations: int = 1,
         known: State | None = None,
+        memory: int = _MEMORY,
     ):
         self._problem = problem
         self._iterations = iterations
@@ -75,7 +78,7 @@ class LBFGSSolver:
         self._passes, bound = (0, 0.0) if known is None else (known.passes, known.lower_bound)
         self._best = Best(least=0.0)
         self._best.renew(np.inf, start, bound)  # what is returned where no objective is finite
-        self._pairs: deque[_Pair] = deque(maxlen=_MEMORY)
+        self._pairs: deque[_Pair] = deque(maxlen=memory)
         self._idle = 0
         self._at = self._look(start)
 

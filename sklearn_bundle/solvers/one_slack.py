@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.models.examples import Found
 from sklearn_bundle.problems.linear import Plane, Point
-from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers._oracle import Oracle
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
@@ -24,7 +23,7 @@ class OneSlackSolver:
 
     Parameters
     ----------
-    problem : StructuredProblem
+    problem : StructuredRisk
         Without a cone.
     cache_size : int or None
         Planes to keep at most, at least 2; None is all.
@@ -37,7 +36,7 @@ class OneSlackSolver:
 
     def __init__(
         self,
-        problem: StructuredProblem,
+        problem: StructuredRisk,
         *,
         cache_size: int | None = None,
         kept: LinearStart | None = None,
@@ -61,7 +60,7 @@ class OneSlackSolver:
         """What a new solver may start from."""
         return self._solver.kept(self._point)
 
-    def attach(self, problem: StructuredProblem) -> None:
+    def attach(self, problem: StructuredRisk) -> None:
         """Go on with the same problem in another object."""
         self._problem = problem
         self._solver.attach(_Planes(problem, self._solver.bundle))
@@ -91,7 +90,7 @@ class _Planes(Oracle):
     elsewhere: else the bound would rise above the objective.
     """
 
-    def __init__(self, problem: StructuredProblem, bundle: Bundle):
+    def __init__(self, problem: StructuredRisk, bundle: Bundle):
         super().__init__(problem)
         self._bundle = bundle
 
@@ -108,8 +107,8 @@ class _Planes(Oracle):
         gradient, offset = self._problem.plane(found)
         return Plane(gradient, offset, risk)
 
-    def _risk(self, w: Array, found: list[tuple[int, Found]]) -> float:
+    def _risk(self, w: Array, found: Any) -> float:
         risk = self._problem.risk(found)
-        if self._problem.examples.exact or not self._bundle.size:
+        if self._problem.exact or not self._bundle.size:
             return risk
         return max(risk, float(np.max(self._bundle.planes @ w + self._bundle.offsets)))

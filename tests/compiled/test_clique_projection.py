@@ -1,6 +1,6 @@
 """The projection onto the marginals of a chain, against clarabel and all labellings; repairs."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def by_cones(m, scales):
 def assert_marginals(point, tolerance):
     assert point.min() >= 0.0
     assert_allclose(point.sum(axis=(1, 2)), 1.0, rtol=0.0, atol=tolerance)
-    for before, after in zip(point[:-1], point[1:], strict=True):
+    for before, after in pairwise(point):
         assert_allclose(before.sum(axis=0), after.sum(axis=1), rtol=0.0, atol=tolerance)
 
 

@@ -1,0 +1,126 @@
+"""Structured outputs: examples bound to the logistic loss, the conditional likelihood."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.models.examples import Examples, Expected
+from sklearn_bundle.problems.structured import StructuredRisk
+
+Array = NDArray[np.float64]
+
+_UNIT = 2.0**-53  # the unit roundoff of float64
+_ROUNDING = 1e-14  # of sums in pairs over examples or parameters, relative: 90 roundings
+_LARGEST = 700.0  # its exponential is finite: a bound may be useless, but is no NaN
+
+
+class Tangent(NamedTuple):
+    """The risk at a point and its gradient, with what rounding may have done to them."""
+
+    w: Array
+    risk: float
+    gradient: Array
+    margin: float  # of the risk
+    error: float  # of the gradient, in the 2-norm
+
+
+class LikelihoodProblem(StructuredRisk):
+    """``P(w) = reg_lambda/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))``.
+
+    ``p(y|x; w)`` is in proportion to ``exp <w, phi(x, y)>`` over all outputs y of x, so that the
+    loss of an example is ``log sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>``. The risk R is convex
+    and smooth, and its gradient at v is ``g = sum_i s_i (E_mu_i phi(x_i, y) - phi(x_i, y_i))`` with
+    ``mu_i = p(.|x_i; v)``. The tangent plane there is ``<g, w> + sum_i s_i H(mu_i)`` with the
+    entropy H, and its bound of P is the dual at the mu_i, ``sum_i s_i H(mu_i) - ||g||^2 / (2
+    reg_lambda)``.
+
+    Parameters
+    ----------
+    examples : Examples
+        With a likelihood and without a cone.
+    weights : ndarray of shape (n_examples,)
+        s_i, positive, of sum one.
+    reg_lambda : float
+    n_threads : int
+        Threads of the passes over all examples; they do not change a bit of the result.
+    """
+
+    exact = True
+
+    def __init__(self, examples: Examples, weights: Array, reg_lambda: float, n_threads: int = 1):
+        super().__init__(examples, weights, reg_lambda, n_threads, examples.n_parameters)
+
+    def find(self, w: Array) -> Tangent:
+        """A pass over all examples: the risk and its gradient at w."""
+        found, gradient = self._sums(w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            risk, shift, size = (float(np.sum(self.weights * part)) for part in found)
+            # Log Z and the score shift by as much as any output, their difference by a rounding
+            # of it; probabilities change by a factor within exp(+-2 shift) each.
+            factors = np.expm1(np.minimum(2.0 * found.shifts, _LARGEST))
+            moved = float(np.sum(self.weights * factors * found.sizes))
+        depth = np.diff(self._bounds).max() + len(self._bounds) + 8.0
+        margin, error = 3.0 * shift + _ROUNDING * risk, moved + depth * _UNIT * size
+        return Tangent(w, risk, gradient, margin, error)
+
+    def risk(self, found: Tangent) -> float:
+        """R where it was found."""
+        return found.risk
+
+    def plane(self, found: Tangent) -> tuple[Array, float]:
+        """The tangent plane ``<gradient, w> + offset``, lowered by what rounding has added to it.
+
+        That is not above R where P is least, and so its bound is one of P. The offset is an
+        entropy, and not negative.
+        """
+        w, reg_lambda = found.w, self.reg_lambda
+        squared = float(np.sum(w * w))
+        products = found.gradient * w
+        # No farther from 0 than this is the minimiser: P is nowhere larger than at w there.
+        farthest = np.sqrt(squared + 2.0 * found.risk / reg_lambda)
+        margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
+        margin += found.error * (squared**0.5 + farthest)
+        return found.gradient, max(found.risk - float(np.sum(products)) - margin, 0.0)
+
+    def objective(self, w: Array) -> tuple[float, Array, float]:
+        """P(w), its gradient, and the lower bound that belongs to it.
+
+        P is strongly convex: ``P >= P(w) - ||grad P(w)||^2 / (2 reg_lambda)``, which is the bound
+        of the tangent plane, with less rounding near the minimiser.
+        """
+        found, reg_lambda = self.find(w), self.reg_lambda
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared = float(np.sum(w * w))
+            gradient = reg_lambda * w + found.gradient
+            value = 0.5 * reg_lambda * squared + found.risk
+            norm = float(np.sum(gradient * gradient)) ** 0.5 * (1.0 + _ROUNDING)
+            norm += found.error + 4.0 * _UNIT * reg_lambda * squared**0.5
+            bound = value - norm * norm / (2.0 * reg_lambda)
+        return value, gradient, bound - found.margin - _ROUNDING * value
+
+    def _sums(self, w: Array) -> tuple[Expected, Array]:
+        """What the examples say, one after the other, and the sum of their gradients.
+
+        Each block has a sum of its own, from zeros, and they are added in the order of the blocks:
+        as many at a time as there are threads, which changes nothing.
+        """
+        bounds, count = self._bounds, len(self._bounds) - 1
+        at_a_time = min(count, self._runner.n_threads)
+        rooms = [np.zeros(self.dimension) for _ in range(at_a_time)]
+        parts: list = [None] * count
+
+        def task(k: int) -> None:
+            first, last = int(bounds[k]), int(bounds[k + 1])
+            room, weights = rooms[k % at_a_time], self.weights[first:last]
+            parts[k] = self.examples.expect(w, first, last, weights, room)
+
+        gradient = np.zeros(self.dimension)
+        for first in range(0, count, at_a_time):
+            used = min(at_a_time, count - first)
+            self._runner.run(lambda k, first=first: task(first + k), used)
+            for room in rooms[:used]:
+                gradient += room
+                room[:] = 0.0
+        self.oracle_calls += self.n_examples
+        return Expected(*(np.concatenate(part) for part in zip(*parts, strict=True))), gradient
