@@ -116,8 +116,12 @@ models
     test_listed.py              listed.py base.py
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
+    test_graph.py               graph.py /_compiled/graph_oracle.py
+    test_matching.py            matching.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
+    test_segments.py            segments.py segment_layout.py /_compiled/segment_oracle.py
+                                /estimators/_segment_reader.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py
@@ -132,6 +136,7 @@ _compiled
     test_simplex_qp.py          simplex_qp.py
     test_sampling.py            sampling.py
     test_forward_backward.py    forward_backward.py
+    test_min_cut.py             min_cut.py
 
 datasets
     test_readers.py             _conll.py _svmlight.py _openml.py _folder.py _files.py
@@ -139,6 +144,7 @@ datasets
 
 metrics
     test_metrics.py             _spans.py _tokens.py _label_sequences.py
+    test_segments.py            _segments.py
 
 plotting
     test_plotting.py            _convergence.py _path.py _figures.py

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from tests.reference_likelihood import Likelihood
 from tests.reference_programme import EPS, LONG
-from tests.reference_structured import Outputs, Structured, ancestors, chains, classes
+from tests.reference_structured import Outputs, Structured, ancestors, chains, classes, matchings
 
 
 class EnumeratedLikelihood(Likelihood):
@@ -91,7 +91,7 @@ def _rows(X):
 
 def _listed(model, X, y):
     """Examples, the same of absolute values, and how many terms a score is the sum of."""
-    given = {"chain": "Chain", "multiclass": "Multiclass"}.get(model.model)
+    given = {"chain": "Chain", "multiclass": "Multiclass", "matching": "Matching"}.get(model.model)
     kind = given or type(model.model).__name__
     cost = getattr(model.model_, "cost", None)
     if kind == "Chain":
@@ -111,6 +111,11 @@ def _listed(model, X, y):
             cost = np.array([[np.sum(a != b) for b in A] for a in A]) if cost is None else cost
         both = [classes(part, labels, A, cost) for part in (X, np.abs(X))]
         return *both, 2 * (X.shape[1] + 2) * int(A.sum(axis=1).max())
+    if kind == "Matching":
+        n, _, d = np.max([np.shape(x) for x in X], axis=0)
+        X = [np.asarray(x, LONG) for x in X]
+        both = [matchings(part, y) for part in (X, [np.abs(x) for x in X])]
+        return *both, 2 * int(n) * (int(d) + 2) + 8 * int(n) ** 2  # scores that are rounded
     examples = [_own(model.model_, x, truth) for x, truth in zip(X, y, strict=True)]
     sizes = [Outputs(np.abs(e.phi), e.losses, e.truth) for e in examples]
     return examples, sizes, 2 * examples[0].phi.shape[1] + 2

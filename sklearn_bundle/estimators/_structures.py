@@ -43,13 +43,23 @@ from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.models.chain_structure import Chain, TokenRows, joined
 from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
+from sklearn_bundle.models.graph import Graph, Grid
+from sklearn_bundle.models.matching import Matching
+from sklearn_bundle.models.segments import Segments
 
 Array = NDArray[np.float64]
 
 _PRIVATE = "_form", "_vectorizer"  # fitted attributes of chains that are not public
 
 #: Models that need no parameter, by name.
-MODELS: dict[str, type[StructuredModel]] = {"chain": Chain, "multiclass": Multiclass}
+MODELS: dict[str, type[StructuredModel]] = {
+    "chain": Chain,
+    "multiclass": Multiclass,
+    "graph": Graph,
+    "grid": Grid,
+    "segments": Segments,
+    "matching": Matching,
+}
 
 
 def checked_model(caller: str, model: Any) -> StructuredModel:
