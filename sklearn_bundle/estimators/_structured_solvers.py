@@ -9,6 +9,7 @@ from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
+from sklearn_bundle.solvers.marginal_gap import MarginalGapSolver
 from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.solvers.simplicial import SimplicialSolver
@@ -21,7 +22,7 @@ _PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets
 _SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
 
 #: The names of all solvers.
-SOLVERS = {"auto", "bcfw", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
+SOLVERS = {"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
 
 
 def check_formulation(loss: str, solver: str, scaling: str) -> None:
@@ -91,10 +92,12 @@ def bound_problem(
 
 def new_solver(
     problem: Any, loss: str, solver: str, *, tol: float, seed: int, sampling: str, **given: Any
-) -> BlockCoordinateSolver | SimplicialSolver | OneSimplexSolver | OneSlackSolver | StructuredLBFGS:
+) -> Any:
     """The solver of that name; ``given`` are ``cache_size`` and what it has ``kept``."""
     if loss == "log":
         return _SMOOTH[solver](problem, **given)
+    if solver == "excessive-gap":
+        return MarginalGapSolver(problem, kept=given["kept"])
     if solver in _TOGETHER:
         return _TOGETHER[solver](problem, **given)
     if solver in _PRODUCTS:

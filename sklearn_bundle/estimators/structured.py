@@ -27,18 +27,7 @@ from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.marginal_gap import MarginalGapSolver, check_marginal
-from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
-from sklearn_bundle.solvers.one_slack import OneSlackSolver
-from sklearn_bundle.solvers.simplicial import SimplicialSolver
-from sklearn_bundle.solvers.structured_lbfgs import StructuredLBFGS
-
-# By name: solvers with points of all examples together, and ways to apply restricted simplicial
-# decomposition to a product of simplexes.
-_TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
-_PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
-# Of the logistic loss.
-_SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
+from sklearn_bundle.solvers.marginal_gap import check_marginal
 
 
 @dataclass
@@ -88,23 +77,26 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        * - "multiclass" or :class:`~sklearn_bundle.models.Multiclass`,
            :class:`~sklearn_bundle.models.Ontology`
          - array or sparse matrix of shape (n_samples, n_features), labels of shape (n_samples,)
-       * - "matching" or :class:`~sklearn_bundle.models.Matching`
-         - lists of arrays of shape (n, m, n_features), and of shape (n,)
+       * - "graph", "grid", "matching" or :class:`~sklearn_bundle.models.Graph`,
+           :class:`~sklearn_bundle.models.Grid`, :class:`~sklearn_bundle.models.PairwiseGraph`,
+           :class:`~sklearn_bundle.models.Matching`
+         - lists of what their docstrings say
+       * - "segments" or :class:`~sklearn_bundle.models.Segments`
+         - sequences as for chains, and lists of their segments
        * - one of your own, derived from :class:`~sklearn_bundle.models.StructuredModel`
          - lists (or tuples, arrays along their first axis) of what its methods understand
 
     Parameters
     ----------
-    model : {"chain", "multiclass", "matching"} or StructuredModel, default="chain"
+    model : {"chain", "multiclass", "graph", "grid", "segments", "matching"} or StructuredModel, \
+            default="chain"
         What the outputs are. The names stand for models with their defaults; an instance has
         parameters of its own, which are set and searched as ``model__cost``. A clone is fitted.
     reg_lambda : float, default=None
         Regularization strength, positive, on the mean loss of an example: it does not scale with n.
         None is one over the sum of the sample weights: 1/n without.
-    solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", "lbfgs"}, \
     solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
-            "excessive-gap"}, \
-            default="auto"
+            "excessive-gap", "lbfgs"}, default="auto"
         See the table in the notes. ``loss="log"`` takes "auto", "lbfgs" and "bundle", the hinges
         all but "lbfgs".
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
@@ -260,7 +252,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
          - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
            one-slack form of [7]_. Not for models with nonnegative parameters.
        * - "excessive-gap"
-         - primal and dual points together, over marginals of neighbouring labels [8]_. For chains
+         - primal and dual points together, over marginals of neighbouring labels [9]_. For chains
            with the hinge loss and margin rescaling; for comparison, as it is far slower.
 
     With ``loss="log"`` the risk is smooth, and the oracle sums over all outputs: it gives H_i and
@@ -312,7 +304,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        Learning 77 (2009), 27-59.
     .. [8] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
        risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
-    .. [8] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
+    .. [9] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
        training SVMs, 2010; appendix E.
 
     Examples
@@ -352,7 +344,6 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [StrOptions(SOLVERS)],
-        "solver": [StrOptions({"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH})],
         "loss": [StrOptions({"hinge", "squared_hinge", "log"})],
         "scaling": [StrOptions({"margin", "slack"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -428,7 +419,6 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
         model = checked_model(type(self).__name__, self.model)
         check_formulation(self.loss, self.solver, self.scaling)
-        self._check_loss()
         if self.solver == "excessive-gap":
             check_marginal(model, self.loss, self.scaling)
         forget(self)
@@ -456,30 +446,6 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         of_steps = {"tol": self.tol, "seed": seed, "sampling": self.sampling}
         given = {"cache_size": self.cache_size, "kept": kept}
         return new_solver(problem, self.loss, self.solver, **of_steps, **given)
-
-    def _solver(
-        self, problem: Any, kept: Any, seed: int
-    ) -> (
-        BlockCoordinateSolver
-        | SimplicialSolver
-        | OneSimplexSolver
-        | OneSlackSolver
-        | MarginalGapSolver
-        | StructuredLBFGS
-    ):
-        given: dict[str, Any] = {"cache_size": self.cache_size, "kept": kept}
-        if self.loss == "log":
-            return _SMOOTH[self.solver](problem, **given)
-        if self.solver == "excessive-gap":
-            return MarginalGapSolver(problem, kept=kept)
-        if self.solver in _TOGETHER:
-            return _TOGETHER[self.solver](problem, **given)
-        given["tol"] = self.tol
-        if self.solver in _PRODUCTS:
-            return SimplicialSolver(problem, variant=_PRODUCTS[self.solver], **given)
-        acceleration = "auto" if self.solver == "auto" else "never"
-        sampled = {"seed": seed, "sampling": self.sampling, "acceleration": acceleration}
-        return BlockCoordinateSolver(problem, **sampled, **given)
 
     def _keep(self, solver: Any, result: SolverResult) -> Any:
         return solver.kept
