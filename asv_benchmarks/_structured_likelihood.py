@@ -18,7 +18,7 @@ LIMIT = 45.0  # seconds of a fit
 _FEW = 50  # sequences of the fit that compiles
 
 
-def likelihood(
+def run(
     tasks: ModuleType | None, arguments: argparse.Namespace, results: list[dict]
 ) -> None:
     """A table for each reg_lambda: letters, or the digits that ship with scikit-learn."""
