@@ -120,7 +120,7 @@ models
     test_matching.py            matching.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
-    test_segments.py            segments.py segment_layout.py /_compiled/segment_oracle.py
+    test_segments.py            segments.py segment_layout.py /_compiled/segment_*.py
                                 /estimators/_segment_reader.py
 
 regularizers
