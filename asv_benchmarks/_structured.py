@@ -1,10 +1,11 @@
 """StructuredSVM on label sequences: one thread, CPU time, certified relative gaps.
 
-Three parts (--part for some):
+Parts (--part for some):
 
 ocr        letters, folds 1 to 9, at three strengths: every solver
 conll2000  chunks, 8 million weights, reg_lambda = 1/n: F1 beside SDCACRF's
 pystruct   OCR fold 0 without biases: pystruct's learners at equal suboptimality
+house      matchings of the CMU house, 90 frames apart: every solver, and the error without learning
 
 Each fit has its seconds, its oracle calls over n, and its seconds over those of one oracle pass
 over all examples, which is timed between the states of the same fit. Without --data the sets that
@@ -28,6 +29,7 @@ from _measure import (
     write_json,
 )
 from _structured_contest import Contest
+from _structured_house import house
 from _structured_pystruct import LEARNERS
 from _structured_watch import WatchedSVM, watch
 
@@ -37,6 +39,7 @@ HELP = "structured outputs: StructuredSVM's solvers, SDCACRF and pystruct"
 
 SOLVERS = ("auto", "bcfw", "rsd", "rsd-working-sets", "rsd-one-simplex", "bundle")
 PARTS = {"ocr": "digit_words", "conll2000": "made_sentences", "pystruct": "digit_words"}
+MODELS = {"house": house}  # parts with data of their own, and no sequences
 STRENGTHS = {"ocr": (10.0, 1.0, 0.1), "conll2000": (1.0,)}  # n reg_lambda
 TOLS = {"ocr": (1e-2, 1e-3, 1e-4), "conll2000": (1e-2, 1e-3)}
 LIMITS = {"ocr": 45.0, "conll2000": 150.0, "pystruct": 100.0}  # CPU seconds of a fit
@@ -52,10 +55,12 @@ _FEW = 50  # sequences of the fit that compiles
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(repeat=3)
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS], help="some alone")
+    parser.add_argument(
+        "--part", nargs="+", choices=[*PARTS, *MODELS], default=[*PARTS, *MODELS], help="some alone"
+    )
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=[*SOLVERS])
     parser.add_argument(
-        "--strengths", nargs="+", type=float, metavar="S", help="reg_lambda = S/n, for these alone"
+        "--strengths", nargs="+", type=float, metavar="S", help="these alone, by n for sequences"
     )
     parser.add_argument(
         "--max-seconds",
@@ -81,6 +86,8 @@ def run(arguments: argparse.Namespace) -> None:
             with quiet_single_thread():
                 if part == "pystruct":
                     results.append(_contest(tasks, arguments))
+                elif part in MODELS:
+                    MODELS[part](tasks, arguments, results)
                 else:
                     _curves(part, tasks, arguments, results)
         except MissingError as error:
