@@ -94,9 +94,7 @@ def chunks(tasks: ModuleType | None) -> Task:
     return Task(task.name, task.train.matrices, task.train.labels, test.matrices, test.labels)
 
 
-def run(
-    tasks: ModuleType | None, arguments: argparse.Namespace, results: list[dict]
-) -> None:
+def run(tasks: ModuleType | None, arguments: argparse.Namespace, results: list[dict]) -> None:
     """A table for each task."""
     limit = arguments.max_seconds or LIMIT
     text = chunks(tasks)
