@@ -18,9 +18,7 @@ LIMIT = 45.0  # seconds of a fit
 _FEW = 50  # sequences of the fit that compiles
 
 
-def likelihood(
-    tasks: ModuleType | None, arguments: argparse.Namespace, results: list[dict]
-) -> None:
+def run(tasks: ModuleType | None, arguments: argparse.Namespace, results: list[dict]) -> None:
     """A table for each reg_lambda: letters, or the digits that ship with scikit-learn."""
     task = load("ocr" if tasks is not None else "digit_words", tasks)
     X, y, n = task.train.matrices, task.train.labels, len(task.train.labels)
