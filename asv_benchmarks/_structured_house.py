@@ -29,7 +29,7 @@ def unlearned(frames: Frames) -> np.ndarray:
     return -np.ones(frames.descriptors.shape[2])
 
 
-def house(tasks: ModuleType | None, arguments: argparse.Namespace, results: list[dict]) -> None:
+def run(tasks: ModuleType | None, arguments: argparse.Namespace, results: list[dict]) -> None:
     """A table for each reg_lambda, at the largest baseline."""
     frames = read(tasks)
     apart = frames.baselines[-1]
