@@ -120,6 +120,10 @@ models
                                 /_compiled/structures.py
     test_graph.py               graph.py /_compiled/graph_oracle.py
     test_matching.py            matching.py
+    test_pairwise.py            pairwise.py pairwise_input.py pairwise_relaxed.py
+                                /_compiled/pairwise_oracle.py /solvers/_block_solver.py
+    test_multilabel.py          multilabel.py /_compiled/multilabel_oracle.py
+                                /estimators/_multilabel_reader.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
     test_segments.py            segments.py segment_layout.py /_compiled/segment_*.py
