@@ -48,7 +48,7 @@ def reproduce(study: Study) -> None:
         task = Task(name, strength, X, y)
         found.append((task, compare_solvers(study, task, limits)))
     study.draw(partial(draw, found))
-    compare_projections(study, task, 40)
+    compare_projections(study, task, 20)
     compare_exactness(study, task, 40)
     compare_kernels(study, task, 150, 300, study.arguments.max_seconds / 4.0)
 
