@@ -6,7 +6,7 @@ example, and the dual with a weight an output: no step from one to the other is 
 """
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,6 +92,23 @@ def grids(nodes, edges, y):
         phi = np.c_[labellings @ x, -(unequal @ z)]
         truth = int(np.flatnonzero((labellings == labels).all(axis=1))[0])
         examples.append(Outputs(phi, np.sum(labellings != labels, axis=1, dtype=float), truth))
+    return examples
+
+
+def matchings(X, y):
+    """All injections of n points into m: BMRM's (19) and (20), by 0/1 matrices.
+
+    x has shape (n, m, d), y the true numbers; the matrices' products stand for all indexing.
+    """
+    examples = []
+    for x, truth in zip(X, y, strict=True):
+        n, m = x.shape[:2]
+        chosen = np.array(list(permutations(range(m), n)))
+        matrices = np.eye(m)[chosen]
+        right = np.einsum("kij,ij->k", matrices, np.eye(m)[np.asarray(truth)])
+        phi = np.einsum("kij,ijd->kd", matrices, x)
+        place = int(np.flatnonzero((chosen == truth).all(axis=1))[0])
+        examples.append(Outputs(phi, 1.0 - right / n, place))
     return examples
 
 

@@ -18,7 +18,7 @@ from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 
 _DEFECTS = (1e-2, 1e-4, 1e-6)  # of the sums, to which a projection is followed
 _MOST = 3000  # iterations of Algorithm 3
-_STEPS = 150  # of the solver, with each precision
+_STEPS = 100  # of the solver, with each precision
 _PRECISIONS = (1e-10, 1e-3, 1e-2, 1e-1)
 
 

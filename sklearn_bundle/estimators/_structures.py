@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,13 +43,23 @@ from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.models.chain_structure import Chain, TokenRows, joined
 from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
+from sklearn_bundle.models.graph import Graph, Grid
+from sklearn_bundle.models.matching import Matching
+from sklearn_bundle.models.segments import Segments
 
 Array = NDArray[np.float64]
 
 _PRIVATE = "_form", "_vectorizer"  # fitted attributes of chains that are not public
 
 #: Models that need no parameter, by name.
-MODELS: dict[str, type[StructuredModel]] = {"chain": Chain, "multiclass": Multiclass}
+MODELS: dict[str, type[StructuredModel]] = {
+    "chain": Chain,
+    "multiclass": Multiclass,
+    "graph": Graph,
+    "grid": Grid,
+    "segments": Segments,
+    "matching": Matching,
+}
 
 
 def checked_model(caller: str, model: Any) -> StructuredModel:
@@ -193,7 +204,7 @@ def _(model: Chain) -> Reader:
 class ClassReader(Reader):
     """A row of X for an example, and a label for an output."""
 
-    methods = frozenset({"decision_function"})
+    methods = frozenset({"decision_function", "predict_proba"})
     is_classifier = True
 
     def read(self, estimator, X, y, sample_weight):
@@ -218,6 +229,11 @@ class ClassReader(Reader):
         X = check_prediction_data(estimator, X)
         scores = estimator.model_.decision_values(X, estimator.w_)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
+        """In proportion to the exponentials of the scores."""
+        scores = self.decision_function(estimator, X)
+        return softmax(np.c_[np.zeros(len(scores)), scores] if scores.ndim == 1 else scores, axis=1)
 
     def predict(self, estimator, X):
         return estimator.classes_[self._numbers(estimator, X)]
