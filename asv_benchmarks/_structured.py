@@ -5,6 +5,9 @@ Parts (--part for some):
 ocr        letters, folds 1 to 9, at three strengths: every solver
 conll2000  chunks, 8 million weights, reg_lambda = 1/n: F1 beside SDCACRF's
 pystruct   OCR fold 0 without biases: pystruct's learners at equal suboptimality
+likelihood OCR letters by likelihood, beside SDCACRF
+segments   chunks and made data: spans found by segments and by chains, and what they take
+house      matchings of the CMU house, 90 frames apart: every solver, and the error without learning
 horses     segmented images at two resolutions, beside models without edges; cuts beside scipy's
 
 Each fit has its seconds, its oracle calls over n, and its seconds over those of one oracle pass
@@ -18,6 +21,9 @@ from types import ModuleType
 from typing import Any
 
 import _structured_horses
+import _structured_house
+import _structured_likelihood
+import _structured_segments
 import numpy as np
 from _chains import ChainTask, load
 from _measure import (
@@ -40,7 +46,12 @@ HELP = "structured outputs: StructuredSVM's solvers, SDCACRF and pystruct"
 SOLVERS = ("auto", "bcfw", "rsd", "rsd-working-sets", "rsd-one-simplex", "bundle")
 PARTS = {"ocr": "digit_words", "conll2000": "made_sentences", "pystruct": "digit_words"}
 # Parts with tables of their own; each module has run(tasks, arguments, results).
-FURTHER = {"horses": _structured_horses}
+FURTHER = {
+    "likelihood": _structured_likelihood,
+    "horses": _structured_horses,
+    "segments": _structured_segments,
+    "house": _structured_house,
+}
 STRENGTHS = {"ocr": (10.0, 1.0, 0.1), "conll2000": (1.0,)}  # n reg_lambda
 TOLS = {"ocr": (1e-2, 1e-3, 1e-4), "conll2000": (1e-2, 1e-3)}
 LIMITS = {"ocr": 45.0, "conll2000": 150.0, "pystruct": 100.0}  # CPU seconds of a fit
@@ -65,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=[*SOLVERS])
     parser.add_argument(
-        "--strengths", nargs="+", type=float, metavar="S", help="reg_lambda = S/n, for these alone"
+        "--strengths", nargs="+", type=float, metavar="S", help="these alone, by n for sequences"
     )
     parser.add_argument(
         "--max-seconds",

@@ -79,6 +79,8 @@ solvers
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
+    test_marginal_gap.py        marginal_gap.py excessive_gap.py /problems/marginal_chain.py
+                                /_compiled/chain_marginals.py
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
@@ -120,7 +122,7 @@ models
     test_matching.py            matching.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
-    test_segments.py            segments.py segment_layout.py /_compiled/segment_oracle.py
+    test_segments.py            segments.py segment_layout.py /_compiled/segment_*.py
                                 /estimators/_segment_reader.py
 
 regularizers
@@ -134,6 +136,7 @@ _compiled
     test_vector.py              vector.py
     test_selection.py           selection.py
     test_simplex_qp.py          simplex_qp.py
+    test_clique_projection.py   clique_projection.py
     test_sampling.py            sampling.py
     test_forward_backward.py    forward_backward.py
     test_min_cut.py             min_cut.py

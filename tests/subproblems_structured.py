@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from tests import reference_segments
 from tests.reference_likelihood import Likelihood
 from tests.reference_programme import EPS, LONG
 from tests.reference_structured import Outputs, Structured, ancestors, chains, classes, matchings
@@ -91,8 +92,8 @@ def _rows(X):
 
 def _listed(model, X, y):
     """Examples, the same of absolute values, and how many terms a score is the sum of."""
-    given = {"chain": "Chain", "multiclass": "Multiclass", "matching": "Matching"}.get(model.model)
-    kind = given or type(model.model).__name__
+    names = {"chain": "Chain", "multiclass": "Multiclass", "matching": "Matching"}
+    kind = {**names, "segments": "Segments"}.get(model.model) or type(model.model).__name__
     cost = getattr(model.model_, "cost", None)
     if kind == "Chain":
         chained = isinstance(X, list) and np.ndim(X[0]) == 2
@@ -111,6 +112,8 @@ def _listed(model, X, y):
             cost = np.array([[np.sum(a != b) for b in A] for a in A]) if cost is None else cost
         both = [classes(part, labels, A, cost) for part in (X, np.abs(X))]
         return *both, 2 * (X.shape[1] + 2) * int(A.sum(axis=1).max())
+    if kind == "Segments":
+        return _segments(model, X, y)
     if kind == "Matching":
         n, _, d = np.max([np.shape(x) for x in X], axis=0)
         X = [np.asarray(x, LONG) for x in X]
@@ -119,6 +122,16 @@ def _listed(model, X, y):
     examples = [_own(model.model_, x, truth) for x, truth in zip(X, y, strict=True)]
     sizes = [Outputs(np.abs(e.phi), e.losses, e.truth) for e in examples]
     return examples, sizes, 2 * examples[0].phi.shape[1] + 2
+
+
+def _segments(model, X, y):
+    """Segmentations, with the lengths that are allowed."""
+    numbers = {label: k for k, label in enumerate(model.classes_.tolist())}
+    y = [[(numbers[label], *rest) for label, *rest in segments] for segments in y]
+    X, given = [np.asarray(x, LONG) for x in X], model.model_
+    settings = given.max_lengths_.tolist(), given.boundaries, given.cost
+    both = [reference_segments.examples(part, y, *settings) for part in (X, map(np.abs, X))]
+    return *both, 2 * max(map(len, X)) * (3 * X[0].shape[1] + 4)
 
 
 def _own(model, x, y):

@@ -333,13 +333,15 @@ def _structure(outputs, start, T, w, score, room):
     chains = outputs.chains
     tail, sums = w[chains.n_attributes * chains.width :], (score, 0.0)
     true = outputs.labels[start : start + T], outputs.sizes[start : start + T]
-    count, sums = _count(outputs, T, true, 1.0, 0, tail, sums, room)
-    count, sums = _count(outputs, T, (room.path, room.pieces), -1.0, count, tail, sums, room)
+    count, sums = count_structure(outputs, T, true, 1.0, 0, tail, sums, room)
+    count, sums = count_structure(
+        outputs, T, (room.path, room.pieces), -1.0, count, tail, sums, room
+    )
     return count, sums[0] + sums[1]
 
 
 @inner
-def _count(outputs, T, segments, sign, count, tail, sums, room):
+def count_structure(outputs, T, segments, sign, count, tail, sums, room):
     """Add a sign for each transition, length and bias of a segmentation."""
     labels, sizes = segments
     S, score, carry = outputs.width, *sums

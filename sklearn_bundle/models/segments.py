@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+import sklearn_bundle._compiled.segment_expectation  # noqa: F401 - registers expect
 from sklearn_bundle._compiled import segment_oracle
 from sklearn_bundle._values import shown
 from sklearn_bundle.models.base import StructuredModel
@@ -107,7 +108,7 @@ class Segments(StructuredModel):
     >>> from sklearn_bundle.models import Segments
     >>> X = [np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 0, 0, 0, 1]]]
     >>> y = [[(0, 0, 2), (1, 2, 3)], [(0, 0, 2), (0, 2, 4), (1, 4, 5)]]
-    >>> other = [(0, 0, 1), (0, 1, 2), (0, 2, 4), (1, 4, 5)]
+    >>> other = [(1, 0, 1), (0, 1, 2), (0, 2, 4), (0, 4, 5)]
     >>> model = Segments(boundaries=False)
     >>> model.n_parameters(X, y), model.max_lengths_
     (16, array([2, 1]))
@@ -115,7 +116,7 @@ class Segments(StructuredModel):
     >>> model.inference(X[0], w)
     [(0, 0, 2), (1, 2, 3)]
     >>> model.loss(y[1], other)
-    1.0
+    3.0
     """
 
     def __init__(
@@ -227,14 +228,14 @@ class Segments(StructuredModel):
             )
         given = self.max_lengths_, bool(self.boundaries), y, _COSTS[self.cost]
         outputs = structure(X.X, X.lengths, *given)
-        return CompiledExamples(outputs, n_parameters, longest_entries(outputs))
+        return CompiledExamples(outputs, n_parameters, longest_entries(outputs), likelihood=True)
 
     @property
     def _longest(self) -> int:
         return int(self.max_lengths_.max())
 
     def _check_parameters(self) -> None:
-        if self.cost not in _COSTS:
+        if not (isinstance(self.cost, str) and self.cost in _COSTS):
             raise ValueError(f"cost must be one of {list(_COSTS)}, got {shown(self.cost)}.")
         given = self.max_length
         is_length = isinstance(given, Integral) and not isinstance(given, bool) and given >= 1

@@ -107,7 +107,7 @@ class LikelihoodProblem(StructuredRisk):
         as many at a time as there are threads, which changes nothing.
         """
         bounds, count = self._bounds, len(self._bounds) - 1
-        at_a_time = min(count, self._runner.n_threads)
+        at_a_time = min(count, self.runner.n_threads)
         rooms = [np.zeros(self.dimension) for _ in range(at_a_time)]
         parts: list = [None] * count
 
@@ -119,7 +119,7 @@ class LikelihoodProblem(StructuredRisk):
         gradient = np.zeros(self.dimension)
         for first in range(0, count, at_a_time):
             used = min(at_a_time, count - first)
-            self._runner.run(lambda k, first=first: task(first + k), used)
+            self.runner.run(lambda k, first=first: task(first + k), used)
             for room in rooms[:used]:
                 gradient += room
                 room[:] = 0.0
