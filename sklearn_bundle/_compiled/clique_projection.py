@@ -94,6 +94,7 @@ def project(m, scales, n_edges, rows, K, S, precision, out):
     most, if double precision allows that; :func:`repair` does the rest.
     """
     room = new_room(n_edges, K, S)
+    start(m, scales, n_edges, rows, K, S, room)
     found = solve(m, scales, n_edges, rows, K, S, precision, room)
     for x in range(n_edges * rows * S):
         out[x] = room.point[x]
@@ -102,12 +103,10 @@ def project(m, scales, n_edges, rows, K, S, precision, out):
 
 @inner
 def solve(m, scales, n_edges, rows, K, S, precision, room):
-    """The same, into ``room.point``."""
-    _start(m, scales, n_edges, rows, K, S, room)
+    """The same from ``room.nu``, into ``room.point``."""
     value = _evaluate(m, scales, n_edges, rows, K, S, room.nu, room)
     defect = _largest(room.gradient, n_edges, K, S)
-    passes = 2
-    steps = 0
+    steps, passes = 0, 1
     while defect > precision and steps < _MOST_STEPS:
         steps += 1
         _newton(scales, n_edges, rows, K, S, defect, room)
@@ -129,7 +128,7 @@ def _largest(gradient, n_edges, K, S):
 
 
 @inner
-def _start(m, scales, n_edges, rows, K, S, room):
+def start(m, scales, n_edges, rows, K, S, room):
     """nu for which the best labelling has 1 along its edges, and an edge off it less.
 
     With a and b the most that a labelling gains up to a position and from there on, nu is half the

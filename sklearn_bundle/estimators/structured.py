@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle.estimators import _segment_reader  # noqa: F401 - registers a reader
+from sklearn_bundle.estimators import (  # noqa: F401 - each registers a reader
+    _multilabel_reader,
+    _segment_reader,
+)
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._outputs import OutputFinder
 from sklearn_bundle.estimators._structured_solvers import (
@@ -28,6 +31,12 @@ from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.marginal_gap import check_marginal
+
+# What to change where outputs are found and bounds are not reached.
+_OPEN = (
+    "The rest lies between the outputs that {} has found and its upper_bound: increase tol, or let "
+    "the inference search for longer."
+)
 
 
 @dataclass
@@ -175,7 +184,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         line search takes.
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled": rounding left
-        nothing to gain, or the inference found nothing more and is not exact.
+        nothing to gain, or the inference is not exact and the rest of the gap is its own.
     solver_ : str
         The solver that ran: "bcfw" for "auto", "lbfgs" with ``loss="log"``.
     history_ : structured ndarray of shape (`n_iter_`,)
@@ -356,7 +365,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-    _advice: ClassVar[dict[Status, str]] = {
+    _advice: dict[Status, str] = {  # noqa: RUF012 - a fit may replace it
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
         Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
@@ -426,6 +435,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
         examples = model.examples(reading.X, reading.y, self.scaling)
         check_examples(self.loss, self.solver, examples, type(model).__name__)
+        if not examples.exact:
+            self._advice = self._advice | {Status.STALLED: _OPEN.format(type(model).__name__)}
         return StructuredData(model, reading, examples, reg_lambda)
 
     def _targets(self, data: StructuredData) -> list[None]:

@@ -102,7 +102,7 @@ class HingeDual:
         norm = float(np.sum(combined * combined))
         return float(np.sum(self._weights * u)) - norm / (2.0 * self._lambda)
 
-    def project(self, centre: Array, point: Point, step: float) -> Array:
+    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
         """Projection of ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
 
         It maximises ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.

@@ -57,6 +57,7 @@ class MarginalDual:
         sizes = np.where(T > 1, (T - 1) * K * S, S)
         self._places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         n, length = problem.n_examples, int(self._places[-1])
+        self._multipliers = np.full((2, (int(T.sum()) + n) * S), np.nan)
         self._bounds = row_blocks(length, n, problem.dimension).tolist()
 
     @property
@@ -111,7 +112,7 @@ class MarginalDual:
         squares = float(np.sum(combined[:-1] * combined[:-1]))
         return float(combined[-1]) - squares / (2.0 * self.problem.reg_lambda)
 
-    def project(self, centre: Array, point: Point, step: float) -> Array:
+    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
         """Marginals nearest to a step along the gradient of D at w from the centre.
 
         They maximise ``sum_i s_i (<l_i + scores, u_i> - ||u_i - centre_i||^2 / (2 step))``.
@@ -119,6 +120,7 @@ class MarginalDual:
         K, S = self._size
         chains, n_blocks = self._chains, len(self._bounds) - 1
         unary, out = self._charges.copy(), np.empty_like(centre)
+        nu = self._multipliers[series]
         at = chains.n_attributes * S
         pairs = point.w[at : at + K * S]
         counts = np.empty((n_blocks, 3))
@@ -127,7 +129,7 @@ class MarginalDual:
             block = self._bounds[k : k + 2]
             chain_marginals.add_scores(chains, point.w, *block, unary)
             data = chains.tokens, self._places, centre, unary, pairs, step, K, S
-            counts[k] = chain_marginals.project(*data, self._precision, *block, out)
+            counts[k] = chain_marginals.project(*data, self._precision, *block, nu, out)
 
         self.problem.runner.run(task, n_blocks)
         steps, passes, _ = counts.sum(axis=0)

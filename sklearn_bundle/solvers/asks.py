@@ -161,10 +161,11 @@ class ExcessiveGap(Protocol):
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
 
-    def project(self, centre: Array, point: Point, step: float) -> Array:
+    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
         """The feasible point next to ``centre`` and a step along the gradient of D for w from it.
 
-        Distances are those of the prox-function.
+        Distances are those of the prox-function. Projections of a series, 0 or 1, change little
+        from one to the next, so that one may start where the last has ended.
         """
 
     def feasible(self, u: Array) -> Array:

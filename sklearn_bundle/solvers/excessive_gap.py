@@ -21,6 +21,7 @@ _RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % 
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
 _IDLE_LIMIT = 1000  # steps in which neither bound moves: what is left is rounding
 _SLACK = 1.0 + 1e-12  # times L: a curvature that is above by rounding passes its test
+_SMOOTHED, _CLIMBED = 0, 1  # series of projections: (23) and (25)
 _NOISE = 1e-14  # relative: a change of X'(s y u) below this share of it is rounding
 
 
@@ -139,7 +140,7 @@ class ExcessiveGapSolver:
         self._count = 0
 
     def _step(self) -> None:
-        smooth = self._maximiser(self.centre, self.point, self.mu)
+        smooth = self._maximiser(self.centre, self.point, self.mu, _SMOOTHED)
         while True:
             share = self._share()
             middle = self._blend(self.u, smooth, share)
@@ -167,10 +168,10 @@ class ExcessiveGapSolver:
 
     def _climb(self, start: DualPoint, point: Point) -> DualPoint:
         """A projected gradient step of length 1/L from ``start``, whose w(u) is ``point``."""
-        return self._maximiser(start.u, point, self._lipschitz)
+        return self._maximiser(start.u, point, self._lipschitz, _CLIMBED)
 
-    def _maximiser(self, centre: Array, point: Point, mu: float) -> DualPoint:
-        return self._evaluated(self._problem.project(centre, point, 1.0 / mu))
+    def _maximiser(self, centre: Array, point: Point, mu: float, series: int) -> DualPoint:
+        return self._evaluated(self._problem.project(centre, point, 1.0 / mu, series))
 
     def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
         """Whether L bounds the curvature of D from start to end; makes it larger if not."""
@@ -187,7 +188,7 @@ class ExcessiveGapSolver:
 
     def _guess(self, start: DualPoint) -> float:
         """A first L, too small if anything: the curvature of D towards some other u."""
-        end = self._maximiser(start.u, self.point, 1.0)
+        end = self._maximiser(start.u, self.point, 1.0, _CLIMBED)
         return self._problem.curvature(start.u, start.combined, end.u, end.combined) or 1.0
 
     def _search_towards(self, u: DualPoint) -> None:
