@@ -20,8 +20,12 @@ class WatchedCRF(SDCACRF):
     stride: float = 1.0  # from one look to the next, in relation to the epochs so far
 
     def _solver(self, problem: Any, *arguments: Any) -> "_Watched":
-        self.watched = _Watched(super()._solver(problem, *arguments), problem, self)
+        self.watched = _Watched(self._unwatched(problem, *arguments), problem, self)
         return self.watched
+
+    def _unwatched(self, problem: Any, *arguments: Any) -> Any:
+        """The solver that is watched."""
+        return super()._solver(problem, *arguments)
 
     def _further_attributes(self, *arguments: Any) -> dict[str, Any]:
         """What fits is a copy: this is what the estimator gets of it."""
@@ -39,7 +43,10 @@ class _Watched:
         return getattr(self._solver, name)
 
     def states(self) -> Iterator[Any]:
-        """Those of the solver; where there is a dual point, with its own w, bound and objective."""
+        """Those of the solver; where there is a dual point, with its own w, bound and objective.
+
+        A solver that does not know its objective says that it is infinite.
+        """
         states, epochs, next_look = self._solver.states(), 0, 1
         while not self.ended:
             seconds, state = cpu_seconds(partial(next, states, None))
@@ -58,14 +65,22 @@ class _Watched:
             w, dual, margin = self._problem.weights_of(blocks)
             primal, _, _ = self._problem.gaps(w, blocks)
             dual -= margin
+        elif np.isinf(primal):
+            primal, _, dual = self._problem.evaluate(w)
         truth = {"epochs": epochs, "oracle_calls": state.passes, "objective": float(primal)}
         truth |= {"lower_bound": float(dual), "gap": float(primal - dual)}
         return truth | {"estimate": float(state.further[0]), "solver": self._solver.name}, w
 
 
-def watch(task: ChainTask, look: Look, stride: float = 1.0, **settings: Any) -> WatchedCRF:
+def watch(
+    task: ChainTask,
+    look: Look,
+    stride: float = 1.0,
+    kind: type[WatchedCRF] = WatchedCRF,
+    **settings: Any,
+) -> WatchedCRF:
     """A fit to the training part, of one thread and from a fixed seed."""
     fixed = {"reg_lambda": task.reg_lambda, "n_jobs": 1, "random_state": 0}
-    model = WatchedCRF(**{**fixed, **settings})
+    model = kind(**{**fixed, **settings})
     model.look, model.stride = look, stride
     return model.fit(task.train.matrices, task.train.labels)

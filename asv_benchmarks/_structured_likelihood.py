@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import SDCACRF, StructuredSVM
 
-STRENGTHS = (10.0, 1.0)  # n reg_lambda
+STRENGTHS = (1000.0, 10.0, 1.0)  # n reg_lambda
 TOLS = (1e-2, 1e-3)
 LIMIT = 45.0  # seconds of a fit
 _FEW = 50  # sequences of the fit that compiles

@@ -25,6 +25,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py
     test_jit.py                 _jit.py
+    test_paper_peers.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
                                 _compiled/box.py _compiled/pivots.py
     test_references.py
@@ -120,6 +121,10 @@ models
                                 /_compiled/structures.py
     test_graph.py               graph.py /_compiled/graph_oracle.py
     test_matching.py            matching.py
+    test_pairwise.py            pairwise.py pairwise_input.py pairwise_relaxed.py
+                                /_compiled/pairwise_oracle.py /solvers/_block_solver.py
+    test_multilabel.py          multilabel.py /_compiled/multilabel_oracle.py
+                                /estimators/_multilabel_reader.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
     test_segments.py            segments.py segment_layout.py /_compiled/segment_*.py

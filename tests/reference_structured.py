@@ -112,6 +112,33 @@ def matchings(X, y):
     return examples
 
 
+def graphs(X, y, K):
+    """All K^n labellings of graphs: features of nodes by label, of edges by pairs of labels."""
+    examples = []
+    for (nodes, edges, features), labels in zip(X, y, strict=True):
+        outputs = np.array(list(product(range(K), repeat=len(nodes))))
+        is_label = np.eye(K)[outputs]
+        tails, heads = np.reshape(edges, (-1, 2)).T
+        of_nodes = np.einsum("mnk,nd->mkd", is_label, nodes)
+        of_edges = np.einsum("mek,mel,ef->mfkl", is_label[:, tails], is_label[:, heads], features)
+        phi = np.hstack([of_nodes.reshape(len(outputs), -1), of_edges.reshape(len(outputs), -1)])
+        truth = int(np.flatnonzero((outputs == labels).all(axis=1))[0])
+        examples.append(Outputs(phi, np.sum(outputs != labels, axis=1, dtype=float), truth))
+    return examples
+
+
+def sets(X, Y, pairs, intercept=True):
+    """All 2^L sets of labels of rows, with four indicators for each pair of labels."""
+    outputs, examples = np.array(list(product([0, 1], repeat=len(Y[0])))), []
+    states = [np.eye(4)[2 * outputs[:, a] + outputs[:, b]] for a, b in pairs]
+    for x, labels in zip(X, Y, strict=True):
+        rows = np.einsum("ml,d->mld", outputs, x).reshape(len(outputs), -1)
+        phi = np.hstack([rows, outputs * float(intercept), *states])
+        truth = int(np.flatnonzero((outputs == labels).all(axis=1))[0])
+        examples.append(Outputs(phi, np.sum(outputs != labels, axis=1, dtype=float), truth))
+    return examples
+
+
 # ---- problems ---------------------------------------------------------------------------------
 
 

@@ -6,7 +6,16 @@ import scipy.sparse as sp
 from tests import reference_segments
 from tests.reference_likelihood import Likelihood
 from tests.reference_programme import EPS, LONG
-from tests.reference_structured import Outputs, Structured, ancestors, chains, classes, matchings
+from tests.reference_structured import (
+    Outputs,
+    Structured,
+    ancestors,
+    chains,
+    classes,
+    graphs,
+    matchings,
+    sets,
+)
 
 
 class EnumeratedLikelihood(Likelihood):
@@ -114,6 +123,10 @@ def _listed(model, X, y):
         return *both, 2 * (X.shape[1] + 2) * int(A.sum(axis=1).max())
     if kind == "Segments":
         return _segments(model, X, y)
+    if kind == "PairwiseGraph":
+        return _graphs(X, y, model.model_.n_labels_)
+    if kind == "Multilabel":
+        return _sets(X, y, model.model_)
     if kind == "Matching":
         n, _, d = np.max([np.shape(x) for x in X], axis=0)
         X = [np.asarray(x, LONG) for x in X]
@@ -132,6 +145,20 @@ def _segments(model, X, y):
     settings = given.max_lengths_.tolist(), given.boundaries, given.cost
     both = [reference_segments.examples(part, y, *settings) for part in (X, map(np.abs, X))]
     return *both, 2 * max(map(len, X)) * (3 * X[0].shape[1] + 4)
+
+
+def _graphs(X, y, K):
+    X = [(np.asarray(x[0], LONG), x[1], np.asarray(x[2], LONG)) for x in X]
+    sizes = [(np.abs(nodes), edges, np.abs(features)) for nodes, edges, features in X]
+    terms = max(x[0].size + x[2].size for x in X)
+    # A bound is up to 1e-13 of the sum of absolute scores above the labelling that it proves.
+    return graphs(X, y, K), graphs(sizes, y, K), 2 * terms + int(2e-13 / EPS)
+
+
+def _sets(X, Y, model):
+    X, given = np.asarray(X, LONG), (model.edges_.tolist(), model.fit_intercept)
+    terms = len(Y[0]) * (X.shape[1] + 1) + len(model.edges_)
+    return sets(X, Y, *given), sets(np.abs(X), Y, *given), 2 * terms + 2
 
 
 def _own(model, x, y):

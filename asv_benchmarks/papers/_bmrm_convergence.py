@@ -1,4 +1,4 @@
-"""Figures 4, 5 and 8 of Teo et al.: iterations against lambda, bundle size and line search."""
+"""Figures 4 and 5 of Teo et al.: iterations against lambda and bundle size."""
 
 import itertools
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ LAMBDAS = (1e-3, 1e-4, 1e-5, 1e-6)
 SIZES = (2, 10, 50)
 SIZES_LAMBDA = 1e-4
 GAPS = (1e-1, 1e-2, 1e-3, 1e-4)
-_WITHIN = 0.01  # of J: criterion (17), and that for the point it compares with
-_SECONDS = 6.0  # CPU time of a fit
-_MAX_ITER = 4000
+WITHIN = 0.01  # of J: criterion (17), and that for the point it compares with
+SECONDS = 6.0  # CPU time of a fit
+MAX_ITER = 4000
 Runs = dict[tuple[str, float, str], Curve]
 
 
@@ -27,7 +27,7 @@ def binary_runs(study: Study, sets: Sequence[Set]) -> Runs:
     for data in sets:
         for reg_lambda in LAMBDAS:
             for solver in ("cutting-plane", "line-search"):
-                curve = _fit(data, reg_lambda, solver, GAPS[-1])
+                curve = fit(data, reg_lambda, solver, GAPS[-1])
                 runs[data.name, reg_lambda, solver] = curve
                 study.keep(
                     figure="4 and 8",
@@ -51,7 +51,7 @@ def show_lambdas(study: Study, sets: Sequence[Set], runs: Runs) -> None:
             power = growth.get((data.name, reg_lambda))
             rows.append(
                 [data.name, f"{reg_lambda:g}"]
-                + [_count(count, curve) for count in counts]
+                + [counted(count, curve) for count in counts]
                 + ["-" if power is None else f"{power:.2f}", f"{1 / (reg_lambda * GAPS[-1]):.0e}"]
             )
     columns = ["data", "lambda", *(f"gap {gap:g}" for gap in GAPS), "power", "1/(lambda eps)"]
@@ -110,7 +110,7 @@ def size_runs(study: Study, sets: Sequence[Set], runs: Runs) -> dict[tuple[str, 
     curves: dict[tuple[str, int | None], Curve] = {}
     for data in sets:
         for size in SIZES:
-            curves[data.name, size] = _fit(data, SIZES_LAMBDA, "cutting-plane", GAPS[-1], size)
+            curves[data.name, size] = fit(data, SIZES_LAMBDA, "cutting-plane", GAPS[-1], size)
             study.keep(
                 figure="5", data=data.name, size=size, **curves[data.name, size].as_numbers()
             )
@@ -127,7 +127,7 @@ def show_sizes(study: Study, sets: Sequence[Set], curves: dict) -> None:
             curve = curves[data.name, size]
             rows.append(
                 [data.name, "inf" if size is None else str(size)]
-                + [_count(_to_gap(curve, gap), curve) for gap in GAPS]
+                + [counted(_to_gap(curve, gap), curve) for gap in GAPS]
                 + [f"{curve.gap[-1]:.1e}"]
             )
     columns = ["data", "k", *(f"gap {gap:g}" for gap in GAPS), "gap at the end"]
@@ -161,82 +161,7 @@ def show_sizes(study: Study, sets: Sequence[Set], curves: dict) -> None:
     )
 
 
-def show_line_search(study: Study, sets: Sequence[Set], runs: Runs, classes: str) -> None:
-    """Figure 8: iterations to criterion (17)."""
-    rows, faster = [], []
-    for data in sets:
-        for reg_lambda in LAMBDAS:
-            plain = runs.get((data.name, reg_lambda, "cutting-plane"))
-            search = runs.get((data.name, reg_lambda, "line-search"))
-            if plain is None or search is None:
-                rows.append([data.name, f"{reg_lambda:g}", "no time", "no time", "-", "-"])
-                continue
-            level, source = _criterion(plain, search)
-            t_plain, t_search = (c.first(np.array(c.objective) <= level) for c in (plain, search))
-            faster.append(_less(t_search, search, t_plain, plain))
-            ratio = (t_plain or plain.iteration[-1]) / (t_search or search.iteration[-1])
-            sign = ">" if t_plain is None else "<" if t_search is None else ""
-            rows.append(
-                [
-                    data.name,
-                    f"{reg_lambda:g}",
-                    _count(t_plain, plain),
-                    _count(t_search, search),
-                    "-" if faster[-1] is None else f"{sign}{ratio:.1f}",
-                    source,
-                ]
-            )
-    columns = ["data", "lambda", "BMRM", "LS-BMRM", "ratio", "w-bar by"]
-    study.show(f"Figure 8, {classes}: iterations to criterion (17)", columns, rows)
-    study.compare(
-        f"figure 8, {classes}",
-        "LS-BMRM needs fewer iterations than BMRM on all data sets.",
-        f"Fewer in {faster.count(True)} and not in {faster.count(False)} of {len(faster)} pairs of "
-        f"data set and lambda; a limit ended {faster.count(None)} before that could be told.",
-        False not in faster,
-    )
-
-
-def multiclass_runs(study: Study, sets: Sequence[Set]) -> Runs:
-    """The same for (16), only as far as (17) asks."""
-    runs: Runs = {}
-    for data in sets:
-        for reg_lambda in LAMBDAS:
-            for solver in ("line-search", "cutting-plane"):
-                if study.seconds_left < 4.0 * _SECONDS:
-                    break
-                curve = _fit(data, reg_lambda, solver, np.inf, loss="multiclass_hinge")
-                runs[data.name, reg_lambda, solver] = curve
-                study.keep(
-                    figure="8, multiclass",
-                    data=data.name,
-                    reg_lambda=reg_lambda,
-                    solver=solver,
-                    **curve.as_numbers(),
-                )
-    return runs
-
-
-def _less(few: int | None, ended: Curve, many: int | None, other: Curve) -> bool | None:
-    """Whether ``few < many``, also where one of the fits did not get there; None if unknown."""
-    if few is None:
-        return False if many is not None and many <= ended.iteration[-1] else None
-    if many is None:
-        return True if few <= other.iteration[-1] else None
-    return few < many
-
-
-def _criterion(plain: Curve, search: Curve) -> tuple[float, str]:
-    """1.01 J(w-bar) of (17), and whose w-bar is: LS-BMRM's where a limit ended BMRM before it."""
-    for curve, name in ((plain, "BMRM"), (search, "LS-BMRM")):
-        objective = np.array(curve.objective)
-        where = np.flatnonzero(curve.gap <= _WITHIN * objective)
-        if len(where):
-            return (1.0 + _WITHIN) * objective[where[0]], name
-    return -np.inf, "neither"
-
-
-def _fit(
+def fit(
     data: Set, reg_lambda: float, solver: str, gap: float, size: int | None = None, **more: Any
 ) -> Curve:
     """A fit without intercept, as in the paper, to a gap and within 1 % of J, or a limit."""
@@ -246,16 +171,16 @@ def _fit(
 
     def enough(curve: Curve) -> bool:
         left = curve.objective[-1] - curve.lower_bound[-1]
-        return left <= min(gap, _WITHIN * curve.objective[-1])
+        return left <= min(gap, WITHIN * curve.objective[-1])
 
-    return watch(model, data.X, data.y, enough, max_iter=_MAX_ITER, max_seconds=_SECONDS)
+    return watch(model, data.X, data.y, enough, max_iter=MAX_ITER, max_seconds=SECONDS)
 
 
 def _to_gap(curve: Curve, gap: float) -> int | None:
     return curve.first(curve.gap <= gap)
 
 
-def _count(iterations: int | None, curve: Curve) -> str:
+def counted(iterations: int | None, curve: Curve) -> str:
     """The number, or that it is more than the fit made."""
     return f">{curve.iteration[-1]}" if iterations is None else str(iterations)
 

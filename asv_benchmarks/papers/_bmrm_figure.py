@@ -1,21 +1,21 @@
-"""Figures 4, 5, 7 and 9 of Teo et al. on our data, a row each."""
+"""Figures 4, 5, 8, 7 and 9 of Teo et al. on our data, a row each."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from _bmrm_bundles import NAMES, Bundles
 from _bmrm_convergence import LAMBDAS, SIZES, SIZES_LAMBDA
-from _bmrm_data import Set
 from _common import line
 
 _FLOOR = 0.005  # percentage points; a smaller change of the accuracy is drawn there
 
 
-def make(plt: Any, sets: Sequence[Set], runs: dict, sizes: dict, learned: dict, races: dict) -> Any:
-    """A column a data set."""
-    figure, axes = plt.subplots(4, len(sets), figsize=(3.0 * len(sets), 9.6), squeeze=False)
+def make(plt: Any, bundles: Bundles, sizes: dict, learned: dict, races: dict) -> Any:
+    """A column per data set."""
+    sets, runs = bundles.sets, bundles.runs
+    figure, axes = plt.subplots(5, len(sets), figsize=(3.0 * len(sets), 12.0), squeeze=False)
     for column, data in zip(axes.T, sets, strict=True):
-        by_lambda, by_size, accuracy, time = column
+        by_lambda, by_size, by_method, accuracy, time = column
         by_lambda.set_title(data.name)
         for which, reg_lambda in enumerate(LAMBDAS):
             curve = runs[data.name, reg_lambda, "cutting-plane"]
@@ -26,6 +26,16 @@ def make(plt: Any, sets: Sequence[Set], runs: dict, sizes: dict, learned: dict, 
             line(by_size, curve.iteration, curve.gap, which, f"k = {size or 'all'}")
         for ax in (by_lambda, by_size):
             ax.set(xscale="log", yscale="log", xlabel="iterations", ylim=(5e-5, 2.0))
+        for which, (solver, name) in enumerate(NAMES.items()):
+            found = [
+                (key[1], bundles.iterations(key, solver))
+                for key in bundles.levels
+                if key[0] == data.name
+            ]
+            reached = [(reg_lambda, t) for reg_lambda, t in found if t is not None]
+            if reached:
+                line(by_method, *zip(*reached, strict=True), which, name, markevery=1)
+        by_method.set(xscale="log", yscale="log", xlabel=r"$\lambda$")
         if data.name not in learned:
             for ax in (accuracy, time):
                 ax.set_axis_off()
@@ -41,6 +51,7 @@ def make(plt: Any, sets: Sequence[Set], runs: dict, sizes: dict, learned: dict, 
     names = (
         "figure 4: BMRM\nabsolute gap",
         rf"figure 5: BMRM, $\lambda$ = {SIZES_LAMBDA:g}" "\nabsolute gap",
+        "figure 8: linear SVM\niterations to within 1 %",
         "figure 7: test accuracy,\ndistance from the last (points)",
         "figure 9: linear SVM\nrelative excess of J",
     )

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from _bmrm_bundles import BMRM, BT, LS, NAMES, PROXIMAL
 from _bmrm_generalisation import Split, optimum
+from _bundle_peers import PeerClassifier
 from _common import Study
 from _measure import cpu_seconds
 from _watch import watch
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
-
-from sklearn_bundle import BMRMClassifier
 
 Array = np.ndarray
 Race = dict[str, tuple[Array, Array]]  # by solver: CPU seconds and relative excess so far
@@ -26,13 +26,12 @@ _LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 4096)  # m
 
 
 def race(study: Study, parts: Split, loss: str) -> Race:
-    """BMRM, for the hinge LS-BMRM, and LIBLINEAR on the training rows of a split."""
+    """BMRM, LS-BMRM and LIBLINEAR on the training rows of a split; for the hinge two more."""
     best, X, y = optimum(parts, loss)
     target = (1.0 + _ENOUGH) * best
     found: Race = {}
-    solvers = {"BMRM": "cutting-plane", "LS-BMRM": "line-search"}
-    for name, solver in solvers.items():
-        model = BMRMClassifier(
+    for solver in (BMRM, LS, BT, PROXIMAL) if loss == "hinge" else (BMRM, LS):
+        model = PeerClassifier(
             loss, reg_lambda=parts.reg_lambda, solver=solver, fit_intercept=False
         )
         curve = watch(
@@ -40,7 +39,8 @@ def race(study: Study, parts: Split, loss: str) -> Race:
             max_iter=_MAX_ITER,
             max_seconds=_SECONDS,
         )
-        found[name] = np.array(curve.seconds), np.array(curve.objective) / best - 1.0
+        excess = np.array(curve.objective) / best - 1.0
+        found[NAMES[solver]] = np.array(curve.seconds), excess
     found[LIBLINEAR] = _liblinear(X, y, parts.reg_lambda, loss, best)
     found = {name: (s, np.maximum(excess, _FLOOR)) for name, (s, excess) in found.items()}
     for name, (seconds, excess) in found.items():

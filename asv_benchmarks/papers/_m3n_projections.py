@@ -18,7 +18,7 @@ from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 
 _DEFECTS = (1e-2, 1e-4, 1e-6)  # of the sums, to which a projection is followed
 _MOST = 3000  # iterations of Algorithm 3
-_STEPS = 150  # of the solver, with each precision
+_STEPS = 100  # of the solver, with each precision
 _PRECISIONS = (1e-10, 1e-3, 1e-2, 1e-1)
 
 
@@ -28,7 +28,7 @@ def compare_projections(study: Study, task: Task, sequences: int) -> None:
     points = _recorded(problem, _STEPS)
     rows, most = [], []
     for name, m in points:
-        passes = [_alternating(m, defect) for defect in _DEFECTS]
+        passes = _alternating(m)
         edges, K, S = m.shape
         out = np.empty(m.size)
         of_newton = [
@@ -163,16 +163,16 @@ def _recorded(problem: Any, steps: int) -> list[tuple[str, np.ndarray]]:
     return [(names[s], m) for s in (0, 1) for m in calls[s] if m.shape[1] > 1]
 
 
-def _alternating(m: np.ndarray, defect: float) -> int:
-    """Algorithm 3 until sums differ by at most ``defect``; the passes that it takes."""
+def _alternating(m: np.ndarray) -> list[int]:
+    """Algorithm 3: the passes that it takes until sums differ by at most each of the defects."""
     m = m[:, :, : m.shape[1]]
     edges, K, _ = m.shape
-    passes, xi = 0, np.zeros_like(m)
+    passes, reached = 0, []
 
     def point(v: np.ndarray) -> np.ndarray:
         """``lambda_t + mu_t(j) - mu_(t-1)(i)``."""
         shift, mu = v[:edges], v[edges:].reshape(edges - 1, K)
-        sums = np.repeat(shift, K * K).reshape(m.shape).copy()
+        sums = np.repeat(shift, K * K).reshape(m.shape)
         sums[:-1] += mu[:, None, :]
         sums[1:] -= mu[:, :, None]
         return sums
@@ -190,10 +190,12 @@ def _alternating(m: np.ndarray, defect: float) -> int:
     size = edges + (edges - 1) * K
     matrix, v = LinearOperator((size, size), matvec=product, dtype=float), np.zeros(size)
     ones = np.concatenate([np.ones(edges), np.zeros(size - edges)])
-    while passes < _MOST:
+    xi = np.zeros_like(m)
+    while len(reached) < len(_DEFECTS) and passes < _MOST:
         v = cg(matrix, ones - gradient(m + xi), x0=v, rtol=1e-8, maxiter=_MOST)[0]
         xi = np.maximum(-m - point(v), 0.0)
         passes += 1
-        if np.abs(gradient(m + xi + point(v)) - ones).max() <= defect:
-            break
-    return min(passes, _MOST)
+        defect = np.abs(gradient(m + xi + point(v)) - ones).max()
+        while len(reached) < len(_DEFECTS) and defect <= _DEFECTS[len(reached)]:
+            reached.append(passes)
+    return reached + [_MOST] * (len(_DEFECTS) - len(reached))

@@ -4,11 +4,13 @@ A look costs a pass over the data, and counts nowhere: neither as an epoch nor i
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from _chains import ChainTask
-from _crf_watch import watch
+from _crf_watch import WatchedCRF, watch
+from _sag_nus import SAGSolver
+from sklearn.utils._param_validation import StrOptions
 
 from sklearn_bundle import SDCACRF
 from sklearn_bundle.models.chain import taken_apart
@@ -34,13 +36,31 @@ class Kind(NamedTuple):
 
 UNIFORM, GAP = Kind("sdca", "uniform"), Kind("sdca", "gap", 0.8)
 OEG, OEG_GAP = Kind("exponentiated", "uniform"), Kind("exponentiated", "gap", 0.8)
+SAG, SAG_SKIPPING = Kind("sag-nus"), Kind("sag-nus*")
 LBFGS = Kind("lbfgs")
-SOLVERS = (UNIFORM, GAP, OEG, OEG_GAP, LBFGS)  # figure 4
+SOLVERS = (UNIFORM, GAP, OEG, OEG_GAP, SAG, SAG_SKIPPING, LBFGS)  # figure 4
 SAMPLINGS = (  # figure 2
     *(UNIFORM, Kind("sdca", "importance", 0.8), GAP),
     *(Kind("sdca", "gap-importance", 0.8), Kind("sdca", "max", 0.8)),
 )
 SHARES = (UNIFORM, *(Kind("sdca", "gap", s) for s in (0.2, 0.5)), GAP, Kind("sdca", "gap", 1.0))
+
+
+class PeerCRF(WatchedCRF):
+    """WatchedCRF whose ``solver`` may be SAG-NUS."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SDCACRF._parameter_constraints,
+        "solver": [
+            *SDCACRF._parameter_constraints["solver"],
+            StrOptions({SAG.solver, SAG_SKIPPING.solver}),
+        ],
+    }
+
+    def _unwatched(self, problem: Any, kept: Any, seed: int) -> Any:
+        if self.solver not in (SAG.solver, SAG_SKIPPING.solver):
+            return super()._unwatched(problem, kept, seed)
+        return SAGSolver(problem, skipping=self.solver == SAG_SKIPPING.solver, seed=seed)
 
 
 class Fit(NamedTuple):
@@ -118,7 +138,7 @@ def follow(
     if kind.sampling != "-":
         settings |= {"sampling": kind.sampling, "nonuniformity": kind.share or 0.8}
     # tol is such that the fit never makes a full pass of its own
-    model = watch(task, look, _STRIDE, tol=1e-300, **settings)
+    model = watch(task, look, _STRIDE, PeerCRF, tol=1e-300, **settings)
     reached = curve["gap"][-1] <= goal * curve["objective"][-1]
     return Fit(
         kind,

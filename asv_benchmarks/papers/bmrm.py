@@ -1,17 +1,19 @@
 """Section 5 of Teo, Vishwanathan, Smola and Le, Bundle methods for regularized risk minimization.
 
 Figures 4 and 5 (iterations to a gap by lambda and by bundle size), figure 7 and table 2 (accuracy
-on test data against the gap), figure 8 (BMRM against LS-BMRM), and figures 9 and 10 (CPU time,
+on test data against the gap), figure 8 (BMRM, LS-BMRM and BT), and figures 9 and 10 (CPU time,
 beside LIBLINEAR), on those data sets of the paper that are in the folder and on stand-ins that the
 first table names. BMRM is solver="cutting-plane", LS-BMRM solver="line-search", without intercept.
+BT (Schramm and Zowe) and the proximal bundle method (Kiwiel) are those of _bundle_peers.py.
 
 What differs from the paper: all planes are kept where it drops those that were inactive for 10
-iterations; accuracies are those of the best point so far; BT (Schramm and Zowe) and SVM-perf are
-not run, and neither is figure 6 (many processors).
+iterations; accuracies are those of the best point so far; the proximal bundle method is run as
+well; SVM-perf is not, and neither is figure 6 (many processors).
 
 python asv_benchmarks/papers/bmrm.py --data FOLDER --figure bmrm.png
 """
 
+import _bmrm_bundles as bundles
 import _bmrm_convergence as convergence
 import _bmrm_figure as figure
 import _bmrm_generalisation as generalisation
@@ -29,7 +31,8 @@ def reproduce(study: Study) -> None:
     convergence.show_lambdas(study, binary, runs)
     sizes = convergence.size_runs(study, binary, runs)
     convergence.show_sizes(study, binary, sizes)
-    convergence.show_line_search(study, binary, runs, "two classes")
+    stabilized = bundles.with_peers(study, binary, runs)
+    bundles.show(study, stabilized, "two classes")
 
     chosen = [data for data in binary if data.X.shape[1] <= _MOST_FEATURES]
     splits = [generalisation.split(data, "hinge") for data in chosen]
@@ -42,7 +45,7 @@ def reproduce(study: Study) -> None:
         print("\nno time for figure 10 and several classes")
     else:
         _further(study, chosen, multiclass)
-    study.draw(lambda plt: figure.make(plt, binary, runs, sizes, learned, races))
+    study.draw(lambda plt: figure.make(plt, stabilized, sizes, learned, races))
 
 
 def _further(study: Study, chosen: list[Set], multiclass: list[Set]) -> None:
@@ -51,8 +54,9 @@ def _further(study: Study, chosen: list[Set], multiclass: list[Set]) -> None:
     against = {parts.data.name: peers.race(study, parts, "log_loss") for parts in logistic}
     peers.show_race(study, logistic, against, "log_loss")
 
-    several = convergence.multiclass_runs(study, multiclass)
-    convergence.show_line_search(study, multiclass, several, "several classes")
+    several = bundles.multiclass_runs(study, multiclass)
+    peers_of_several = bundles.with_peers(study, multiclass, several, loss="multiclass_hinge")
+    bundles.show(study, peers_of_several, "several classes")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ An epoch is n updates, for lbfgs an iteration; an oracle call is one marginalisa
 sequence, counted over n. Suboptimality is relative to the lowest objective of all fits, one of them
 to a gap of 1e-8. A fit ends at a relative gap of 1e-6, or after as many epochs as the tables say
 (lbfgs after three times as many). The paper compares with OEG and SAG-NUS. "exponentiated" with
-uniform sampling is OEG with another rule for its steps; there is no SAG here.
+uniform sampling is OEG with another rule for its steps; SAG-NUS, and SAG-NUS* which skips line
+searches, are those of _sag_nus.py.
 
 Seconds are CPU time, one thread, without the looks at objective and test error.
 """
@@ -109,7 +110,7 @@ def _show(study: Study, found: Found) -> None:
     for fit, ratios in ratio_of_gaps(dual, len(found["task"].train.labels)):
         within = 100.0 * np.mean((ratios > 0.5) & (ratios < 2.0))
         low, middle, high = np.quantile(ratios, (0.0, 0.5, 1.0))
-        share = "0" if fit.kind.sampling == "uniform" else f"{fit.kind.share:g}"
+        share = "-" if fit.kind.sampling == "-" else f"{fit.kind.share:g}"
         row = [fit.kind.solver, fit.kind.sampling, share]
         rows.append([*row, f"{low:.2f}", f"{middle:.2f}", f"{high:.2f}", f"{within:.0f}"])
     columns = ["solver", "sampling", "share", "least", "median", "most", "within a factor 2, %"]

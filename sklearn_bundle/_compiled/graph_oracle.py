@@ -47,11 +47,11 @@ class Room(NamedTuple):
 
 @registered(structures.new_room, GraphOutputs)
 def _new_room(outputs):
-    return _room(outputs)
+    return room_for(outputs)
 
 
 @inner
-def _room(outputs):
+def room_for(outputs):
     n = m = 0
     for i in range(outputs.nodes.shape[0] - 1):
         n = max(n, outputs.nodes[i + 1] - outputs.nodes[i])
@@ -87,11 +87,12 @@ def _cut(outputs, i, w, augmented, room):
 
 
 @inner
-def _excess(outputs, i, room):
-    """What no labels score more than the true ones: a sum of what the flow leaves.
+def excess(outputs, i, room):
+    """By how much no labels exceed the score of the true ones, with any flow: what it leaves.
 
-    Its terms are not negative, with any flow: so it keeps the relative precision of the terms,
-    and needs none of the flow.
+    A sum of terms that are not negative, none for the true labels where they are the best and the
+    flow is the largest: so rounding of a flow makes it larger, and that of the sum moves it by some
+    units in the last place. Once for each cut, as ``ones`` is used up.
     """
     first, start, stop = outputs.nodes[i], outputs.edges[i], outputs.edges[i + 1]
     n, left = outputs.nodes[i + 1] - first, room.cut.left
@@ -149,13 +150,13 @@ def _worst(outputs, i, w, room, indices, values):
         score -= w[j] * value
         indices[count], values[count] = j, value
         count += value != 0.0
-    excess = _excess(outputs, i, room)
-    return count, loss, (score if score > excess else excess)
+    proved = excess(outputs, i, room)
+    return count, loss, (score if score > proved else proved)
 
 
 @jit
 def best_labels(outputs, i, w, augmented):
     """Labels of the nodes of graph i of the highest score, or the highest with the loss added."""
-    n, room = outputs.nodes[i + 1] - outputs.nodes[i], _room(outputs)
+    n, room = outputs.nodes[i + 1] - outputs.nodes[i], room_for(outputs)
     _cut(outputs, i, w, augmented, room)
     return (room.cut.heights[:n] < n).astype(np.int64)

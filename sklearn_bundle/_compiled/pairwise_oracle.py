@@ -24,7 +24,7 @@ _PROGRESS = 0.02  # of what is open: where the bound falls by less in so many sw
 # Of the sum of absolute scores: what rounding adds to a bound, of which each node and edge adds
 # some units in the last place of its own largest score.
 _ROUNDING = 1e-14
-_CLOSED = 1e-10  # of the same sum: a bound this near to a labelling proves it
+_CLOSED = 1e-13  # of the same sum: a bound this near to a labelling proves it
 
 
 class PairwiseOutputs(NamedTuple):

@@ -46,6 +46,7 @@ from sklearn_bundle.models.chain_structure import Chain, TokenRows, joined
 from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
 from sklearn_bundle.models.graph import Graph, Grid
 from sklearn_bundle.models.matching import Matching
+from sklearn_bundle.models.multilabel import Multilabel
 from sklearn_bundle.models.segments import Segments
 
 Array = NDArray[np.float64]
@@ -60,6 +61,7 @@ MODELS: dict[str, type[StructuredModel]] = {
     "grid": Grid,
     "segments": Segments,
     "matching": Matching,
+    "multilabel": Multilabel,
 }
 
 

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle.estimators import _segment_reader  # noqa: F401 - registers a reader
+from sklearn_bundle.estimators import (  # noqa: F401 - each registers a reader
+    _multilabel_reader,
+    _segment_reader,
+)
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._outputs import OutputFinder
 from sklearn_bundle.estimators._structured_solvers import (

@@ -8,6 +8,7 @@ from sklearn_bundle.models.chain_structure import Chain
 from sklearn_bundle.models.classes import Multiclass, Ontology
 from sklearn_bundle.models.graph import Graph, Grid
 from sklearn_bundle.models.matching import Matching
+from sklearn_bundle.models.multilabel import Multilabel
 from sklearn_bundle.models.pairwise import PairwiseGraph
 from sklearn_bundle.models.segments import Segments
 
@@ -17,6 +18,7 @@ __all__ = [
     "Grid",
     "Matching",
     "Multiclass",
+    "Multilabel",
     "Ontology",
     "PairwiseGraph",
     "Segments",

@@ -254,7 +254,7 @@ class PairwiseGraph(StructuredModel):
         return nodes, (graph.edge_features @ w[K * d :].reshape(-1, K * K)).reshape(-1, K, K)
 
     def _best(self, x: Any, y: Any, w: Array) -> tuple[Labels, float]:
-        """The best labels, with losses if there is a y; and the bound over the score of y or of 0."""
+        """The best labels, with losses if there is a y; and the bound, above the score of y."""
         graph = self._graph(x)
         truth = np.zeros(len(graph.nodes), np.int64) if y is None else self._labels(y, graph)
         outputs, _, (order,) = self._outputs([graph], [truth], 0.0 if y is None else 1.0)

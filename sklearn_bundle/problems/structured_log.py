@@ -74,8 +74,9 @@ class LikelihoodProblem(StructuredRisk):
         That is not above R where P is least, and so its bound is one of P. The offset is an
         entropy, and not negative.
         """
-        w, products = found.w, found.gradient * found.w
+        w = found.w
         with np.errstate(over="ignore", invalid="ignore"):
+            products = found.gradient * w
             squared = float(np.sum(w * w))
             # No farther from 0 than this is the minimiser: P is nowhere larger than at w there.
             farthest = np.sqrt(squared + 2.0 * found.risk / self.reg_lambda)

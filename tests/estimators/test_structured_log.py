@@ -78,6 +78,7 @@ def test_the_optimum_of_softmax(stored):
     agree(model.fit(stored(X), y, weights), peer.fit(X, y, weights))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("of", ["chain", "ontology", "orders"])
 @every_solver
 @pytest.mark.parametrize("weighted", [False, True])

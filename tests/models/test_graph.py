@@ -8,6 +8,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from sklearn_bundle import StructuredSVM
+from sklearn_bundle._compiled import graph_oracle
+from sklearn_bundle._jit import jit
 from sklearn_bundle.models import Graph, Grid
 from sklearn_bundle.models.listed import ListedExamples
 from tests.certificates import judge
@@ -108,6 +110,29 @@ def test_worst_labels_by_enumeration(model, data, size):
             assert losses[at.argmin()] + (phi[at.argmin()] - own) @ w >= scores.max() - 1e-12
         np.testing.assert_allclose(found.scores, found.losses - psi @ w, rtol=1e-12, atol=1e-12)
         assert found.values.all() and (found.scores >= 0.0).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_labels_exceed_what_a_flow_proves(seed):
+    """Any flow, not the largest alone; even one of more than the edges can take."""
+    (X, y), rng = graphs(seed), np.random.default_rng(seed)
+    outputs_of_all, w = Graph().examples(X, y, "margin").structure, point(rng, 3, 2)
+    for i, (x, truth) in enumerate(zip(X, y, strict=True)):
+        labels, phi, losses = outputs(x, truth)
+        highest = (losses + (phi - phi[(labels == truth).all(axis=1)]) @ w).max()
+        ones, capacities = 2.0 * truth - 1.0 - x[0] @ w[:3], x[2] @ w[3:]
+        for size in (0.0, 0.5, 2.0):
+            left = size * rng.normal(size=2 * len(capacities))
+            proved = _proved(outputs_of_all, i, ones, capacities, left)
+            assert proved >= highest - 1e-12
+
+
+@jit
+def _proved(all_graphs, i, ones, capacities, left):
+    room = graph_oracle.room_for(all_graphs)
+    room.ones[: len(ones)], room.capacities[: len(capacities)] = ones, capacities
+    room.cut.left[: len(left)] = left
+    return graph_oracle.excess(all_graphs, i, room)
 
 
 @pytest.mark.parametrize("seed", range(3))

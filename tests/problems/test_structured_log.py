@@ -138,7 +138,7 @@ def test_the_offset_of_a_plane_is_an_entropy(kind):
 
 
 @every_kind
-@pytest.mark.parametrize("reg_lambda", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("reg_lambda", [1e-3, 10.0])
 def test_no_bound_is_above_the_optimum(kind, reg_lambda):
     """Near the optimum it is all that rounding leaves."""
     bound = Bound(kind, reg_lambda=reg_lambda)
