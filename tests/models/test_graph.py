@@ -150,6 +150,20 @@ def test_methods_by_enumeration(seed):
         np.testing.assert_array_equal(model.loss_augmented_inference(x, truth, w), worst)
 
 
+@pytest.mark.parametrize("kind", [float, bool, list])
+def test_the_largest_loss_takes_labels_as_fit_does(kind):
+    truth = [0, 1, 1]
+    given = truth if kind is list else np.array(truth, kind)
+    assert Graph(cost=COST).max_loss(given) == 4.5
+
+
+def test_no_edges_as_an_empty_list():
+    x = np.ones((3, 1)), [], np.ones((0, 1))
+    model = Graph()
+    model.n_parameters([x], [[0, 1, 1]])
+    np.testing.assert_array_equal(model.joint_feature(x, [0, 1, 1]), [2.0, 0.0])
+
+
 def test_of_several_best_labels_those_with_the_fewest_ones():
     x = np.zeros((3, 1)), [[0, 1]], [[1.0]]
     model = Graph()
@@ -394,7 +408,8 @@ def test_wrong_labels(labels, message):
     "x, message",
     [
         (np.ones((2, 3)), r"X\[1\] must have 3 dimensions"),
-        (np.ones((0, 3, 2)), r"X\[1\] must have pixels"),
+        (np.ones((0, 3, 2)), r"X\[1\] must have pixels and features"),
+        (np.ones((2, 3, 0)), r"X\[1\] must have pixels and features"),
         (np.ones((2, 3, 4)), r"X\[1\] must have 2 node features"),
         (np.full((2, 3, 2), np.inf), r"X\[1\] must be finite, but the entry at \(0, 0, 0\)"),
     ],
@@ -428,6 +443,13 @@ def test_wrong_parameters(model, message):
 def test_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         StructuredSVM("graph", **settings).fit([GOOD], [[0, 1, 1]])
+
+
+def test_the_weights_have_the_length_of_the_parameters():
+    model = Graph()
+    model.n_parameters([GOOD], [[0, 1, 1]])
+    with pytest.raises(ValueError, match=r"w must have the shape \(3,\), but has \(2,\)"):
+        model.inference(GOOD, [1.0, 1.0])
 
 
 def test_no_cut_for_negative_weights_of_edges():
