@@ -31,9 +31,8 @@ def draw(found: dict[str, dict[str, Any]], plt: Any) -> Any:
         axes[2, k].set_title(f"{title}: parameter updates (fig. 4)")
         _errors(axes[3, k], task)
         axes[3, k].set_title(f"{title}: test error (fig. 7)")
-    middle = axes[:, min(1, len(tasks) - 1)]  # of all solvers' panels: elsewhere curves are covered
-    middle[2].legend(loc="lower right")
-    middle[3].legend(loc="upper right")
+    # One legend for all solvers' panels: in the others it would cover curves.
+    axes[3, min(1, len(tasks) - 1)].legend(loc="upper right")
     for ax in axes[:, len(tasks) :].ravel():
         if not ax.has_data():
             ax.set_axis_off()
