@@ -1,10 +1,16 @@
 """StructuredSVM on label sequences: one thread, CPU time, certified relative gaps.
 
-Three parts (--part for some):
+Parts (--part for some):
 
 ocr        letters, folds 1 to 9, at three strengths: every solver
 conll2000  chunks, 8 million weights, reg_lambda = 1/n: F1 beside SDCACRF's
 pystruct   OCR fold 0 without biases: pystruct's learners at equal suboptimality
+likelihood OCR letters by likelihood, beside SDCACRF
+segments   chunks and made data: spans found by segments and by chains, and what they take
+house      matchings of the CMU house, 90 frames apart: every solver, and the error without learning
+horses     segmented images at two resolutions, beside models without edges; cuts beside scipy's
+snakes     grids of 11 labels: what edges bring, what branch and bound brings to the relaxation
+scene      sets of six labels: pairs along a tree, all pairs and none, beside LinearSVC per label
 
 Each fit has its seconds, its oracle calls over n, and its seconds over those of one oracle pass
 over all examples, which is timed between the states of the same fit. Without --data the sets that
@@ -16,6 +22,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import _structured_horses
+import _structured_house
+import _structured_likelihood
+import _structured_scene
+import _structured_segments
+import _structured_snakes
 import numpy as np
 from _chains import ChainTask, load
 from _measure import (
@@ -37,6 +49,15 @@ HELP = "structured outputs: StructuredSVM's solvers, SDCACRF and pystruct"
 
 SOLVERS = ("auto", "bcfw", "rsd", "rsd-working-sets", "rsd-one-simplex", "bundle")
 PARTS = {"ocr": "digit_words", "conll2000": "made_sentences", "pystruct": "digit_words"}
+# Parts with tables of their own; each module has run(tasks, arguments, results).
+FURTHER = {
+    "likelihood": _structured_likelihood,
+    "horses": _structured_horses,
+    "segments": _structured_segments,
+    "house": _structured_house,
+    "snakes": _structured_snakes,
+    "scene": _structured_scene,
+}
 STRENGTHS = {"ocr": (10.0, 1.0, 0.1), "conll2000": (1.0,)}  # n reg_lambda
 TOLS = {"ocr": (1e-2, 1e-3, 1e-4), "conll2000": (1e-2, 1e-3)}
 LIMITS = {"ocr": 45.0, "conll2000": 150.0, "pystruct": 100.0}  # CPU seconds of a fit
@@ -52,10 +73,16 @@ _FEW = 50  # sequences of the fit that compiles
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(repeat=3)
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS], help="some alone")
+    parser.add_argument(
+        "--part",
+        nargs="+",
+        choices=[*PARTS, *FURTHER],
+        default=[*PARTS, *FURTHER],
+        help="some alone",
+    )
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=[*SOLVERS])
     parser.add_argument(
-        "--strengths", nargs="+", type=float, metavar="S", help="reg_lambda = S/n, for these alone"
+        "--strengths", nargs="+", type=float, metavar="S", help="these alone, by n for sequences"
     )
     parser.add_argument(
         "--max-seconds",
@@ -81,6 +108,8 @@ def run(arguments: argparse.Namespace) -> None:
             with quiet_single_thread():
                 if part == "pystruct":
                     results.append(_contest(tasks, arguments))
+                elif part in FURTHER:
+                    FURTHER[part].run(tasks, arguments, results)
                 else:
                     _curves(part, tasks, arguments, results)
         except MissingError as error:

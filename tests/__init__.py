@@ -54,6 +54,8 @@ estimators
     test_swap_cv.py             swap_cv.py _search.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
+    test_structured_log.py      structured.py _structured_solvers.py _outputs.py
+                                /solvers/structured_lbfgs.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py _packing.py
@@ -78,6 +80,8 @@ solvers
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
+    test_marginal_gap.py        marginal_gap.py excessive_gap.py /problems/marginal_chain.py
+                                /_compiled/chain_marginals.py
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
@@ -97,6 +101,9 @@ problems
                                 /_compiled/exponentiated.py /_compiled/sums.py
     test_structured.py          structured.py /models/base.py /models/examples.py
                                 /_compiled/structures.py
+    test_structured_log.py      structured_log.py /models/base.py /models/examples.py
+                                /models/listed.py /_compiled/structures.py
+                                /_compiled/chain_expectation.py /_compiled/class_oracle.py
 
 losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
@@ -112,8 +119,16 @@ models
     test_listed.py              listed.py base.py
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
+    test_graph.py               graph.py /_compiled/graph_oracle.py
+    test_matching.py            matching.py
+    test_pairwise.py            pairwise.py pairwise_input.py pairwise_relaxed.py
+                                /_compiled/pairwise_oracle.py /solvers/_block_solver.py
+    test_multilabel.py          multilabel.py /_compiled/multilabel_oracle.py
+                                /estimators/_multilabel_reader.py
     test_chain_structure.py     chain_structure.py chain.py /_compiled/chain_oracle.py
                                 /_compiled/chain.py
+    test_segments.py            segments.py segment_layout.py /_compiled/segment_*.py
+                                /estimators/_segment_reader.py
 
 regularizers
     test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py
@@ -126,8 +141,10 @@ _compiled
     test_vector.py              vector.py
     test_selection.py           selection.py
     test_simplex_qp.py          simplex_qp.py
+    test_clique_projection.py   clique_projection.py
     test_sampling.py            sampling.py
     test_forward_backward.py    forward_backward.py
+    test_min_cut.py             min_cut.py
 
 datasets
     test_readers.py             _conll.py _svmlight.py _openml.py _folder.py _files.py
@@ -135,6 +152,7 @@ datasets
 
 metrics
     test_metrics.py             _spans.py _tokens.py _label_sequences.py
+    test_segments.py            _segments.py
 
 plotting
     test_plotting.py            _convergence.py _path.py _figures.py

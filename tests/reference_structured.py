@@ -6,7 +6,7 @@ example, and the dual with a weight an output: no step from one to the other is 
 """
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,6 +92,50 @@ def grids(nodes, edges, y):
         phi = np.c_[labellings @ x, -(unequal @ z)]
         truth = int(np.flatnonzero((labellings == labels).all(axis=1))[0])
         examples.append(Outputs(phi, np.sum(labellings != labels, axis=1, dtype=float), truth))
+    return examples
+
+
+def matchings(X, y):
+    """All injections of n points into m: BMRM's (19) and (20), by 0/1 matrices.
+
+    x has shape (n, m, d), y the true numbers; the matrices' products stand for all indexing.
+    """
+    examples = []
+    for x, truth in zip(X, y, strict=True):
+        n, m = x.shape[:2]
+        chosen = np.array(list(permutations(range(m), n)))
+        matrices = np.eye(m)[chosen]
+        right = np.einsum("kij,ij->k", matrices, np.eye(m)[np.asarray(truth)])
+        phi = np.einsum("kij,ijd->kd", matrices, x)
+        place = int(np.flatnonzero((chosen == truth).all(axis=1))[0])
+        examples.append(Outputs(phi, 1.0 - right / n, place))
+    return examples
+
+
+def graphs(X, y, K):
+    """All K^n labellings of graphs: features of nodes by label, of edges by pairs of labels."""
+    examples = []
+    for (nodes, edges, features), labels in zip(X, y, strict=True):
+        outputs = np.array(list(product(range(K), repeat=len(nodes))))
+        is_label = np.eye(K)[outputs]
+        tails, heads = np.reshape(edges, (-1, 2)).T
+        of_nodes = np.einsum("mnk,nd->mkd", is_label, nodes)
+        of_edges = np.einsum("mek,mel,ef->mfkl", is_label[:, tails], is_label[:, heads], features)
+        phi = np.hstack([of_nodes.reshape(len(outputs), -1), of_edges.reshape(len(outputs), -1)])
+        truth = int(np.flatnonzero((outputs == labels).all(axis=1))[0])
+        examples.append(Outputs(phi, np.sum(outputs != labels, axis=1, dtype=float), truth))
+    return examples
+
+
+def sets(X, Y, pairs, intercept=True):
+    """All 2^L sets of labels of rows, with four indicators for each pair of labels."""
+    outputs, examples = np.array(list(product([0, 1], repeat=len(Y[0])))), []
+    states = [np.eye(4)[2 * outputs[:, a] + outputs[:, b]] for a, b in pairs]
+    for x, labels in zip(X, Y, strict=True):
+        rows = np.einsum("ml,d->mld", outputs, x).reshape(len(outputs), -1)
+        phi = np.hstack([rows, outputs * float(intercept), *states])
+        truth = int(np.flatnonzero((outputs == labels).all(axis=1))[0])
+        examples.append(Outputs(phi, np.sum(outputs != labels, axis=1, dtype=float), truth))
     return examples
 
 

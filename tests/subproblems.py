@@ -17,7 +17,7 @@ from tests import reference_programme as programmes
 from tests.reference_kernel import L2SVM, kernel_values
 from tests.reference_programme import EPS, LONG, Optimum
 from tests.reference_structured import ancestors
-from tests.subproblems_structured import Enumerated
+from tests.subproblems_structured import Enumerated, EnumeratedLikelihood
 
 CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and exponential cones
 
@@ -28,7 +28,8 @@ def subproblems(model, X, y=None, sample_weight=None, group=None):
     if "SDCACRF" in kinds:
         return [Chains(model, X, y, sample_weight)]
     if "StructuredSVM" in kinds:
-        return [Enumerated(model, X, y, sample_weight)]
+        kind = EnumeratedLikelihood if model.loss == "log" else Enumerated
+        return [kind(model, X, y, sample_weight)]
     dense = X.toarray() if sp.issparse(X) else np.asarray(X)
     if "SwapSVC" in kinds:
         return _kernel_machines(model, dense, np.asarray(y), sample_weight)

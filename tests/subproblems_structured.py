@@ -3,8 +3,45 @@
 import numpy as np
 import scipy.sparse as sp
 
+from tests import reference_segments
+from tests.reference_likelihood import Likelihood
 from tests.reference_programme import EPS, LONG
-from tests.reference_structured import Outputs, Structured, ancestors, chains, classes
+from tests.reference_structured import (
+    Outputs,
+    Structured,
+    ancestors,
+    chains,
+    classes,
+    graphs,
+    matchings,
+    sets,
+)
+
+
+class EnumeratedLikelihood(Likelihood):
+    """The conditional likelihood at the fitted ``w_``, in extended precision."""
+
+    working = 0.0
+
+    def __init__(self, model, X, y, sample_weight):
+        examples, sizes, self.terms, reg_lambda, weights = _bound(model, X, y, sample_weight)
+        super().__init__(examples, reg_lambda, weights)
+        self._sizes = [e.phi + e.phi[e.truth] for e in sizes]  # of what is added up in a score
+        self.point, rest = np.split(np.asarray(model.w_, LONG), [self.d])
+        assert not rest.any(), "a chain without biases has some"
+        self.rounding = self.slack = self._rounding(self.point)
+
+    def _rounding(self, w):
+        """As of the hinge; a logarithm of a sum moves by no more than its terms' logarithms do."""
+        moved = [self.terms * EPS * (sizes @ np.abs(w) + 1).max() for sizes in self._sizes]
+        penalty = (len(w) + 2) * EPS * self.reg_lambda * (w @ w) / 2
+        return float(
+            self.weights @ np.array(moved) + (len(moved) + 2) * EPS * self.risk(w) + penalty
+        )
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
 
 
 class Enumerated(Structured):
@@ -17,13 +54,9 @@ class Enumerated(Structured):
     working = 0.0
 
     def __init__(self, model, X, y, sample_weight):
-        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-        reg_lambda = 1.0 / weights.sum() if model.reg_lambda is None else model.reg_lambda
-        kept = np.flatnonzero(weights)
-        X, y = _rows(X), [y[i] for i in kept]
-        examples, sizes, self.terms = _listed(model, [X[i] for i in kept], y)
+        examples, sizes, self.terms, *given = _bound(model, X, y, sample_weight)
         super().__init__(
-            *(examples, reg_lambda, weights[kept]),
+            *(examples, *given),
             scaling=model.scaling,
             squared=model.loss == "squared_hinge",
             cone=model.model_.nonnegative(),
@@ -51,6 +84,15 @@ class Enumerated(Structured):
         return True, ""
 
 
+def _bound(model, X, y, sample_weight):
+    """Examples, their sizes and terms as :func:`_listed` has them, reg_lambda and weights."""
+    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+    reg_lambda = 1.0 / weights.sum() if model.reg_lambda is None else model.reg_lambda
+    kept = np.flatnonzero(weights)
+    X, y = _rows(X), [y[i] for i in kept]
+    return *_listed(model, [X[i] for i in kept], y), reg_lambda, weights[kept]
+
+
 def _rows(X):
     if isinstance(X, list):
         return [x.toarray() if sp.issparse(x) else x for x in X]
@@ -59,8 +101,8 @@ def _rows(X):
 
 def _listed(model, X, y):
     """Examples, the same of absolute values, and how many terms a score is the sum of."""
-    given = {"chain": "Chain", "multiclass": "Multiclass"}.get(model.model)
-    kind = given or type(model.model).__name__
+    names = {"chain": "Chain", "multiclass": "Multiclass", "matching": "Matching"}
+    kind = {**names, "segments": "Segments"}.get(model.model) or type(model.model).__name__
     cost = getattr(model.model_, "cost", None)
     if kind == "Chain":
         chained = isinstance(X, list) and np.ndim(X[0]) == 2
@@ -79,9 +121,44 @@ def _listed(model, X, y):
             cost = np.array([[np.sum(a != b) for b in A] for a in A]) if cost is None else cost
         both = [classes(part, labels, A, cost) for part in (X, np.abs(X))]
         return *both, 2 * (X.shape[1] + 2) * int(A.sum(axis=1).max())
+    if kind == "Segments":
+        return _segments(model, X, y)
+    if kind == "PairwiseGraph":
+        return _graphs(X, y, model.model_.n_labels_)
+    if kind == "Multilabel":
+        return _sets(X, y, model.model_)
+    if kind == "Matching":
+        n, _, d = np.max([np.shape(x) for x in X], axis=0)
+        X = [np.asarray(x, LONG) for x in X]
+        both = [matchings(part, y) for part in (X, [np.abs(x) for x in X])]
+        return *both, 2 * int(n) * (int(d) + 2) + 8 * int(n) ** 2  # scores that are rounded
     examples = [_own(model.model_, x, truth) for x, truth in zip(X, y, strict=True)]
     sizes = [Outputs(np.abs(e.phi), e.losses, e.truth) for e in examples]
     return examples, sizes, 2 * examples[0].phi.shape[1] + 2
+
+
+def _segments(model, X, y):
+    """Segmentations, with the lengths that are allowed."""
+    numbers = {label: k for k, label in enumerate(model.classes_.tolist())}
+    y = [[(numbers[label], *rest) for label, *rest in segments] for segments in y]
+    X, given = [np.asarray(x, LONG) for x in X], model.model_
+    settings = given.max_lengths_.tolist(), given.boundaries, given.cost
+    both = [reference_segments.examples(part, y, *settings) for part in (X, map(np.abs, X))]
+    return *both, 2 * max(map(len, X)) * (3 * X[0].shape[1] + 4)
+
+
+def _graphs(X, y, K):
+    X = [(np.asarray(x[0], LONG), x[1], np.asarray(x[2], LONG)) for x in X]
+    sizes = [(np.abs(nodes), edges, np.abs(features)) for nodes, edges, features in X]
+    terms = max(x[0].size + x[2].size for x in X)
+    # A bound is up to 1e-13 of the sum of absolute scores above the labelling that it proves.
+    return graphs(X, y, K), graphs(sizes, y, K), 2 * terms + int(2e-13 / EPS)
+
+
+def _sets(X, Y, model):
+    X, given = np.asarray(X, LONG), (model.edges_.tolist(), model.fit_intercept)
+    terms = len(Y[0]) * (X.shape[1] + 1) + len(model.edges_)
+    return sets(X, Y, *given), sets(np.abs(X), Y, *given), 2 * terms + 2
 
 
 def _own(model, x, y):

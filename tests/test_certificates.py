@@ -155,6 +155,8 @@ CASES = [
     (structured(Multiclass(cost=COST), solver="rsd-one-simplex"), "three"),
     (structured(Ontology(EDGES), solver="rsd-working-sets"), "three"),
     (structured(Grid()), "pictures, weighted"),
+    (structured(loss="log"), "chains, weighted"),
+    (structured("multiclass", loss="log", solver="bundle"), "three, weighted"),
 ]
 
 

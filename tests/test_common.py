@@ -112,6 +112,7 @@ OTHERS = [
         for model, solver in (("chain", "bundle"), ("multiclass", "rsd"), ("multiclass", "bundle"))
     ),
     StructuredSVM("multiclass", reg_lambda=0.1, loss="squared_hinge", tol=1e-10),
+    *(StructuredSVM(m, reg_lambda=0.1, loss="log", tol=1e-12) for m in ("chain", "multiclass")),
 ]
 # Left out as they come: a search takes half a minute of checks, and SwapSVC's scores are not
 # settled to 1e-7 at its tol: doc/user_guide/swap.rst says which check looks at this.

@@ -4,6 +4,7 @@ from itertools import permutations, product
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
 
 from sklearn_bundle.models import StructuredModel
 
@@ -52,6 +53,15 @@ class Ranking(StructuredModel):
 
     def _shares(self, x):
         return self.decay ** np.arange(len(x))
+
+
+class Orders(Ranking):
+    """With the sums over all orders, one after the other."""
+
+    def expected_features(self, x, w):
+        phi = np.array([self.joint_feature(x, order) for order in self.outputs(x)])
+        log_z = logsumexp(phi @ w)
+        return log_z, np.exp(phi @ w - log_z) @ phi
 
 
 class Grid(StructuredModel):

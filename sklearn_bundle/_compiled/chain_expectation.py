@@ -71,7 +71,7 @@ def _expect(outputs, i, w, room, weight, gradient):
     log_z = marginals(chains, unary, pairs, T, room.recursion, nodes, edges)
     loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, room.recursion, nodes)
     in_all = sum_of_largest(unary, T, S, room.rows) + T * room.pair * (T > 1)
-    shift = path_error(T, K, in_all, room.recursion) + _of_scores(chains, i, T, room)
+    shift = path_error(T, K, in_all, room.recursion) + errors_of_scores(chains, i, T, room)
     size = float(T)  # of pairs, from which one is subtracted for the true ones
     for t in range(T):
         # One less the marginal of the true label is the sum of the others: it keeps its digits.
@@ -87,7 +87,7 @@ def _expect(outputs, i, w, room, weight, gradient):
 
 
 @inlined
-def _of_scores(chains, i, T, room):
+def errors_of_scores(chains, i, T, room):
     """What the scores of a sequence err by, summed over its tokens; ``norms`` become those of it.
 
     A sum of m products errs by ``(m + 4) u`` times the sum of their absolute values.

@@ -54,14 +54,14 @@ class Room(NamedTuple):
 def _new_room(outputs):
     chains, S = outputs.chains, outputs.chains.width
     T = largest(chains.tokens)
-    rows = _aligned(T * S), _aligned(T * S), _aligned(T * max(outputs.levels, 1) * S)
+    rows = aligned(T * S), aligned(T * S), aligned(T * max(outputs.levels, 1) * S)
     entries = np.empty(largest(chains.entries) + 1, np.int64)
     sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
     return Room(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
 
 
 @inner
-def _aligned(size):
+def aligned(size):
     """Memory in which no vector lies across two lines: those take twice the time."""
     memory = np.empty(size + _LINE // 8)
     first = (-memory.ctypes.data % _LINE) // 8
@@ -232,30 +232,30 @@ def _features(chains, i, labels, factor, room, indices, values):
     for x in range(size):
         e = entries[x]
         if chains.slots[e] != slot:
-            count, pending = _flush(sums, touched, pending, at, out, count), 0
+            count, pending = flush(sums, touched, pending, at, out, count), 0
             slot = np.int64(chains.slots[e])
             at = np.int64(chains.attributes[first + slot]) * S
         t = np.int64(chains.positions[e])
         pending = _exchange(sums, touched, pending, labels[start + t], path[t], chains.values[e])
-    count, pending = _flush(sums, touched, pending, at, out, count), 0
+    count, pending = flush(sums, touched, pending, at, out, count), 0
     at = chains.n_attributes * S
     for t in range(1, T):
         if room.wrong[t - 1] + room.wrong[t] > 0:
             true = labels[start + t - 1] * S + labels[start + t]
             label = path[t - 1] * S + path[t]
             pending = _exchange(sums, touched, pending, true, label, 1.0)
-    count, pending = _flush(sums, touched, pending, at, out, count), 0
+    count, pending = flush(sums, touched, pending, at, out, count), 0
     if chains.intercept:
         at += S * S
         for t in range(T):
             if room.wrong[t] > 0:
                 pending = _exchange(sums, touched, pending, labels[start + t], path[t], 1.0)
-        count = _flush(sums, touched, pending, at, out, count)
+        count = flush(sums, touched, pending, at, out, count)
         for t in (0, T - 1):
             at += S
             if room.wrong[t] > 0:
                 pending = _exchange(sums, touched, 0, labels[start + t], path[t], 1.0)
-                count = _flush(sums, touched, pending, at, out, count)
+                count = flush(sums, touched, pending, at, out, count)
     return count
 
 
@@ -268,7 +268,7 @@ def _exchange(sums, touched, pending, true, label, value):
 
 
 @inner
-def _flush(sums, touched, pending, at, out, count):
+def flush(sums, touched, pending, at, out, count):
     """The sums that are not zero as entries, in places from ``at``; they are zero afterwards.
 
     A place that was touched twice is zero the second time. It is written nevertheless, as a branch

@@ -94,7 +94,7 @@ def _sparse_scores(data, indices, first, last, w, d, out):
 
 
 @inner
-def _node_scores(outputs, i, w, out):
+def node_scores(outputs, i, w, out):
     d = outputs.n_features
     if outputs.width > 0:
         row = outputs.data[i * d : (i + 1) * d]
@@ -105,7 +105,7 @@ def _node_scores(outputs, i, w, out):
 
 
 @inlined
-def _add_row(outputs, i, node, factor, count, indices, values):
+def add_row(outputs, i, node, factor, count, indices, values):
     """Append the entries of ``factor * x_i`` in the row of a node; returns how many there are.
 
     A zero is written, and then overwritten: a branch would be mispredicted.
@@ -133,7 +133,7 @@ def _new_room(outputs):
 def _worst(outputs, i, w, room, indices, values):
     scores, of_classes = room
     starts, nodes, label = outputs.starts, outputs.nodes, outputs.labels[i]
-    _node_scores(outputs, i, w, scores[0])
+    node_scores(outputs, i, w, scores[0])
     class_scores(scores, starts, nodes, of_classes)
     score, at = highest(of_classes, 0, label, outputs.costs, outputs.slack)
     if at == label:
@@ -148,7 +148,7 @@ def _worst(outputs, i, w, room, indices, values):
         of_other = a == starts[label + 1] or (b < starts[at + 1] and nodes[b] <= nodes[a])
         if of_label != of_other:
             node, sign = (nodes[a], 1.0) if of_label else (nodes[b], -1.0)
-            count = _add_row(outputs, i, node, sign * factor, count, indices, values)
+            count = add_row(outputs, i, node, sign * factor, count, indices, values)
         a += of_label
         b += of_other
     return count, cost, score
@@ -171,7 +171,7 @@ def _expect(outputs, i, w, room, weight, gradient):
     scores, of_classes, shares, envelope, depth = room
     starts, nodes, label = outputs.starts, outputs.nodes, outputs.labels[i]
     K = starts.shape[0] - 1
-    _node_scores(outputs, i, w, scores[0])
+    node_scores(outputs, i, w, scores[0])
     class_scores(scores, starts, nodes, of_classes)
     powers, largest = of_classes[0], 0.0
     own = top = powers[label]
@@ -192,20 +192,20 @@ def _expect(outputs, i, w, room, weight, gradient):
         for j in range(starts[k], starts[k + 1]):
             shares[nodes[j]] += of_class
     squares = reach = 0.0
-    terms = _first_and_last(outputs, i)
+    terms = row_ends(outputs, i)
     for e in range(terms[0], terms[1]):
-        x, j = np.float64(outputs.data[e]), _column(outputs, i, e)
+        x, j = np.float64(outputs.data[e]), column(outputs, i, e)
         squares += x * x
         reach += abs(x) * envelope[j]
     for v in range(outputs.n_nodes):
         if shares[v] != 0.0:
-            _add_scaled_row(outputs, i, v, weight * shares[v], gradient)
+            add_scaled_row(outputs, i, v, weight * shares[v], gradient)
     roundings = (terms[1] - terms[0] + depth + 4.0) * depth * reach + 4.0 * largest + K + 16.0
     return loss, _UNIT * roundings, 2.0 * depth * wrong * np.sqrt(squares)
 
 
 @inlined
-def _first_and_last(outputs, i):
+def row_ends(outputs, i):
     """Where the entries of a row begin and end."""
     if outputs.width > 0:
         return i * outputs.n_features, (i + 1) * outputs.n_features
@@ -213,13 +213,13 @@ def _first_and_last(outputs, i):
 
 
 @inlined
-def _column(outputs, i, e):
+def column(outputs, i, e):
     """The column of an entry of row i."""
     return e - i * outputs.n_features if outputs.width > 0 else np.int64(outputs.indices[e])
 
 
 @inlined
-def _add_scaled_row(outputs, i, node, factor, gradient):
+def add_scaled_row(outputs, i, node, factor, gradient):
     """``gradient`` in the place of a node: plus ``factor * x_i``."""
     d = outputs.n_features
     if outputs.width > 0:

@@ -21,6 +21,7 @@ class OutputFinder(BaseEstimator):
     """Finds outputs with ``w_``, as the reader of ``model_`` does."""
 
     model: Any
+    loss: str
 
     def predict(self, X: Any) -> Any:
         """The outputs of the highest scores.
@@ -78,6 +79,23 @@ class OutputFinder(BaseEstimator):
         """
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
+
+    @available_if(lambda self: self.loss == "log" and "predict_proba" in self._reader.methods)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, for models of classes with ``loss="log"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self._reader.predict_proba(self, X)
 
     @_if_read_so("decode")
     def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:

@@ -73,7 +73,11 @@ class TrainingSequences(Sequences):
 
 
 def check_training_sequences(
-    estimator: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | float | None
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | float | None,
+    least_classes: int = 2,
 ) -> TrainingSequences:
     """Check everything that is wrong with training data before any work starts.
 
@@ -107,7 +111,7 @@ def check_training_sequences(
     kept = np.flatnonzero(weights)
     present, labels = np.unique(labels[positions_of(kept, packed.lengths)], return_inverse=True)
     classes = classes[present]
-    if len(classes) < 2:
+    if len(classes) < least_classes:
         raise ValueError(
             f"{name} needs labels of at least 2 classes in y (in sequences with a positive weight),"
             f" but got only one class: {classes.tolist()[0]!r}."

@@ -5,7 +5,8 @@ cost. It has no state: what was fitted stands on the estimator.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, singledispatch
 from reprlib import repr as short
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,13 +44,25 @@ from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.models.chain_structure import Chain, TokenRows, joined
 from sklearn_bundle.models.classes import Multiclass, Ontology, Rows
+from sklearn_bundle.models.graph import Graph, Grid
+from sklearn_bundle.models.matching import Matching
+from sklearn_bundle.models.multilabel import Multilabel
+from sklearn_bundle.models.segments import Segments
 
 Array = NDArray[np.float64]
 
 _PRIVATE = "_form", "_vectorizer"  # fitted attributes of chains that are not public
 
 #: Models that need no parameter, by name.
-MODELS: dict[str, type[StructuredModel]] = {"chain": Chain, "multiclass": Multiclass}
+MODELS: dict[str, type[StructuredModel]] = {
+    "chain": Chain,
+    "multiclass": Multiclass,
+    "graph": Graph,
+    "grid": Grid,
+    "segments": Segments,
+    "matching": Matching,
+    "multilabel": Multilabel,
+}
 
 
 def checked_model(caller: str, model: Any) -> StructuredModel:
@@ -193,7 +207,7 @@ def _(model: Chain) -> Reader:
 class ClassReader(Reader):
     """A row of X for an example, and a label for an output."""
 
-    methods = frozenset({"decision_function"})
+    methods = frozenset({"decision_function", "predict_proba"})
     is_classifier = True
 
     def read(self, estimator, X, y, sample_weight):
@@ -218,6 +232,11 @@ class ClassReader(Reader):
         X = check_prediction_data(estimator, X)
         scores = estimator.model_.decision_values(X, estimator.w_)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
+        """In proportion to the exponentials of the scores."""
+        scores = self.decision_function(estimator, X)
+        return softmax(np.c_[np.zeros(len(scores)), scores] if scores.ndim == 1 else scores, axis=1)
 
     def predict(self, estimator, X):
         return estimator.classes_[self._numbers(estimator, X)]
@@ -262,14 +281,30 @@ class StructureReader(Reader):
 
     def predict(self, estimator, X):
         check_is_fitted(estimator)
-        w = frozen(estimator.w_)
-        return [estimator.model_.inference(x, w) for x in _listed("X", X)]
+        w, outputs = frozen(estimator.w_), []
+        for i, x in enumerate(_listed("X", X)):
+            with _named(i):
+                outputs.append(estimator.model_.inference(x, w))
+        return outputs
 
     def losses(self, estimator, X, y):
         X, y = _same_length(estimator, X, y)
         outputs, model = self.predict(estimator, X), estimator.model_
-        losses = [model.loss(*pair) for pair in zip(y, outputs, strict=True)]
-        return np.array(losses, np.float64), np.array(list(map(model.max_loss, y)), np.float64)
+        losses, largest = np.empty(len(y)), np.empty(len(y))
+        for i, (truth, output) in enumerate(zip(y, outputs, strict=True)):
+            with _named(i):
+                losses[i], largest[i] = model.loss(truth, output), model.max_loss(truth)
+        return losses, largest
+
+
+@contextmanager
+def _named(i: int) -> Iterator[None]:
+    """A model sees one example and cannot say which: what it raises has a note with the number."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This is example {i} of those given.")
+        raise
 
 
 def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:

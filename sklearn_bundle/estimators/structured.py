@@ -1,36 +1,37 @@
-"""Structural support vector machines: the hinge loss over structured outputs."""
+"""Structured outputs by large margins or by likelihood, to a certified optimum."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sklearn_bundle.estimators import (  # noqa: F401 - each registers a reader
+    _multilabel_reader,
+    _segment_reader,
+)
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._outputs import OutputFinder
+from sklearn_bundle.estimators._structured_solvers import (
+    SOLVERS,
+    bound_problem,
+    check_examples,
+    check_formulation,
+    further_advice,
+    is_proved,
+    new_solver,
+)
 from sklearn_bundle.estimators._structures import Reading, checked_model, forget, reader_of
 from sklearn_bundle.estimators._validation import checked_reg_lambda
 from sklearn_bundle.estimators._warm import WarmStart, parts_fingerprint
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Examples
-from sklearn_bundle.problems.structured import StructuredProblem, StructuredRisk
-from sklearn_bundle.problems.structured_log import LikelihoodProblem
-from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
+from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
-from sklearn_bundle.solvers.one_slack import OneSlackSolver
-from sklearn_bundle.solvers.simplicial import SimplicialSolver
-from sklearn_bundle.solvers.structured_lbfgs import StructuredLBFGS
-
-# By name: solvers with points of all examples together, and ways to apply restricted simplicial
-# decomposition to a product of simplexes.
-_TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
-_PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
-# Of the logistic loss.
-_SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
+from sklearn_bundle.solvers.marginal_gap import check_marginal
 
 
 @dataclass
@@ -55,11 +56,16 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         H_i(w) = max_y [l_i(y) + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]      scaling="margin"
         H_i(w) = max_y l_i(y) [1 + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]    scaling="slack"
 
-    with ``H_i(w)^2 / 2`` in place of H_i(w) for ``loss="squared_hinge"``. The s_i are the sample
-    weights, one an example, normalised to sum to one (1/n each without weights); an example's loss
-    is not divided by its length. Parameters that the model calls nonnegative stay so. These are (3)
-    of [1]_ with ``C = 1 / (n reg_lambda)``, and with slack rescaling (17) and (22) with ``C = 1 /
-    reg_lambda``. Every fit returns a lower bound of the optimum, and with it the duality gap.
+    with ``H_i(w)^2 / 2`` in place of H_i(w) for ``loss="squared_hinge"``. With ``loss="log"`` it is
+    no margin but the conditional likelihood of the true outputs, in which l_i plays no part::
+
+        H_i(w) = log sum_y exp <w, phi(x_i, y)> - <w, phi(x_i, y_i)> = -log p(y_i | x_i; w)
+
+    The s_i are the sample weights, one an example, normalised to sum to one (1/n each without
+    weights); an example's loss is not divided by its length. Parameters that the model calls
+    nonnegative stay so. The first is (3) of [1]_ with ``C = 1 / (n reg_lambda)``, with slack
+    rescaling (17) and (22) with ``C = 1 / reg_lambda``. Every fit returns a lower bound of the
+    optimum, and with it the duality gap.
 
     What X and y are taken as:
 
@@ -75,26 +81,39 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        * - "multiclass" or :class:`~sklearn_bundle.models.Multiclass`,
            :class:`~sklearn_bundle.models.Ontology`
          - array or sparse matrix of shape (n_samples, n_features), labels of shape (n_samples,)
+       * - "graph", "grid", "matching" or :class:`~sklearn_bundle.models.Graph`,
+           :class:`~sklearn_bundle.models.Grid`, :class:`~sklearn_bundle.models.PairwiseGraph`,
+           :class:`~sklearn_bundle.models.Matching`
+         - lists of what their docstrings say
+       * - "segments" or :class:`~sklearn_bundle.models.Segments`
+         - sequences as for chains, and lists of their segments
+       * - "multilabel" or :class:`~sklearn_bundle.models.Multilabel`
+         - X as for classes, an indicator matrix of shape (n_samples, n_labels)
        * - one of your own, derived from :class:`~sklearn_bundle.models.StructuredModel`
          - lists (or tuples, arrays along their first axis) of what its methods understand
 
     Parameters
     ----------
-    model : {"chain", "multiclass"} or StructuredModel, default="chain"
+    model : {"chain", "multiclass", "graph", "grid", "segments", "matching", "multilabel"} or \
+            StructuredModel, default="chain"
         What the outputs are. The names stand for models with their defaults; an instance has
         parameters of its own, which are set and searched as ``model__cost``. A clone is fitted.
     reg_lambda : float, default=None
         Regularization strength, positive, on the mean loss of an example: it does not scale with n.
         None is one over the sum of the sample weights: 1/n without.
-    solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle"}, \
-            default="auto"
-        See the table in the notes.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        Whether H_i or half its square is charged.
+    solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
+            "excessive-gap", "lbfgs"}, default="auto"
+        See the table in the notes. ``loss="log"`` takes "auto", "lbfgs" and "bundle", the hinges
+        all but "lbfgs".
+    loss : {"hinge", "squared_hinge", "log"}, default="hinge"
+        Whether H_i or half its square is charged, or the negative log-likelihood: a conditional
+        random field, for a model with sums over all its outputs. Chains and classes have them, and
+        a model of your own with ``expected_features``; none with nonnegative parameters.
     scaling : {"margin", "slack"}, default="margin"
         Whether a loss asks for a margin of its size, in the unit of the scores, or is charged in
         full where the margin is 0. The second needs ``slack_rescaled_inference`` of a model of
-        your own, and whole costs of a chain.
+        your own, and whole costs of a chain. ``loss="log"`` takes the first alone, and scales
+        nothing.
     tol : float, default=1e-3
         Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
@@ -105,12 +124,13 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         Outputs kept per example beside the true one, at least 2. None is 48, and more for an
         example where all have weight, while they take up less than 1 GB. For "rsd-one-simplex" it
         is the number of points, by default 50, and for "bundle" that of planes, by default all. The
-        r of [1]_.
+        r of [1]_. For "lbfgs" it is the number of past steps that make the next one, by default 10.
     sampling : {"gap", "uniform"}, default="gap"
-        How "auto" and "bcfw" choose the example of a step: four in five in proportion to its
-        duality gap as last seen, times its weight, and one in five at random; or all at random.
+        How "auto" and "bcfw" choose the example of a step with a hinge: four in five in proportion
+        to its duality gap as last seen, times its weight, one in five at random; or all at random.
     warm_start : bool, default=False
-        Whether to keep the outputs that were found, and start from them when the next fit has the
+        Whether to keep the outputs that were found (with "lbfgs" the point, with "bundle" point and
+        planes), and start from them when the next fit has the
         same X, y, weights, model, `loss`, `scaling`, `solver` and `cache_size`; reg_lambda and tol
         may differ. An error or Ctrl-C drops it all.
     n_jobs : int, default=None
@@ -118,7 +138,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         bit of the result. A model of your own is then called from several threads at a time. None
         is 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the order of the examples.
+        Of the order of the examples. Nothing is random with ``loss="log"``.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -149,23 +169,25 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         Whether the certificate holds: the inference of the model finds the worst output, or bounds
         it.
     objective_ : float
-        P at the returned point. With an inference that is not exact the model's upper bounds stand
-        for the H_i; without these, the outputs that were found.
+        P at the returned point. With a hinge and an inference that is not exact the model's upper
+        bounds stand for the H_i; without these, the outputs that were found.
     lower_bound_ : float
         A value that P cannot fall below.
     dual_gap_ : float
         ``objective_ - lower_bound_``; infinity if `exact_` is False.
     n_iter_ : int
         Iterations: passes of the oracle, of as many searches as there are examples, each with the
-        steps that follow it. For "rsd-working-sets" nearly two passes.
+        steps that follow it. For "rsd-working-sets" nearly two passes, for "lbfgs" as many as its
+        line search takes.
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled": rounding left
-        nothing to gain, or the inference found nothing more and is not exact.
+        nothing to gain, or the inference is not exact and the rest of the gap is its own.
     solver_ : str
-        The solver that ran: "bcfw" for "auto".
+        The solver that ran: "bcfw" for "auto", "lbfgs" with ``loss="log"``.
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (oracle calls
-        over n, rounded down), ``oracle_calls`` (searches for the worst output of an example) and
+        over n, rounded down), ``oracle_calls`` (searches for the worst output of an example, or
+        sums over all its outputs) and
         what the solver adds.
     n_features_in_ : int
         Number of features, or of attributes; for chains and models of classes.
@@ -191,7 +213,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
     See Also
     --------
-    SDCACRF : Chains with probabilities, on the same data and with the same attributes.
+    SDCACRF : Chains by likelihood in less time, and their probabilities; same data and attributes.
     BMRMClassifier : The loss of "multiclass" and Ontology with an intercept, and many others.
     sklearn_bundle.models : The models, and what one of your own is.
     sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
@@ -235,6 +257,28 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        * - "bundle"
          - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
            one-slack form of [7]_. Not for models with nonnegative parameters.
+       * - "excessive-gap"
+         - primal and dual points together, over marginals of neighbouring labels [9]_. For chains
+           with the hinge loss and margin rescaling; for comparison, as it is far slower.
+
+    With ``loss="log"`` the risk is smooth, and the oracle sums over all outputs: it gives H_i and
+    its gradient, ``E phi(x_i, y) - phi(x_i, y_i)`` for y drawn from p(. | x_i; w). In the dual the
+    q_i are distributions of the outputs, with their entropy in place of l_i::
+
+        D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i entropy(q_i)
+
+    .. list-table::
+       :header-rows: 1
+       :widths: 24 76
+
+       * - solver
+         - what it does with ``loss="log"``
+       * - "lbfgs", "auto"
+         - L-BFGS. The bound is D at ``q_i = p(. | x_i; w)``, with a gap of ``||grad P(w)||^2 / (2
+           reg_lambda)``: it takes more iterations to prove an optimum than to reach it.
+       * - "bundle"
+         - cutting planes: the tangent planes of the risk, Algorithm 2 of [8]_. The same as for the
+           hinge, and slower than L-BFGS by far where reg_lambda is small.
 
     The objective is that of a pass of the oracle at the returned point, and the bound the dual at
     weights that were kept, both in double precision. Callbacks are shown the best point so far.
@@ -264,6 +308,10 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        Advances in Neural Information Processing Systems 28, 2015.
     .. [7] T. Joachims, T. Finley, C.-N. Yu: Cutting-plane training of structural SVMs. Machine
        Learning 77 (2009), 27-59.
+    .. [8] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    .. [9] A. Saha, X. Zhang, S. V. N. Vishwanathan: Lower bounds for BMRM and faster rates for
+       training SVMs, 2010; appendix E.
 
     Examples
     --------
@@ -290,12 +338,18 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     >>> search = GridSearchCV(StructuredSVM(Multiclass(), reg_lambda=0.01, random_state=0), costs)
     >>> search.fit(rows, species).best_estimator_.decision_function(rows).shape
     (150, 3)
+
+    The same rows by likelihood, which makes it logistic regression without an intercept:
+
+    >>> logistic = StructuredSVM("multiclass", loss="log", reg_lambda=0.01).fit(rows, species)
+    >>> logistic.predict_proba(rows[:1]).round(2)
+    array([[0.97, 0.03, 0.  ]])
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"auto", "bcfw", *_PRODUCTS, *_TOGETHER, *_SMOOTH})],
+        "solver": [StrOptions(SOLVERS)],
         "loss": [StrOptions({"hinge", "squared_hinge", "log"})],
         "scaling": [StrOptions({"margin", "slack"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -308,7 +362,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-    _advice: ClassVar[dict[Status, str]] = {
+    _advice: dict[Status, str] = {  # noqa: RUF012 - a fit may replace it
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
         Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
@@ -370,49 +424,23 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
         model = checked_model(type(self).__name__, self.model)
-        self._check_loss()
+        check_formulation(self.loss, self.solver, self.scaling)
+        if self.solver == "excessive-gap":
+            check_marginal(model, self.loss, self.scaling)
         forget(self)
         reading = reader_of(model).read(self, X, y, sample_weight)
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
         examples = model.examples(reading.X, reading.y, self.scaling)
-        name = type(model).__name__
-        if self.loss == "log" and not examples.likelihood:
-            raise ValueError(
-                "loss='log' needs a method expected_features, the sums over all outputs, which "
-                f"{name} does not have; use loss='hinge'."
-            )
-        if len(examples.nonnegative) and (self.loss == "log" or self.solver == "bundle"):
-            what = "loss='log'" if self.loss == "log" else "solver='bundle'"
-            instead = "loss='hinge'" if self.loss == "log" else "solver='auto'"
-            raise ValueError(
-                f"{what} takes no model with parameters that must not be negative, but "
-                f"{name}.nonnegative returns some. Use {instead}."
-            )
+        check_examples(self.loss, self.solver, examples, type(model).__name__)
+        self._advice = self._advice | further_advice(examples, type(model).__name__)
         return StructuredData(model, reading, examples, reg_lambda)
-
-    def _check_loss(self) -> None:
-        """That solver and scaling go with the loss."""
-        if self.loss != "log":
-            if self.solver == "lbfgs":
-                raise ValueError("solver='lbfgs' is for loss='log' alone; use solver='auto'.")
-            return
-        if self.solver not in _SMOOTH:
-            names = ", ".join(map(repr, _SMOOTH))
-            raise ValueError(f"loss='log' takes solver {names}, but got {self.solver!r}.")
-        if self.scaling != "margin":
-            raise ValueError(
-                "loss='log' has no loss of outputs that could be scaled: leave scaling at "
-                f"'margin', got {self.scaling!r}."
-            )
 
     def _targets(self, data: StructuredData) -> list[None]:
         return [None]
 
     def _problem(self, data: StructuredData, target: None, n_threads: int) -> StructuredRisk:
-        given = data.examples, data.reading.weights, data.reg_lambda
-        if self.loss == "log":
-            return LikelihoodProblem(*given, n_threads)
-        return StructuredProblem(*given, self.loss == "squared_hinge", n_threads)
+        weights = data.reading.weights
+        return bound_problem(self.loss, data.examples, weights, data.reg_lambda, n_threads)
 
     def _seed(self) -> int:
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -421,26 +449,10 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         """One: more would change the last bits with ``n_jobs``."""
         return 1
 
-    def _solver(
-        self, problem: Any, kept: Any, seed: int
-    ) -> (
-        BlockCoordinateSolver
-        | SimplicialSolver
-        | OneSimplexSolver
-        | OneSlackSolver
-        | StructuredLBFGS
-    ):
-        given: dict[str, Any] = {"cache_size": self.cache_size, "kept": kept}
-        if self.loss == "log":
-            return _SMOOTH[self.solver](problem, **given)
-        if self.solver in _TOGETHER:
-            return _TOGETHER[self.solver](problem, **given)
-        given["tol"] = self.tol
-        if self.solver in _PRODUCTS:
-            return SimplicialSolver(problem, variant=_PRODUCTS[self.solver], **given)
-        acceleration = "auto" if self.solver == "auto" else "never"
-        sampled = {"seed": seed, "sampling": self.sampling, "acceleration": acceleration}
-        return BlockCoordinateSolver(problem, **sampled, **given)
+    def _solver(self, problem: Any, kept: Any, seed: int) -> Any:
+        of_steps = {"tol": self.tol, "seed": seed, "sampling": self.sampling}
+        given = {"cache_size": self.cache_size, "kept": kept}
+        return new_solver(problem, self.loss, self.solver, **of_steps, **given)
 
     def _keep(self, solver: Any, result: SolverResult) -> Any:
         return solver.kept
@@ -461,7 +473,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
     def _further_attributes(self, data: StructuredData, warm: WarmStart) -> dict[str, Any]:
         result = warm.results[0]
-        proved = self.loss == "log" or _is_proved(data, result)
+        proved = is_proved(self.loss, data.examples, data.model, result.point)
         further = {"solver_": warm.solvers[0].name, "exact_": proved}
         if not further["exact_"]:
             further["dual_gap_"] = np.inf
@@ -486,11 +498,3 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags()
         return tags
-
-
-def _is_proved(data: StructuredData, result: SolverResult) -> bool:
-    """Whether no output is worse than the objective says: the oracle is exact, or bounds itself."""
-    examples = data.examples
-    if examples.exact or data.model.upper_bound is None:
-        return examples.exact
-    return bool(np.isfinite(examples.find(result.point, 0, examples.n_examples).bounds).all())

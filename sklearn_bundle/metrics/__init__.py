@@ -1,5 +1,6 @@
 """Scores of label sequences: tokens, whole sequences, and spans as conlleval counts them."""
 
+from sklearn_bundle.metrics._segments import segment_tags, segments
 from sklearn_bundle.metrics._spans import (
     span_f1_score,
     span_f1_scorer,
@@ -18,6 +19,8 @@ from sklearn_bundle.metrics._tokens import (
 )
 
 __all__ = [
+    "segment_tags",
+    "segments",
     "sequence_accuracy_score",
     "sequence_accuracy_scorer",
     "span_f1_score",

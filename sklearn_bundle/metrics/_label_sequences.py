@@ -17,7 +17,7 @@ _SCHEMES = {
     "brackets": "[].O",
 }
 # Tags outside of spans, those that always begin a span, and those that always end one.
-_OUTSIDE, _FIRST, _LAST = frozenset("O."), frozenset("BS[]"), frozenset("ES[]")
+OUTSIDE, _FIRST, _LAST = frozenset("O."), frozenset("BS[]"), frozenset("ES[]")
 
 
 def check_label_sequences(
@@ -81,10 +81,10 @@ class SpanFinder:
             if not isinstance(label, str) or label not in self._known:
                 self._known[label] = self._tag_and_type(label, i)
             tag, kind = self._known[label]
-            if start >= 0 and (tag in _OUTSIDE or tag in _FIRST or kind != current):
+            if start >= 0 and (tag in OUTSIDE or tag in _FIRST or kind != current):
                 found.append((current, start, i))
                 start = -1
-            if start < 0 and tag not in _OUTSIDE:
+            if start < 0 and tag not in OUTSIDE:
                 start, current = i, kind
             if tag in _LAST:
                 found.append((current, start, i + 1))

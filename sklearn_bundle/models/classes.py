@@ -111,7 +111,7 @@ class _Classes(StructuredModel, ABC):
                 f"y must hold {n} numbers of classes, from 0 to {rows.n_classes - 1}, got a "
                 f"vector of length {len(labels)} with {labels.min()} to {labels.max()}."
             )
-        width, indptr, indices, data = _stored(rows.X)
+        width, indptr, indices, data = stored(rows.X)
         starts = self.ancestors_.indptr.astype(np.int64)
         nodes = self.ancestors_.indices.astype(np.int64)
         outputs = ClassOutputs(
@@ -264,7 +264,7 @@ def _as_rows(X: Any, y: Any) -> Rows:
     return Rows(X, n_classes, range(n_classes))
 
 
-def _stored(X: Matrix) -> tuple[int, NDArray, NDArray, NDArray]:
+def stored(X: Matrix) -> tuple[int, NDArray, NDArray, NDArray]:
     """Width, indptr, indices and data, as :class:`ClassOutputs` has them."""
     if not sp.issparse(X):
         none = np.empty(0, np.int64), frozen(np.empty(0, np.uint32))

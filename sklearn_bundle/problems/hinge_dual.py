@@ -68,6 +68,10 @@ class HingeDual:
         """Products with X or X' so far."""
         return self._rows.passes
 
+    def origin(self) -> tuple[Array, Array]:
+        """0, with its sum."""
+        return np.zeros(self.n_samples), np.zeros(self.dimension)
+
     def point(self, w: Array, intercept: float | None = None) -> Point:
         """As of :class:`LinearProblem`."""
         return self._risk.point(w, intercept)
@@ -98,13 +102,13 @@ class HingeDual:
         norm = float(np.sum(combined * combined))
         return float(np.sum(self._weights * u)) - norm / (2.0 * self._lambda)
 
-    def project(self, centre: Array, scores: Array, step: float) -> Array:
+    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
         """Projection of ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
 
         It maximises ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
         """
         moved = np.empty_like(centre)
-        dual.ascend(centre, self._target, scores, step, moved)
+        dual.ascend(centre, self._target, point.scores, step, moved)
         if not self._free:
             return np.clip(moved, 0.0, 1.0)
         y, weights, signed = self._signs
@@ -112,7 +116,7 @@ class HingeDual:
         t = multiplier(moved, y, weights, *box, 0.0)
         return solution(moved, y, signed, *box, 0.0, t)[0]
 
-    def balanced(self, u: Array) -> Array:
+    def feasible(self, u: Array) -> Array:
         """u with the heavier class scaled down, so that rounding leaves it feasible."""
         if not self._free:
             return u

@@ -58,14 +58,14 @@ class StructuredRisk(ABC):
         self.dimension = examples.n_parameters
         self.n_examples = examples.n_examples
         self.oracle_calls = 0
-        self._runner = BlockRunner(n_threads)
+        self.runner = BlockRunner(n_threads)
         self._bounds = row_blocks(examples.n_entries, examples.n_examples, n_columns)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._runner.__exit__(*exception)
+        self.runner.__exit__(*exception)
 
     @property
     def passes(self) -> int:
@@ -128,7 +128,7 @@ class StructuredProblem(StructuredRisk):
         def task(k: int) -> None:
             found[k] = int(bounds[k]), self.examples.find(w, int(bounds[k]), int(bounds[k + 1]))
 
-        self._runner.run(task, len(found))
+        self.runner.run(task, len(found))
         self.oracle_calls += self.n_examples
         return found
 

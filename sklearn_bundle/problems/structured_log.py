@@ -74,14 +74,16 @@ class LikelihoodProblem(StructuredRisk):
         That is not above R where P is least, and so its bound is one of P. The offset is an
         entropy, and not negative.
         """
-        w, reg_lambda = found.w, self.reg_lambda
-        squared = float(np.sum(w * w))
-        products = found.gradient * w
-        # No farther from 0 than this is the minimiser: P is nowhere larger than at w there.
-        farthest = np.sqrt(squared + 2.0 * found.risk / reg_lambda)
-        margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
-        margin += found.error * (squared**0.5 + farthest)
-        return found.gradient, max(found.risk - float(np.sum(products)) - margin, 0.0)
+        w = found.w
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = found.gradient * w
+            squared = float(np.sum(w * w))
+            # No farther from 0 than this is the minimiser: P is nowhere larger than at w there.
+            farthest = np.sqrt(squared + 2.0 * found.risk / self.reg_lambda)
+            margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
+            margin += found.error * (squared**0.5 + farthest)
+            offset = found.risk - float(np.sum(products)) - margin
+        return found.gradient, max(offset, 0.0)
 
     def objective(self, w: Array) -> tuple[float, Array, float]:
         """P(w), its gradient, and the lower bound that belongs to it.
@@ -106,7 +108,7 @@ class LikelihoodProblem(StructuredRisk):
         as many at a time as there are threads, which changes nothing.
         """
         bounds, count = self._bounds, len(self._bounds) - 1
-        at_a_time = min(count, self._runner.n_threads)
+        at_a_time = min(count, self.runner.n_threads)
         rooms = [np.zeros(self.dimension) for _ in range(at_a_time)]
         parts: list = [None] * count
 
@@ -118,7 +120,7 @@ class LikelihoodProblem(StructuredRisk):
         gradient = np.zeros(self.dimension)
         for first in range(0, count, at_a_time):
             used = min(at_a_time, count - first)
-            self._runner.run(lambda k, first=first: task(first + k), used)
+            self.runner.run(lambda k, first=first: task(first + k), used)
             for room in rooms[:used]:
                 gradient += room
                 room[:] = 0.0

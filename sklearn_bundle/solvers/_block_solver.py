@@ -14,10 +14,14 @@ from sklearn_bundle.solvers.inner.idling import Idling
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
 _IDLE = 40  # looks in a row that change nothing: then only rounding is left
+_SETTLED = 3  # looks in a row after which what is left of the gap is not what a solver can close
 
 
 class BlockSolver(ABC):
     """A method that moves a :class:`BlockDual`, and looks at all examples now and then.
+
+    With an oracle that is not exact it ends where the gap is within ``tol`` by the scores of what
+    was found: the rest is between these and their bounds, and further outputs do not close it.
 
     Parameters
     ----------
@@ -48,6 +52,7 @@ class BlockSolver(ABC):
         self._dual = BlockDual(problem, kept, patience)
         self._best = Best(least=0.0)
         self._idling = Idling(_IDLE)
+        self._settled = 0  # looks in a row at the optimum over what an inexact oracle finds
         self._moved = True  # whether there were steps since the last look
 
     @property
@@ -74,7 +79,7 @@ class BlockSolver(ABC):
             self._look()
             if self._state().relative_gap <= self._tol:
                 yield self._state()
-        while not self._idling.enough:
+        while not self._idling.enough and self._settled < _SETTLED:
             self._moved = True
             self._iterate()
             yield self._state()
@@ -99,6 +104,9 @@ class BlockSolver(ABC):
             self._best.point = look.w.copy()
         self._best.prove(look.lower_bound)
         self._idling.note(self._best, look.gained)
+        inexact = not self.problem.examples.exact
+        closed = inexact and self._estimate() <= self._tol * abs(look.primal)
+        self._settled = self._settled + 1 if closed else 0
         self._moved = False
 
     def _estimate(self) -> float:

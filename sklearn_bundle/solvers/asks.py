@@ -124,6 +124,60 @@ class DualSteps(LineSearch, Protocol):
         """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
 
 
+class ExcessiveGap(Protocol):
+    """An objective P whose smooth dual D has a feasible set that can be projected onto.
+
+    w is linear in ``combined``, which is linear in a dual point u; D(u) is told from both.
+
+    Attributes
+    ----------
+    passes : int
+        What users pay for so far.
+    """
+
+    passes: int
+
+    def origin(self) -> tuple[Array, Array]:
+        """A feasible u with D(u) = 0, and its ``combined``."""
+
+    def point(self, w: Array, intercept: float | None) -> Point:
+        """The point w."""
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+
+    def combine(self, u: Array) -> Array:
+        """What of u goes into w and D."""
+
+    def primal_point(self, combined: Array) -> Point:
+        """w(u), the maximiser's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
+
+    def primal_value(self, point: Point) -> float:
+        """P at the point, whose intercept may become the best one."""
+
+    def objective(self, point: Point) -> float:
+        """P at the point as it is."""
+
+    def dual_value(self, u: Array, combined: Array) -> float:
+        """D(u)."""
+
+    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
+        """The feasible point next to ``centre`` and a step along the gradient of D for w from it.
+
+        Distances are those of the prox-function. Projections of a series, 0 or 1, change little
+        from one to the next, so that one may start where the last has ended.
+        """
+
+    def feasible(self, u: Array) -> Array:
+        """u, with what rounding has done to its feasibility undone."""
+
+    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """Curvature of -D from u to v, by the squared distance. 0 at u = v."""
+
+    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
+
+
 class SimplexProblem(Protocol):
     """``a'Ka`` over the unit simplex with ``K = M + diag(ridge)``, M by rows.
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
-from sklearn_bundle.problems.hinge_dual import HingeDual
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import ExcessiveGap
 from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
@@ -21,12 +21,13 @@ _RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % 
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
 _IDLE_LIMIT = 1000  # steps in which neither bound moves: what is left is rounding
 _SLACK = 1.0 + 1e-12  # times L: a curvature that is above by rounding passes its test
+_SMOOTHED, _CLIMBED = 0, 1  # series of projections: (23) and (25)
 _NOISE = 1e-14  # relative: a change of X'(s y u) below this share of it is rounding
 
 
 @dataclass
 class DualPoint:
-    """u with ``X'(s y u)`` and D(u)."""
+    """u with what ``combine`` makes of it, for the hinge loss ``X'(s y u)``, and D(u)."""
 
     u: Array
     combined: Array
@@ -36,18 +37,19 @@ class DualPoint:
 class ExcessiveGapSolver:
     """Keeps ``J_mu(w) <= D(u)`` for a mu that falls with every step: the gap is at most mu/2.
 
-    ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
+    For the hinge loss ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
     - mu/2 sum_i s_i (u_i - c_i)^2`` is J smoothed, c the prox-centre; at most mu/2 below J. The
-    maximiser is the paper's (23), the step that climbs D its (25), the rate its (26).
+    maximiser is the paper's (23), the step that climbs D its (25), the rate its (26). Of another
+    loss J_mu has the prox-function of its dual, and the gap is at most mu times the largest value.
 
     Parameters
     ----------
-    problem : HingeDual
+    problem : ExcessiveGap
     lipschitz : float, callable or None
         Constant L of the gradient of D for the paper's Algorithm 1, or a function that returns it;
         ``mu = 4 L / ((k + 1)(k + 2))`` after k steps. None adapts L, and starts again from the best
         u whenever the gap has fallen to a tenth of what it was after the last start.
-    start : ndarray of shape (n,)
+    start : ndarray
         Feasible u to start from; the origin, which Algorithm 1 always takes, by default.
 
     Attributes
@@ -62,14 +64,14 @@ class ExcessiveGapSolver:
 
     def __init__(
         self,
-        problem: HingeDual,
+        problem: ExcessiveGap,
         lipschitz: float | Callable[[], float] | None,
         start: Array | None = None,
     ):
         self._problem = problem
         self._adaptive = lipschitz is None
         self._lipschitz = lipschitz
-        origin = DualPoint(np.zeros(problem.n_samples), np.zeros(problem.dimension), 0.0)
+        origin = DualPoint(*problem.origin(), 0.0)
         warm = start is not None and self._adaptive
         self.dual_point = self._evaluated(start) if warm else origin
         self._best = Best(advice=_ADVICE)
@@ -78,7 +80,7 @@ class ExcessiveGapSolver:
         self._at_start: float | None = None  # the gap a step after the last start
         self._starting = True
 
-    def attach(self, problem: HingeDual) -> None:
+    def attach(self, problem: ExcessiveGap) -> None:
         """Go on with the same problem in another object."""
         self._problem = problem
 
@@ -112,7 +114,7 @@ class ExcessiveGapSolver:
         """
         problem, w, b = self._problem, self._best.point.w, self._best.point.intercept
         point = problem.point(w, b)
-        self.dual_point = self._evaluated(problem.balanced(self.dual_point.u))
+        self.dual_point = self._evaluated(problem.feasible(self.dual_point.u))
         primal, bound = problem.objective(point), self.dual_point.value
         self._best.renew(primal, point, bound, self.dual_point)
         return self._state()
@@ -138,7 +140,7 @@ class ExcessiveGapSolver:
         self._count = 0
 
     def _step(self) -> None:
-        smooth = self._maximiser(self.centre, self.point, self.mu)
+        smooth = self._maximiser(self.centre, self.point, self.mu, _SMOOTHED)
         while True:
             share = self._share()
             middle = self._blend(self.u, smooth, share)
@@ -166,10 +168,10 @@ class ExcessiveGapSolver:
 
     def _climb(self, start: DualPoint, point: Point) -> DualPoint:
         """A projected gradient step of length 1/L from ``start``, whose w(u) is ``point``."""
-        return self._maximiser(start.u, point, self._lipschitz)
+        return self._maximiser(start.u, point, self._lipschitz, _CLIMBED)
 
-    def _maximiser(self, centre: Array, point: Point, mu: float) -> DualPoint:
-        return self._evaluated(self._problem.project(centre, point.scores, 1.0 / mu))
+    def _maximiser(self, centre: Array, point: Point, mu: float, series: int) -> DualPoint:
+        return self._evaluated(self._problem.project(centre, point, 1.0 / mu, series))
 
     def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
         """Whether L bounds the curvature of D from start to end; makes it larger if not."""
@@ -186,7 +188,7 @@ class ExcessiveGapSolver:
 
     def _guess(self, start: DualPoint) -> float:
         """A first L, too small if anything: the curvature of D towards some other u."""
-        end = self._maximiser(start.u, self.point, 1.0)
+        end = self._maximiser(start.u, self.point, 1.0, _CLIMBED)
         return self._problem.curvature(start.u, start.combined, end.u, end.combined) or 1.0
 
     def _search_towards(self, u: DualPoint) -> None:

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from sklearn_bundle import BMRMClassifier, StructuredSVM
-from sklearn_bundle.models import Multiclass, Ontology, StructuredModel
+from sklearn_bundle.models import Matching, Multiclass, Ontology, StructuredModel
 from tests.certificates import judge
 from tests.fits import quiet
 from tests.reference_chain import made
@@ -28,6 +28,7 @@ DATA = {
         list(CELLS),
         list((CELLS.sum(axis=3) > 0.5 * rng.normal(size=(8, 2, 3))).astype(int)),
     ),
+    "pairs": (list(rng.normal(size=(6, 3, 3, 2))), list(rng.permuted([range(3)] * 6, axis=1))),
     "ranked": (RANKED, [np.argsort(-x @ [1.0, 0.5, 0.0, -1.0]) for x in RANKED]),
 }
 CASES = {
@@ -36,6 +37,7 @@ CASES = {
     "costs": (Multiclass(cost=COST), "rows"),
     "ontology": (Ontology(EDGES), "rows"),
     "cone": (Grid(), "cells"),
+    "matching": (Matching(), "pairs"),
     "ranking": (Ranking(), "ranked"),
 }
 every_case = pytest.mark.parametrize("case", CASES)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from sklearn_bundle.models import StructuredModel
 from sklearn_bundle.problems.structured import StructuredProblem
-from tests.user_models import BoundedGrid, Grid, HastyGrid, Ranking
+from tests.user_models import BoundedGrid, Grid, HastyGrid, Orders, Ranking
 
 
 def rankings(seed=0, n=6, d=3):
@@ -378,3 +378,55 @@ def test_a_model_cannot_write_to_w():
     examples = broken(Grid, loss_augmented_inference=inference).examples(*grids(), "margin")
     with pytest.raises(ValueError, match="read-only"):
         examples.find(np.zeros(4), 0, 5)
+
+
+# ---- expected features -------------------------------------------------------------------------
+
+
+def expected(model, **methods):
+    """What is found at a point for the last four of six rankings, and the gradient."""
+    examples = broken(type(model), **methods).examples(*rankings(), "margin")
+    gradient = np.ones(examples.n_parameters)
+    w, weights = point(examples), np.arange(1.0, 5.0)
+    return examples.expect(w, 2, 6, weights, gradient), gradient - 1.0, w, weights
+
+
+def test_expectations_by_enumeration():
+    found, gradient, w, weights = expected(Orders())
+    model, (X, y) = Orders(), rankings()
+    slope = np.zeros(len(w))
+    for k, i in enumerate(range(2, 6)):
+        psi = np.array([psi for psi, *_ in enumerated(model, X[i], y[i], w, "margin")])
+        shares = np.exp(-psi @ w)
+        assert found.losses[k] == pytest.approx(np.log(shares.sum()), abs=1e-13)
+        slope -= weights[k] * (shares @ psi) / shares.sum()
+    np.testing.assert_allclose(gradient, slope, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("layout", [sp.csr_array, sp.coo_matrix, list])
+def test_expectations_in_any_format(layout):
+    def expected_features(self, x, w):
+        log_z, phi = Orders.expected_features(self, x, w)
+        return np.array(log_z), layout(phi if layout is list else phi[None])
+
+    changed = expected(Orders(), expected_features=expected_features)
+    np.testing.assert_array_equal(changed[1], expected(Orders())[1])
+
+
+@pytest.mark.parametrize("returned, message", [
+    (1.0, r"a pair \(log_partition, expectation\), but returned 1.0 for example 2"),
+    (("a", np.zeros(3)), "a number as log_partition, but returned 'a' for example 2"),
+    ((np.nan, np.zeros(3)), "a number as log_partition, but returned nan for example 2"),
+    ((1e3, np.zeros(2)), r"length n_parameters = 3, but returned one of shape \(2,\)"),
+    ((1e3, [0.0, np.inf, 0.0]), "finite numbers, but returned inf at index 1 for example 2"),
+    ((-1e3, np.zeros(3)), "the true one among them, but for example 2 it returned -1000, which is "
+     "below the score"),
+])  # fmt: skip
+def test_expectations_that_are_none(returned, message):
+    with pytest.raises(ValueError, match=f"Broken.expected_features must return .*{message}"):
+        expected(Orders(), expected_features=lambda self, x, w: returned)
+
+
+def test_sums_that_overflow_are_infinite_losses():
+    found, *_ = expected(Orders(), expected_features=lambda self, x, w: (np.inf, np.zeros(3)))
+    assert (found.losses == np.inf).all()

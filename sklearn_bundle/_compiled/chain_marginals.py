@@ -1,0 +1,183 @@
+"""Passes over marginals of chains: projections of all, and what features they expect.
+
+Marginals are flat: sequence i has its edges from ``places[i]`` on, as clique_projection.py has
+them. ``unary``, ``nodes`` and ``charges`` have a row for each token, ``pairs`` one for each label
+that a transition comes from.
+"""
+
+import numpy as np
+
+from sklearn_bundle._compiled import clique_projection
+from sklearn_bundle._compiled.chain import add_features, scores
+from sklearn_bundle._compiled.chain_dual import largest
+from sklearn_bundle._compiled.sums import added
+from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, plus, splat, store, total
+from sklearn_bundle._jit import inner, jit
+
+
+@inner
+def _shape(tokens, i, K):
+    """Of sequence i: the number of its tokens, of its edges, at least one, and of their rows."""
+    T = tokens[i + 1] - tokens[i]
+    return T, max(T - 1, 1), (K if T > 1 else 1)
+
+
+@jit
+def add_scores(chains, w, first, last, out):
+    """``out`` += the scores of all tokens of the sequences from first to last."""
+    S = chains.width
+    own = np.empty(largest(chains.tokens) * S)
+    for i in range(first, last):
+        scores(chains, i, w, own)
+        start = chains.tokens[i] * S
+        for x in range((chains.tokens[i + 1] - chains.tokens[i]) * S):
+            out[start + x] += own[x]
+
+
+@jit
+def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, last, nu, out):
+    """Marginals nearest to ``centre + step * (scores of the edges)``, repaired, into ``out``.
+
+    ``nu`` has a row for each token and one more for each sequence: where to start from, over the
+    step, and NaN where nobody knows; it becomes that of the result. Returns steps and passes of the
+    projections, and the largest defect before the repair.
+    """
+    n_edges = max(largest(tokens) - 1, 1)
+    room, scales = clique_projection.new_room(n_edges, K, S), np.ones(n_edges)
+    m = np.empty(n_edges * K * S)
+    steps = passes = 0
+    largest_defect = 0.0
+    for i in range(first, last):
+        T, n_edges, rows = _shape(tokens, i, K)
+        size = n_edges * rows * S
+        _ascend(tokens[i], T, n_edges, rows, S, centre, places[i], unary, pairs, step, m)
+        arguments = m, scales, n_edges, rows, K, S
+        at, height = (tokens[i] + i) * S, (n_edges + 1) * S
+        if nu[at] == nu[at]:
+            for x in range(height):
+                room.nu[x] = step * nu[at + x]
+        else:
+            clique_projection.start(*arguments, room)
+        own_steps, own_passes, defect = clique_projection.solve(*arguments, precision, room)
+        clique_projection.repair(room.point, n_edges, rows, K, S)
+        out[places[i] : places[i] + size] = room.point[:size]
+        for x in range(height):
+            nu[at + x] = room.nu[x] / step
+        steps, passes = steps + own_steps, passes + own_passes
+        largest_defect = max(largest_defect, defect)
+    return steps, passes, largest_defect
+
+
+@inner
+def _ascend(start, T, n_edges, rows, S, centre, place, unary, pairs, step, m):
+    """``m = centre + step * (scores of the edges)``; a label's score counts for the edge to it."""
+    factor = splat(step)
+    for t in range(n_edges):
+        here = (start + min(t + 1, T - 1)) * S
+        for i in range(rows):
+            at = (t * rows + i) * S
+            before = splat(unary[start * S + i] if t == 0 and T > 1 else 0.0)
+            for c in range(0, S, WIDTH):
+                score = plus(load(unary, here + c), before)
+                if T > 1:
+                    score = plus(score, load(pairs, i * S + c))
+                store(m, at + c, fma(factor, score, load(centre, place + at + c)))
+
+
+@jit
+def repair(tokens, places, K, S, first, last, u):
+    """Make marginals of each sequence, in place."""
+    for i in range(first, last):
+        _, n_edges, rows = _shape(tokens, i, K)
+        own = u[places[i] : places[i] + n_edges * rows * S]
+        clique_projection.repair(own, n_edges, rows, K, S)
+
+
+@jit
+def truth(tokens, places, labels, K, S, u):
+    """All weight on the true labels: 1 for each edge between them."""
+    for i in range(tokens.shape[0] - 1):
+        T, n_edges, rows = _shape(tokens, i, K)
+        for t in range(n_edges):
+            left = labels[tokens[i] + t] if T > 1 else 0
+            right = labels[tokens[i] + min(t + 1, T - 1)]
+            u[places[i] + (t * rows + left) * S + right] = 1.0
+
+
+@jit
+def differences(tokens, places, labels, weights, charges, u, K, S, first, last, nodes, pairs):
+    """Weighted true labels less marginals: of tokens, and added up of transitions; weighted loss.
+
+    ``charges`` are the losses of each token's labels. Compensated sums: rounding does not grow with
+    the number of sequences.
+    """
+    loss = carry = 0.0
+    own = np.empty(K * S)
+    for i in range(first, last):
+        start, weight = tokens[i], weights[i]
+        T, n_edges, rows = _shape(tokens, i, K)
+        for x in range(start * S, (start + T) * S):
+            nodes[x] = 0.0
+        for x in range(K * S):
+            own[x] = 0.0
+        for t in range(n_edges):
+            _add_edge(u, places[i] + t * rows * S, rows, S, start + t, T > 1, t == 0, nodes, own)
+        charged = splat(0.0)
+        for t in range(T):
+            for c in range((start + t) * S, (start + t + 1) * S, WIDTH):
+                charged = fma(load(charges, c), load(nodes, c), charged)
+                store(nodes, c, minus(splat(0.0), load(nodes, c)))
+            nodes[(start + t) * S + labels[start + t]] += 1.0
+            for c in range((start + t) * S, (start + t + 1) * S):
+                nodes[c] *= weight
+            if t > 0:
+                own[labels[start + t - 1] * S + labels[start + t]] -= 1.0
+        loss, carry = added(loss, carry, weight * total(charged))
+        if T > 1:
+            factor = splat(-weight)
+            for x in range(0, K * S, WIDTH):
+                store(pairs, x, fma(factor, load(own, x), load(pairs, x)))
+    return loss + carry
+
+
+@inner
+def _add_edge(u, place, rows, S, token, several, is_first, nodes, pairs):
+    """Add an edge's marginals to its second token, of the first to both, and to ``pairs``."""
+    here = (token + 1 if several else token) * S
+    for i in range(rows):
+        row = splat(0.0)
+        for c in range(0, S, WIDTH):
+            entry = load(u, place + i * S + c)
+            store(nodes, here + c, plus(load(nodes, here + c), entry))
+            row = plus(row, entry)
+            if several:
+                store(pairs, i * S + c, plus(load(pairs, i * S + c), entry))
+        if several and is_first:
+            nodes[token * S + i] = total(row)
+
+
+@jit
+def combine(chains, nodes, pairs, first, last, w):
+    """``w`` += the features that rows of tokens and of pairs add up to, those of pairs once."""
+    S = chains.width
+    none, own = np.zeros(S * S), np.empty(largest(chains.tokens) * S)
+    for i in range(first, last):
+        start, size = chains.tokens[i] * S, (chains.tokens[i + 1] - chains.tokens[i]) * S
+        own[:size] = nodes[start : start + size]
+        add_features(chains, i, 1.0, own, none, w)
+    at = chains.n_attributes * S
+    for x in range(chains.n_labels * S):
+        w[at + x] += pairs[x]
+
+
+@jit
+def squared_distance(places, weights, u, v):
+    """``sum_i s_i ||u_i - v_i||^2``, over the edges of sequence i."""
+    result = carry = 0.0
+    for i in range(weights.shape[0]):
+        sums = splat(0.0)
+        for x in range(places[i], places[i + 1], WIDTH):
+            change = minus(load(u, x), load(v, x))
+            sums = fma(change, change, sums)
+        result, carry = added(result, carry, weights[i] * total(sums))
+    return result + carry

@@ -1,0 +1,118 @@
+"""Which problem and which solver a loss of structured outputs takes, and what goes with it."""
+
+from typing import Any
+
+import numpy as np
+
+from sklearn_bundle.models.base import StructuredModel
+from sklearn_bundle.models.examples import Examples
+from sklearn_bundle.problems.structured import StructuredProblem, StructuredRisk
+from sklearn_bundle.problems.structured_log import LikelihoodProblem
+from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
+from sklearn_bundle.solvers.contract import Status
+from sklearn_bundle.solvers.marginal_gap import MarginalGapSolver
+from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
+from sklearn_bundle.solvers.one_slack import OneSlackSolver
+from sklearn_bundle.solvers.simplicial import SimplicialSolver
+from sklearn_bundle.solvers.structured_lbfgs import StructuredLBFGS
+
+# By name: solvers with points of all examples together, ways to apply restricted simplicial
+# decomposition to a product of simplexes, and the solvers of the logistic loss.
+_TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
+_PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
+_SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
+
+#: The names of all solvers.
+SOLVERS = {"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
+
+
+def check_formulation(loss: str, solver: str, scaling: str) -> None:
+    """That solver and scaling go with the loss.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    if loss != "log":
+        if solver == "lbfgs":
+            raise ValueError(f"solver='lbfgs' is for loss='log' alone, got loss={loss!r}.")
+        return
+    if solver not in _SMOOTH:
+        names = ", ".join(map(repr, _SMOOTH))
+        raise ValueError(f"loss='log' takes one of the solvers {names}, got solver={solver!r}.")
+    if scaling != "margin":
+        raise ValueError(
+            "loss='log' has no loss of outputs that could be scaled: leave scaling at 'margin', "
+            f"got scaling={scaling!r}."
+        )
+
+
+def check_examples(loss: str, solver: str, examples: Examples, name: str) -> None:
+    """That the model, which has this name, goes with the loss and the solver.
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
+    if loss == "log" and not examples.likelihood:
+        raise ValueError(
+            "loss='log' needs the sums over all outputs of a method expected_features, which "
+            f"{name} does not have. Use loss='hinge'."
+        )
+    if len(examples.nonnegative) and (loss == "log" or solver == "bundle"):
+        of_loss = loss == "log"
+        what, instead = (
+            ("loss='log'", "loss='hinge'") if of_loss else ("solver='bundle'", "solver='auto'")
+        )
+        raise ValueError(
+            f"{what} takes no model with parameters that must not be negative, but "
+            f"{name}.nonnegative returns some. Use {instead}."
+        )
+
+
+def further_advice(examples: Examples, name: str) -> dict[Status, str]:
+    """What to change after a miss of ``tol``, where the model of this name is not exact."""
+    if examples.exact:
+        return {}
+    return {
+        Status.STALLED: f"The rest lies between the outputs that {name} has found and its "
+        "upper_bound: increase tol, or let the inference search for longer."
+    }
+
+
+def is_proved(loss: str, examples: Examples, model: StructuredModel, point: Any) -> bool:
+    """Whether no output is worse than the objective says: the oracle is exact, or bounds itself."""
+    if loss == "log":
+        return True
+    if examples.exact or model.upper_bound is None:
+        return examples.exact
+    return bool(np.isfinite(examples.find(point, 0, examples.n_examples).bounds).all())
+
+
+def bound_problem(
+    loss: str, examples: Examples, weights: Any, reg_lambda: float, n_threads: int
+) -> StructuredRisk:
+    """The examples bound to the loss."""
+    if loss == "log":
+        return LikelihoodProblem(examples, weights, reg_lambda, n_threads)
+    squared = loss == "squared_hinge"
+    return StructuredProblem(examples, weights, reg_lambda, squared, n_threads)
+
+
+def new_solver(
+    problem: Any, loss: str, solver: str, *, tol: float, seed: int, sampling: str, **given: Any
+) -> Any:
+    """The solver of that name; ``given`` are ``cache_size`` and what it has ``kept``."""
+    if loss == "log":
+        return _SMOOTH[solver](problem, **given)
+    if solver == "excessive-gap":
+        return MarginalGapSolver(problem, kept=given["kept"])
+    if solver in _TOGETHER:
+        return _TOGETHER[solver](problem, **given)
+    if solver in _PRODUCTS:
+        return SimplicialSolver(problem, variant=_PRODUCTS[solver], tol=tol, **given)
+    acceleration = "auto" if solver == "auto" else "never"
+    sampled = {"seed": seed, "sampling": sampling, "acceleration": acceleration}
+    return BlockCoordinateSolver(problem, **sampled, tol=tol, **given)

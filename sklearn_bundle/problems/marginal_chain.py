@@ -1,0 +1,164 @@
+"""Max-margin Markov networks on chains: the dual over marginals in place of labellings."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import chain_marginals
+from sklearn_bundle._parallel import row_blocks
+from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.problems.structured import StructuredProblem
+
+Array = NDArray[np.float64]
+
+# Of the projections: by how much sums of marginals may differ before they are repaired. The bound
+# is of the repaired ones, whatever this is; the steps of the solver are not, and with 1e-5 they
+# begin to lose the excessive gap condition.
+PRECISION = 1e-10
+
+
+class MarginalDual:
+    """The dual of a structured hinge loss on chains, over marginals of neighbouring labels.
+
+    ``D(u) = sum_i s_i <l_i, u_i> - ||sum_i s_i (phi(x_i, y_i) - E_(u_i) phi(x_i, y))||^2 /
+    (2 reg_lambda)``, where u_i has a distribution of the two labels of every edge of sequence i,
+    and these agree about the label that they share: (31) of the appendix of Saha, Zhang and
+    Vishwanathan (2010). On a chain such u_i are the marginals of a distribution of labellings, so
+    that D is nowhere above the optimum of the :class:`StructuredProblem`. Distances are those of
+    the prox-function ``1/2 sum_i s_i ||u_i||^2``: a weight 2 is a repeated sequence.
+
+    ``combined`` is the sum that is squared, with ``sum_i s_i <l_i, u_i>`` behind it.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+        With examples of a :class:`~sklearn_bundle.models.Chain`, margin rescaling, not squared.
+    precision : float
+        Of the projections.
+
+    Attributes
+    ----------
+    projections, steps, projection_passes : int
+        How many sequences were projected, steps of Newton's method on them, and passes over their
+        edges.
+    defect : float
+        By how much sums of marginals differed at most, before repairs.
+    """
+
+    def __init__(self, problem: StructuredProblem, precision: float = PRECISION):
+        outputs = problem.examples.structure
+        self.problem = problem
+        self.projections = self.steps = self.projection_passes = 0
+        self.defect = 0.0
+        self._precision = precision
+        self._chains, self._labels = outputs.chains, outputs.labels
+        K, S = self._size = self._chains.n_labels, self._chains.width
+        self._charges = outputs.costs.reshape(K, S)[self._labels].ravel()
+        T = np.diff(self._chains.tokens)
+        sizes = np.where(T > 1, (T - 1) * K * S, S)
+        self._places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        n, length = problem.n_examples, int(self._places[-1])
+        self._multipliers = np.full((2, (int(T.sum()) + n) * S), np.nan)
+        self._bounds = row_blocks(length, n, problem.dimension).tolist()
+
+    @property
+    def passes(self) -> int:
+        """Oracle calls over n, rounded down."""
+        return self.problem.passes
+
+    def origin(self) -> tuple[Array, Array]:
+        """The true labels: D is 0 there, and w too."""
+        u = np.zeros(self._places[-1])
+        chain_marginals.truth(self._chains.tokens, self._places, self._labels, *self._size, u)
+        return u, np.zeros(self.problem.dimension + 1)
+
+    def point(self, w: Array, intercept: None = None) -> Point:
+        """The point w."""
+        return Point(w, None, None)
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+        return self.point((1.0 - step) * start.w + step * end.w)
+
+    def combine(self, u: Array) -> Array:
+        """What features the marginals lack, and the loss."""
+        K, S = self._size
+        tokens, n_blocks = self._chains.tokens, len(self._bounds) - 1
+        nodes = np.empty(tokens[-1] * S)
+        parts = np.zeros((n_blocks, self.problem.dimension + 1))
+        data = tokens, self._places, self._labels, self.problem.weights, self._charges, u, K, S
+
+        def task(k: int) -> None:
+            block, pairs = self._bounds[k : k + 2], np.zeros(K * S)
+            parts[k, -1] = chain_marginals.differences(*data, *block, nodes, pairs)
+            chain_marginals.combine(self._chains, nodes, pairs, *block, parts[k, :-1])
+
+        self.problem.runner.run(task, n_blocks)
+        return parts[0] if n_blocks == 1 else parts.sum(axis=0)
+
+    def primal_point(self, combined: Array) -> Point:
+        """w(u)."""
+        return self.point(combined[:-1] / self.problem.reg_lambda)
+
+    def primal_value(self, point: Point) -> float:
+        """P at the point, by a pass of the oracle."""
+        squares = float(np.sum(point.w * point.w))
+        risk = self.problem.risk(self.problem.find(point.w))
+        return 0.5 * self.problem.reg_lambda * squares + risk
+
+    objective = primal_value
+
+    def dual_value(self, u: Array, combined: Array) -> float:
+        """D(u)."""
+        squares = float(np.sum(combined[:-1] * combined[:-1]))
+        return float(combined[-1]) - squares / (2.0 * self.problem.reg_lambda)
+
+    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
+        """Marginals nearest to a step along the gradient of D at w from the centre.
+
+        They maximise ``sum_i s_i (<l_i + scores, u_i> - ||u_i - centre_i||^2 / (2 step))``.
+        """
+        K, S = self._size
+        chains, n_blocks = self._chains, len(self._bounds) - 1
+        unary, out = self._charges.copy(), np.empty_like(centre)
+        nu = self._multipliers[series]
+        at = chains.n_attributes * S
+        pairs = point.w[at : at + K * S]
+        counts = np.empty((n_blocks, 3))
+
+        def task(k: int) -> None:
+            block = self._bounds[k : k + 2]
+            chain_marginals.add_scores(chains, point.w, *block, unary)
+            data = chains.tokens, self._places, centre, unary, pairs, step, K, S
+            counts[k] = chain_marginals.project(*data, self._precision, *block, nu, out)
+
+        self.problem.runner.run(task, n_blocks)
+        steps, passes, _ = counts.sum(axis=0)
+        self.projections += self.problem.n_examples
+        self.steps += int(steps)
+        self.projection_passes += int(passes)
+        self.defect = max(self.defect, counts[:, 2].max())
+        return out
+
+    def feasible(self, u: Array) -> Array:
+        """u with what rounding has done to its sums undone."""
+        u = u.copy()
+        n = self.problem.n_examples
+        chain_marginals.repair(self._chains.tokens, self._places, *self._size, 0, n, u)
+        return u
+
+    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """Curvature of -D from u to v, by the squared distance. 0 at u = v."""
+        change = (u_combined - v_combined)[:-1]
+        squared = float(np.sum(change * change)) / self.problem.reg_lambda
+        weights = self.problem.weights
+        distance = float(chain_marginals.squared_distance(self._places, weights, u, v))
+        return squared / distance if distance > 0.0 else 0.0
+
+    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
+        change, reg_lambda = v_combined - u_combined, self.problem.reg_lambda
+        slope = float(change[-1]) - float(np.sum(u_combined[:-1] * change[:-1])) / reg_lambda
+        curvature = float(np.sum(change[:-1] * change[:-1])) / reg_lambda
+        if slope <= 0.0:
+            return 0.0
+        return min(1.0, slope / curvature) if curvature > 0.0 else 1.0
