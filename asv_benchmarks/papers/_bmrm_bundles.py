@@ -100,7 +100,7 @@ def _level(data: Set, reg_lambda: float, plain: Curve, search: Curve, more: dict
         reg_lambda=reg_lambda, fit_intercept=False, tol=WITHIN, max_time=_REFERENCE_SECONDS, **more
     )
     model.fit(data.X, data.y)
-    if not model.converged_:
+    if model.status_ != "converged":
         return Level(-np.inf, "none")
     return Level((1.0 + WITHIN) * float(model.objective_), "auto")
 

@@ -31,8 +31,8 @@ def draw(found: dict[str, dict[str, Any]], plt: Any) -> Any:
         axes[2, k].set_title(f"{title}: parameter updates (fig. 4)")
         _errors(axes[3, k], task)
         axes[3, k].set_title(f"{title}: test error (fig. 7)")
-    for row in axes[[1, 3]]:  # of all solvers' panels: elsewhere it would cover curves
-        row[0].legend()
+    # One legend for all solvers' panels: in the others it would cover curves.
+    axes[3, min(1, len(tasks) - 1)].legend(loc="upper right")
     for ax in axes[:, len(tasks) :].ravel():
         if not ax.has_data():
             ax.set_axis_off()
