@@ -114,11 +114,15 @@ def relaxation(edges: NDArray[np.int64], nodes: Array, pairs: Array) -> tuple[Re
     local = _constraints(n, edges, K)
     scores = np.concatenate([nodes.ravel(), pairs.ravel()])
     sums = np.concatenate([np.ones(n), np.zeros(2 * m * K)])
-    result = linprog(-scores, A_eq=local, b_eq=sums, bounds=(0.0, None), method="highs")
+    size, settings = 1.0, {"A_eq": local, "b_eq": sums, "bounds": (0.0, None), "method": "highs"}
+    result = linprog(-scores, **settings)
+    if result.status != 0:  # tolerances are absolute: out of reach where scores are very large
+        size = max(float(np.abs(scores).max()), 1.0)
+        result = linprog(-scores / size, **settings)
     if result.status != 0:
         raise RuntimeError(f"The linear relaxation of a graph was not solved: {result.message}")
     # The multipliers of the constraints of pairs are messages: scores move from edges to nodes.
-    messages = -result.eqlin.marginals[n:].reshape(2, m, K)
+    messages = -size * result.eqlin.marginals[n:].reshape(2, m, K)
     to_nodes = nodes.copy()
     for side in (0, 1):
         np.add.at(to_nodes, edges[:, side], messages[side])

@@ -173,6 +173,16 @@ def test_outputs_of_the_relaxation_agree_on_the_nodes():
             np.testing.assert_allclose(sums, own, atol=1e-15)
 
 
+def test_scores_that_the_tolerances_of_programmes_do_not_fit():
+    """HiGHS gives up on these as they are."""
+    edges = np.array([(1, 0), (1, 2)])
+    nodes = 1e13 * np.array([[-2.01, 0.0], [-1.45, 0.0], [0.0, 0.17]])
+    pairs = 1e13 * np.array([[[-0.74, -0.34], [-0.47, 0.0]], [[0.16, -0.08], [0.0, -0.28]]])
+    output, bound = relaxation(edges, nodes, pairs)  # the optimum is 0, of the labels 1, 1, 0
+    score = (output.nodes * nodes).sum() + (output.pairs * pairs).sum()
+    assert 0.0 <= score <= bound == pytest.approx(0.0, abs=10.0)  # 1e-12 of the scores
+
+
 def test_without_branches_the_bound_is_that_of_the_relaxation():
     x, w = loop_that_no_relaxation_closes()
     y = np.zeros(3, int)
