@@ -325,6 +325,7 @@ def test_weights_of_another_length():
         ({"n_labels": 0}, "n_labels must be an integer that is at least 1, got 0"),
         ({"n_labels": 2.5}, "n_labels must be an integer that is at least 1, got 2.5"),
         ({"max_branches": -1}, "max_branches must be an integer that is at least 0, got -1"),
+        ({"relaxed": "no"}, "relaxed must be True or False, got 'no'"),
         ({"max_branches": None}, "max_branches must be an integer that is at least 0, got None"),
     ],
 )
