@@ -80,11 +80,12 @@ class RelaxedExamples(Examples):
         graph, y = self._graphs[i], self._labels[i]
         rows = np.arange(len(y))
         nodes, pairs = self._potentials(graph, w)
-        nodes = nodes + 1.0
-        nodes[rows, y] -= 1.0
-        nodes -= nodes[rows, y][:, None]
+        nodes = nodes - nodes[rows, y][:, None] + 1.0  # in this order no large score hides a loss
+        nodes[rows, y] = 0.0
         tails, heads = graph.edges.T
         pairs = pairs - pairs[np.arange(len(tails)), y[tails], y[heads]][:, None, None]
+        if not (np.isfinite(nodes).all() and np.isfinite(pairs).all()):  # of a point too large
+            return np.zeros_like(self._truths[i]), 0.0, np.nan, np.nan
         output, bound = relaxation(graph.edges, nodes, pairs)
         loss = float(len(y) - output.nodes[rows, y].sum())
         psi = self._truths[i] - self._features(graph, output)
