@@ -87,13 +87,15 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
          - lists of what their docstrings say
        * - "segments" or :class:`~sklearn_bundle.models.Segments`
          - sequences as for chains, and lists of their segments
+       * - "multilabel" or :class:`~sklearn_bundle.models.Multilabel`
+         - X as for classes, an indicator matrix of shape (n_samples, n_labels)
        * - one of your own, derived from :class:`~sklearn_bundle.models.StructuredModel`
          - lists (or tuples, arrays along their first axis) of what its methods understand
 
     Parameters
     ----------
-    model : {"chain", "multiclass", "graph", "grid", "segments", "matching"} or StructuredModel, \
-            default="chain"
+    model : {"chain", "multiclass", "graph", "grid", "segments", "matching", "multilabel"} or \
+            StructuredModel, default="chain"
         What the outputs are. The names stand for models with their defaults; an instance has
         parameters of its own, which are set and searched as ``model__cost``. A clone is fitted.
     reg_lambda : float, default=None
