@@ -228,7 +228,8 @@ class Segments(StructuredModel):
             )
         given = self.max_lengths_, bool(self.boundaries), y, _COSTS[self.cost]
         outputs = structure(X.X, X.lengths, *given)
-        return CompiledExamples(outputs, n_parameters, longest_entries(outputs), likelihood=True)
+        longest, terms = longest_entries(outputs), np.diff(outputs.chains.tokens)
+        return CompiledExamples(outputs, n_parameters, longest, likelihood=True, terms=terms)
 
     @property
     def _longest(self) -> int:
