@@ -9,6 +9,8 @@ likelihood OCR letters by likelihood, beside SDCACRF
 segments   chunks and made data: spans found by segments and by chains, and what they take
 house      matchings of the CMU house, 90 frames apart: every solver, and the error without learning
 horses     segmented images at two resolutions, beside models without edges; cuts beside scipy's
+snakes     grids of 11 labels: what edges bring, what branch and bound brings to the relaxation
+scene      sets of six labels: pairs along a tree, all pairs and none, beside LinearSVC per label
 
 Each fit has its seconds, its oracle calls over n, and its seconds over those of one oracle pass
 over all examples, which is timed between the states of the same fit. Without --data the sets that
@@ -23,7 +25,9 @@ from typing import Any
 import _structured_horses
 import _structured_house
 import _structured_likelihood
+import _structured_scene
 import _structured_segments
+import _structured_snakes
 import numpy as np
 from _chains import ChainTask, load
 from _measure import (
@@ -51,6 +55,8 @@ FURTHER = {
     "horses": _structured_horses,
     "segments": _structured_segments,
     "house": _structured_house,
+    "snakes": _structured_snakes,
+    "scene": _structured_scene,
 }
 STRENGTHS = {"ocr": (10.0, 1.0, 0.1), "conll2000": (1.0,)}  # n reg_lambda
 TOLS = {"ocr": (1e-2, 1e-3, 1e-4), "conll2000": (1e-2, 1e-3)}

@@ -5,7 +5,6 @@ model on them is the kernel model, ``coef = L' alpha`` up to the order of factor
 Nystroem with as many components as tokens makes such rows, and those of new tokens.
 """
 
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -23,32 +22,33 @@ def compare_kernels(study: Study, task: Task, others: Any, n_train: int, seconds
     X_test, y_test = _words(others[0]), others[1]
     tokens = np.concatenate(X)
     gamma = 1.0 / (2.0 * np.mean(np.var(tokens, axis=0)) * tokens.shape[1])
+    size = np.mean(np.sum(tokens**2, axis=1))  # so that one reg_lambda is for both kernels
+
+    def gram(words: list[np.ndarray]) -> np.ndarray:
+        return size * rbf_kernel(np.concatenate(words), tokens, gamma=gamma)
+
     rows = Nystroem(kernel="precomputed", n_components=len(tokens), random_state=0)
-    of_train = rows.fit_transform(rbf_kernel(tokens, gamma=gamma))
-    error = np.abs(of_train @ of_train.T - rbf_kernel(tokens, gamma=gamma)).max()
+    of_train = rows.fit_transform(gram(X))
+    error = np.abs(of_train @ of_train.T - gram(X)).max() / size
     made = {
         "linear": (X, X_test),
         "RBF": (
             _split(of_train, X),
-            _split(rows.transform(rbf_kernel(np.concatenate(X_test), tokens, gamma=gamma)), X_test),
+            _split(rows.transform(gram(X_test)), X_test),
         ),
     }
     cells = []
     for kernel, (own, new) in made.items():
         for name, model in _models(n_train, task.strength / 10.0):
-            start = process_time()
             model.fit(own, y)
-            spent = process_time() - start
             right = [np.mean(np.asarray(a) == b) for a, b in _pairs(model.predict(new), y_test)]
             words = np.mean([np.array_equal(a, b) for a, b in _pairs(model.predict(new), y_test)])
             gap = model.dual_gap_ / model.objective_
-            cells.append((kernel, name, np.mean(right), words, spent, gap))
-    columns = ["kernel", "model", "labels right, %", "words right, %", "CPU s", "relative gap"]
-    table = [[k, m, f"{100 * a:.1f}", f"{100 * w:.1f}", f"{s:.2f}", f"{g:.0e}"]
-             for k, m, a, w, s, g in cells]  # fmt: skip
-    title = (
-        f"{n_train} words, {len(tokens)} tokens: on a Gram matrix; tested on {len(y_test)} words"
-    )
+            cells.append((kernel, name, np.mean(right), words, gap))
+    columns = ["kernel", "model", "labels right, %", "words right, %", "relative gap"]
+    table = [[k, m, f"{100 * a:.1f}", f"{100 * w:.1f}", f"{g:.0e}"]
+             for k, m, a, w, g in cells]  # fmt: skip
+    title = f"{n_train} words, {len(tokens)} tokens, tested on {len(y_test)} other words"
     study.show(title, columns, table)
     kernel_task = Task("Gram matrix", task.strength / 10.0, made["RBF"][0], y)
     fits = {s: follow(kernel_task, s, seconds) for s in ("excessive-gap", "auto")}
@@ -70,7 +70,7 @@ def compare_kernels(study: Study, task: Task, others: Any, n_train: int, seconds
         "E.1",
         "both cannot be: E.1 projects onto locally consistent marginals. The objective (32) has a "
         "log-partition function, whose dual has entropies and no projection",
-        False,
+        None,
     )
 
 

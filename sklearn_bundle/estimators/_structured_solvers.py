@@ -9,6 +9,7 @@ from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredProblem, StructuredRisk
 from sklearn_bundle.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
+from sklearn_bundle.solvers.contract import Status
 from sklearn_bundle.solvers.marginal_gap import MarginalGapSolver
 from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
@@ -69,6 +70,16 @@ def check_examples(loss: str, solver: str, examples: Examples, name: str) -> Non
             f"{what} takes no model with parameters that must not be negative, but "
             f"{name}.nonnegative returns some. Use {instead}."
         )
+
+
+def further_advice(examples: Examples, name: str) -> dict[Status, str]:
+    """What to change after a miss of ``tol``, where the model of this name is not exact."""
+    if examples.exact:
+        return {}
+    return {
+        Status.STALLED: f"The rest lies between the outputs that {name} has found and its "
+        "upper_bound: increase tol, or let the inference search for longer."
+    }
 
 
 def is_proved(loss: str, examples: Examples, model: StructuredModel, point: Any) -> bool:

@@ -5,7 +5,8 @@ cost. It has no state: what was fitted stands on the estimator.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, singledispatch
 from reprlib import repr as short
@@ -280,14 +281,30 @@ class StructureReader(Reader):
 
     def predict(self, estimator, X):
         check_is_fitted(estimator)
-        w = frozen(estimator.w_)
-        return [estimator.model_.inference(x, w) for x in _listed("X", X)]
+        w, outputs = frozen(estimator.w_), []
+        for i, x in enumerate(_listed("X", X)):
+            with _named(i):
+                outputs.append(estimator.model_.inference(x, w))
+        return outputs
 
     def losses(self, estimator, X, y):
         X, y = _same_length(estimator, X, y)
         outputs, model = self.predict(estimator, X), estimator.model_
-        losses = [model.loss(*pair) for pair in zip(y, outputs, strict=True)]
-        return np.array(losses, np.float64), np.array(list(map(model.max_loss, y)), np.float64)
+        losses, largest = np.empty(len(y)), np.empty(len(y))
+        for i, (truth, output) in enumerate(zip(y, outputs, strict=True)):
+            with _named(i):
+                losses[i], largest[i] = model.loss(truth, output), model.max_loss(truth)
+        return losses, largest
+
+
+@contextmanager
+def _named(i: int) -> Iterator[None]:
+    """A model sees one example and cannot say which: what it raises has a note with the number."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This is example {i} of those given.")
+        raise
 
 
 def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:

@@ -20,6 +20,7 @@ from sklearn_bundle.estimators._structured_solvers import (
     bound_problem,
     check_examples,
     check_formulation,
+    further_advice,
     is_proved,
     new_solver,
 )
@@ -31,12 +32,6 @@ from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.marginal_gap import check_marginal
-
-# What to change where outputs are found and bounds are not reached.
-_OPEN = (
-    "The rest lies between the outputs that {} has found and its upper_bound: increase tol, or let "
-    "the inference search for longer."
-)
 
 
 @dataclass
@@ -435,8 +430,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
         examples = model.examples(reading.X, reading.y, self.scaling)
         check_examples(self.loss, self.solver, examples, type(model).__name__)
-        if not examples.exact:
-            self._advice = self._advice | {Status.STALLED: _OPEN.format(type(model).__name__)}
+        self._advice = self._advice | further_advice(examples, type(model).__name__)
         return StructuredData(model, reading, examples, reg_lambda)
 
     def _targets(self, data: StructuredData) -> list[None]:

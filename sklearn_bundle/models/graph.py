@@ -63,7 +63,8 @@ class _Cut(StructuredModel, ABC):
         return float(self._costs()[labels, y_hat].sum())
 
     def max_loss(self, y):
-        return float(self._costs().max(axis=1)[np.asarray(y)].sum()) or 1.0
+        labels = _labels(y, np.shape(y), "y")
+        return float(self._costs().max(axis=1)[labels].sum()) or 1.0
 
     def inference(self, x, w):
         nodes = self._known(x)
@@ -123,6 +124,9 @@ class _Cut(StructuredModel, ABC):
         self, nodes: _Nodes, labels: NDArray[np.int8], w: ArrayLike, augmented: bool
     ) -> NDArray[np.int64]:
         w = frozen(np.ascontiguousarray(w, dtype=np.float64))
+        n_parameters = self.n_features_ + self.n_edge_features_
+        if w.shape != (n_parameters,):
+            raise ValueError(f"w must have the shape ({n_parameters},), but has {w.shape}.")
         pairs = w[self.n_features_ :]
         if (pairs < 0.0).any():
             k = int(np.argmax(pairs < 0.0))
@@ -305,8 +309,10 @@ class Grid(_Cut):
     def _nodes(self, x, name):
         image = _features(x, name, 3)
         h, w, d = image.shape
-        if not h * w:
-            raise ValueError(f"{name} must have pixels, but its shape is {image.shape}.")
+        if not image.size:
+            raise ValueError(
+                f"{name} must have pixels and features, but its shape is {image.shape}."
+            )
         numbers = np.arange(h * w).reshape(h, w)
         rows = np.stack([numbers[:, :-1], numbers[:, 1:]], axis=-1).reshape(-1, 2)
         columns = np.stack([numbers[:-1], numbers[1:]], axis=-1).reshape(-1, 2)
@@ -350,6 +356,7 @@ def _edges(values: Any, n: int, name: str) -> NDArray[np.int64]:
     if not n:
         raise ValueError(f"{name}: there must be at least one node, but there is none.")
     edges = as_numbers(name, values)
+    edges = edges.reshape(0, 2) if edges.size == 0 else edges
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise ValueError(f"{name} must be pairs of nodes, shape (m, 2), but have {edges.shape}.")
     wrong = ~((edges >= 0) & (edges < n) & (edges == np.floor(edges))).all(axis=1)

@@ -94,14 +94,14 @@ class Matching(StructuredModel):
                 f"y must have a number for each of the {len(y_hat)} points of the first set, got "
                 f"an array of shape {y.shape}."
             )
-        return np.count_nonzero(y != y_hat) / len(y_hat)
+        return np.count_nonzero(_matches("y", y, len(y_hat)) != y_hat) / len(y_hat)
 
     def inference(self, x: ArrayLike, w: Array) -> NDArray[np.int64]:
         return linear_sum_assignment(_pairs("x", x, len(w)) @ w, maximize=True)[1]
 
     def loss_augmented_inference(self, x: ArrayLike, y: ArrayLike, w: Array) -> NDArray[np.int64]:
         x = _pairs("x", x, len(w))
-        wrong = np.arange(x.shape[1]) != _matches("y", y, x.shape)[:, None]
+        wrong = np.arange(x.shape[1]) != _matches("y", y, *x.shape[:2])[:, None]
         return linear_sum_assignment(x @ w + wrong / len(x), maximize=True)[1]
 
     def examples(self, X: Sequence, y: Sequence, scaling: str) -> Examples:
@@ -172,7 +172,7 @@ def _checked(X: Sequence, y: Sequence) -> tuple[list[Array], list[NDArray[np.int
     pairs: list[Array] = []
     for i, x in enumerate(X):
         pairs.append(_pairs(f"X[{i}]", x, pairs[0].shape[2] if i else None))
-    return pairs, [_matches(f"y[{i}]", y[i], x.shape) for i, x in enumerate(pairs)]
+    return pairs, [_matches(f"y[{i}]", y[i], *x.shape[:2]) for i, x in enumerate(pairs)]
 
 
 def _pairs(name: str, x: Any, d: int | None) -> Array:
@@ -192,13 +192,13 @@ def _pairs(name: str, x: Any, d: int | None) -> Array:
     return x
 
 
-def _matches(name: str, y: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    n, m = shape[:2]
-    numbers = as_numbers(name, y)
-    within = (numbers >= 0) & (numbers < m) & (numbers == np.floor(numbers))
+def _matches(name: str, y: Any, n: int, m: int | None = None) -> NDArray[np.int64]:
+    numbers, most = as_numbers(name, y), np.inf if m is None else m
+    within = (numbers >= 0) & (numbers < most) & (numbers == np.floor(numbers))
     if numbers.shape != (n,) or not within.all() or len(np.unique(numbers)) < n:
+        to_last = "on" if m is None else f"to {m - 1}"
         raise ValueError(
-            f"{name} must hold {n} different integers from 0 to {m - 1}, one for each row of x, "
+            f"{name} must hold {n} different integers from 0 {to_last}, one for each row of x, "
             f"got {shown(y)}."
         )
     return numbers.astype(np.int64)

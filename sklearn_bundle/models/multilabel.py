@@ -97,7 +97,7 @@ class Multilabel(StructuredModel):
     8
     >>> model.joint_feature(X[1], [1, 0])
     array([2., 0., 1., 0., 0., 0., 1., 0.])
-    >>> w = np.array([1.0, -1.0, 0.0, 0.0, 3.0, 0.0, 0.0, 3.0])  # both or none
+    >>> w = np.array([1.0, -0.5, 0.0, 0.0, 3.0, 0.0, 0.0, 3.0])  # both or none
     >>> model.inference(X[1], w), model.loss_augmented_inference(X[1], [1, 1], 0.1 * w)
     (array([1, 1]), array([0, 0]))
     """

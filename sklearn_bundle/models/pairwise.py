@@ -141,7 +141,7 @@ class PairwiseGraph(StructuredModel):
     >>> model.joint_feature(x, [0, 1, 2])
     array([1., 1., 1., 0., 1., 1., 0., 0., 1., 0., 0., 0.])
     >>> w = np.r_[2.0, 1.0, 0.0, -np.eye(3).ravel()]  # 0 is best, but neighbors should differ
-    >>> model.inference(x, w).tolist(), round(model.upper_bound(x, [0, 0, 0], 0.0 * w), 9)
+    >>> sorted(model.inference(x, w).tolist()), round(model.upper_bound(x, [0, 0, 0], 0.0 * w), 9)
     ([0, 0, 1], 3.0)
     """
 
@@ -174,7 +174,8 @@ class PairwiseGraph(StructuredModel):
         if isinstance(y_hat, Relaxed):
             y = np.asarray(y)
             return float(len(y) - y_hat.nodes[np.arange(len(y)), y].sum())
-        return float(np.count_nonzero(np.asarray(y) != np.asarray(y_hat)))
+        y_hat = np.asarray(y_hat)
+        return float(np.count_nonzero(as_labels(y, len(y_hat), None, "y") != y_hat))
 
     def max_loss(self, y):
         return float(len(y))
@@ -259,6 +260,9 @@ class PairwiseGraph(StructuredModel):
         outputs, _, (order,) = self._outputs([graph], [truth], 0.0 if y is None else 1.0)
         found, labels = np.empty_like(truth), np.empty_like(truth)
         w = np.ascontiguousarray(w, dtype=np.float64)
+        n_parameters = self.n_labels_ * (self._d + self._e * self.n_labels_)
+        if w.shape != (n_parameters,):
+            raise ValueError(f"w must have the shape ({n_parameters},), but has {w.shape}.")
         bounds = pairwise_oracle.labelling(outputs, frozen(w), found)
         labels[order] = found
         return labels, float(bounds[0])
@@ -289,8 +293,8 @@ class PairwiseGraph(StructuredModel):
         return outputs, all(graph.forest for graph in packed), orders
 
     def _graph(self, x: Any) -> GraphInput:
-        graph = x if isinstance(x, GraphInput) else as_graph(x, "X")
-        check_widths(graph, self._d, self._e, "X")
+        graph = x if isinstance(x, GraphInput) else as_graph(x, "x")
+        check_widths(graph, self._d, self._e, "x")
         return graph
 
     def _labels(self, y: Any, graph: GraphInput) -> Labels:

@@ -141,7 +141,8 @@ def _matrix(values: Any, name: str) -> Array:
 
 def _whole(values: Any, name: str) -> Numbers:
     numbers = as_numbers(name, values)
-    wrong = np.flatnonzero(numbers != np.floor(numbers))
+    # Larger ones have no neighbor in float64 that is not whole, and the cast takes no infinity.
+    wrong = np.flatnonzero((numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**53))
     if len(wrong):
         raise ValueError(
             f"{name} must be whole numbers, but one of them is {shown(numbers.ravel()[wrong[0]])}."

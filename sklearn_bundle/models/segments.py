@@ -52,6 +52,11 @@ class Segments(StructuredModel):
     counts. All parameters are regularized. With ``max_length=1`` this is
     :class:`~sklearn_bundle.models.Chain`, with lengths for its intercept.
 
+    A fitted :class:`~sklearn_bundle.StructuredSVM` has these parts as attributes: ``coef_``,
+    ``first_``, ``last_``, ``transitions_``, ``lengths_``, ``start_`` and ``end_``. Its y, and what
+    it predicts, is for each sequence a list of segments (label, start, stop) with labels of any
+    kind that sorts.
+
     What l(y, y') counts is `cost`. There are ``K (3 d + K + L + 2)`` parameters, ``K (d + K + L +
     2)`` without `boundaries`. L is the largest length of a segment; :meth:`n_parameters` takes one
     more than the largest label of its y for K.

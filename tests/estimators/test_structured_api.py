@@ -172,6 +172,18 @@ def test_a_classifier_among_scikit_learn_s(rows):
     assert get_scorer("roc_auc_ovr")(calibrated, X, y) > 0.9
 
 
+@pytest.mark.parametrize("method", ["predict", "score"])
+def test_errors_of_prediction_have_the_number_of_the_example(method):
+    good, wrong = np.ones((2, 2, 1)), np.ones((2, 2, 3))
+    model = StructuredSVM("matching", random_state=0).fit([good], [[0, 1]])
+    with pytest.raises(ValueError) as raised:
+        if method == "predict":
+            model.predict([good, wrong])
+        else:
+            model.score([good, good], [[0, 1], [1, 1]])
+    assert raised.value.__notes__ == ["This is example 1 of those given."]
+
+
 def test_a_users_model_predicts_a_list(ranked):
     X, y = ranked
     model = StructuredSVM(Ranking(), random_state=0).fit(X, y)

@@ -150,6 +150,20 @@ def test_methods_by_enumeration(seed):
         np.testing.assert_array_equal(model.loss_augmented_inference(x, truth, w), worst)
 
 
+@pytest.mark.parametrize("kind", [float, bool, list])
+def test_the_largest_loss_takes_labels_as_fit_does(kind):
+    truth = [0, 1, 1]
+    given = truth if kind is list else np.array(truth, kind)
+    assert Graph(cost=COST).max_loss(given) == 4.5
+
+
+def test_no_edges_as_an_empty_list():
+    x = np.ones((3, 1)), [], np.ones((0, 1))
+    model = Graph()
+    model.n_parameters([x], [[0, 1, 1]])
+    np.testing.assert_array_equal(model.joint_feature(x, [0, 1, 1]), [2.0, 0.0])
+
+
 def test_of_several_best_labels_those_with_the_fewest_ones():
     x = np.zeros((3, 1)), [[0, 1]], [[1.0]]
     model = Graph()
@@ -217,8 +231,9 @@ def test_an_image_is_a_graph(contrast):
     assert n_parameters == 5 + (contrast is not None)
     w = point(rng, 3, n_parameters - 3)
     found = model.examples(X, y, "margin").find(w, 0, len(X))
-    of_methods = ListedExamples(model, X, y, "margin").find(w, 0, len(X))
-    for part, other in zip(found, of_methods, strict=True):
+    listed = ListedExamples(model, X, y, "margin")
+    np.testing.assert_array_equal(model.examples(X, y, "margin").nonnegative, listed.nonnegative)
+    for part, other in zip(found, listed.find(w, 0, len(X)), strict=True):
         np.testing.assert_allclose(part, other, rtol=1e-12, atol=1e-12)
     for x, truth in zip(X, y, strict=True):
         all_phi = [model.joint_feature(x, t.reshape(truth.shape)) for t in labellings(truth.size)]
@@ -318,7 +333,7 @@ def test_a_users_grid_has_the_same_optimum():
 def test_threads_do_not_change_a_bit():
     """Of images so large that there are several blocks."""
     rng = np.random.default_rng(0)
-    X = list(rng.normal(size=(6, 90, 90, 2)))
+    X = list(rng.normal(size=(4, 50, 50, 2)))
     y = [(x[:, :, 0] > 0.3).astype(int) for x in X]
     settings = {"reg_lambda": 1.0, "tol": 0.1, "random_state": 0}
     one, two = (StructuredSVM("grid", n_jobs=k, **settings).fit(X, y) for k in (1, 2))
@@ -393,7 +408,8 @@ def test_wrong_labels(labels, message):
     "x, message",
     [
         (np.ones((2, 3)), r"X\[1\] must have 3 dimensions"),
-        (np.ones((0, 3, 2)), r"X\[1\] must have pixels"),
+        (np.ones((0, 3, 2)), r"X\[1\] must have pixels and features"),
+        (np.ones((2, 3, 0)), r"X\[1\] must have pixels and features"),
         (np.ones((2, 3, 4)), r"X\[1\] must have 2 node features"),
         (np.full((2, 3, 2), np.inf), r"X\[1\] must be finite, but the entry at \(0, 0, 0\)"),
     ],
@@ -427,6 +443,13 @@ def test_wrong_parameters(model, message):
 def test_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         StructuredSVM("graph", **settings).fit([GOOD], [[0, 1, 1]])
+
+
+def test_the_weights_have_the_length_of_the_parameters():
+    model = Graph()
+    model.n_parameters([GOOD], [[0, 1, 1]])
+    with pytest.raises(ValueError, match=r"w must have the shape \(3,\), but has \(2,\)"):
+        model.inference(GOOD, [1.0, 1.0])
 
 
 def test_no_cut_for_negative_weights_of_edges():

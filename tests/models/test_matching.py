@@ -176,6 +176,12 @@ def test_wrong_matchings(value):
         StructuredSVM("matching").fit(X, changed(y, 2, value))
 
 
+@pytest.mark.parametrize("value", [[0, 1, 1, 2], [0, 1, 2, -1], [0, 1, 2, np.nan], ["a"] * 4])
+def test_no_loss_of_what_is_no_matching(value):
+    with pytest.raises(ValueError, match="y must hold"):
+        Matching().loss(value, [0, 1, 2, 3])
+
+
 def test_a_true_matching_of_another_length_has_no_loss():
     with pytest.raises(ValueError, match="y must have a number for each of the 3 points"):
         Matching().loss([0, 1], [0, 1, 2])

@@ -271,6 +271,8 @@ WRONG_Y = {
     "too few": ([0, 1], r"y\[1\] must have a label for each of the 3 nodes, got shape \(2,\)"),
     "negative": ([0, 1, -1], r"y\[1\] must hold labels from 0 to 2, but node 2 has -1"),
     "too large": ([0, 3, 1], r"y\[1\] must hold labels from 0 to 2, but node 1 has 3"),
+    "infinity": ([0, np.inf, 1], r"y\[1\] must be whole numbers, but one of them is inf"),
+    "a column": ([[0], [1], [2]], r"y\[1\] must have a label .*, got shape \(3, 1\)"),
     "half": ([0, 0.5, 1], r"y\[1\] must be whole numbers, but one of them is 0\.5"),
     "text": (["a", "b", "c"], r"y\[1\] must hold numbers, got 'a'"),
 }
@@ -283,7 +285,7 @@ def test_wrong_graphs(name):
     with pytest.raises(ValueError, match=message):
         StructuredSVM(PairwiseGraph(K)).fit([right, value], [[0, 1, 2], [0, 1, 2]])
     svm = StructuredSVM(PairwiseGraph(K), random_state=0).fit([right], [[0, 1, 2]])
-    with pytest.raises(ValueError, match=message.replace(r"X\[1\]", "X")):
+    with pytest.raises(ValueError, match=message.replace(r"X\[1\]", "x")):
         svm.predict([right, value])
 
 
@@ -293,6 +295,18 @@ def test_wrong_labels(name):
     X = [(NODES, EDGES, FEATURES)] * 2
     with pytest.raises(ValueError, match=message):
         StructuredSVM(PairwiseGraph(K)).fit(X, [[0, 1, 2], value])
+    if name == "too large":
+        return  # a label that nothing was fitted with counts as wrong
+    svm = StructuredSVM(PairwiseGraph(K), random_state=0).fit(X, [[0, 1, 2]] * 2)
+    with pytest.raises(ValueError, match=message.replace(r"y\[1\]", "y").replace(" to 2", "")):
+        svm.score(X, [[0, 1, 2], value])
+
+
+def test_weights_of_another_length():
+    model = PairwiseGraph(K)
+    model.n_parameters([(NODES, EDGES, FEATURES)], [[0, 1, 2]])
+    with pytest.raises(ValueError, match=r"w must have the shape \(24,\), but has \(2,\)"):
+        model.inference((NODES, EDGES, FEATURES), np.ones(2))
 
 
 @pytest.mark.parametrize(

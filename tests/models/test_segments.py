@@ -216,8 +216,8 @@ def named(lengths=(1, 3, 4, 2, 4, 3), seed=0):
 
 @pytest.mark.matrix
 @every_cost
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_the_optimum_by_interior_points(cost, loss):
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log"])
+def test_the_certificate_against_enumeration(cost, loss):
     X, y = named()
     model = Segments(cost=cost, boundaries=cost != "labels")
     svm = StructuredSVM(model, reg_lambda=0.1, loss=loss, tol=1e-5, random_state=0)
