@@ -49,7 +49,7 @@ class Segments(StructuredModel):
 
     where segment j has the label k_j and the length n_j, and m is the last one. So phi(x, y) has
     sums of the x_t over segments by their labels, the x_t of their first and last positions, and
-    counts. All parameters are regularized. With ``max_length=1`` this is
+    counts. All parameters are regularized. With ``max_length=1`` and without `boundaries` this is
     :class:`~sklearn_bundle.models.Chain`, with lengths for its intercept.
 
     A fitted :class:`~sklearn_bundle.StructuredSVM` has these parts as attributes: ``coef_``,
