@@ -31,7 +31,6 @@ from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.marginal_gap import check_marginal
 
 
 @dataclass
@@ -434,8 +433,6 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
         model = checked_model(type(self).__name__, self.model)
         check_formulation(self.loss, self.solver, self.scaling)
-        if self.solver == "excessive-gap":
-            check_marginal(model, self.loss, self.scaling)
         forget(self)
         reading = reader_of(model).read(self, X, y, sample_weight)
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)

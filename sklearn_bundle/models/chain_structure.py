@@ -230,7 +230,10 @@ class Chain(StructuredModel):
             levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
         structure = ChainOutputs(levels, labels, costs.ravel(), chains)
         given = n_parameters, _longest(chains)
-        return CompiledExamples(structure, *given, likelihood=True, terms=np.diff(chains.tokens))
+        terms = np.diff(chains.tokens)
+        examples = CompiledExamples(structure, *given, likelihood=True, terms=terms)
+        examples.has_edges = True
+        return examples
 
     def _costs(self) -> Array:
         K = self.n_labels_

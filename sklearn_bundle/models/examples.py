@@ -56,6 +56,9 @@ class Examples(ABC):
         Entries that a psi of each example can have at most; where there is a structure.
     likelihood : bool
         Whether there is ``expect``.
+    has_edges : bool
+        Whether the structure is one of chains, so that marginals of neighbouring labels say all
+        that the dual needs to know of a distribution of outputs.
     terms : ndarray of int64 of shape (n_examples,)
         How often ``expect`` adds to an entry of the gradient for each example, at most; where there
         is a likelihood.
@@ -70,6 +73,7 @@ class Examples(ABC):
     structure: Any = None
     longest: NDArray[np.int64]
     likelihood: bool = False
+    has_edges: bool = False
     terms: NDArray[np.int64]
 
     @abstractmethod
