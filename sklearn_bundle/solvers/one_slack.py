@@ -28,7 +28,8 @@ class OneSlackSolver:
     cache_size : int or None
         Planes to keep at most, at least 2; None is all.
     kept : LinearStart
-        What :attr:`kept` was of a solver of the same problem; reg_lambda may differ.
+        What :attr:`kept` was of a solver of the same problem; reg_lambda may differ. Planes that do
+        not hold with it are left out.
     """
 
     name = "bundle"
@@ -42,7 +43,9 @@ class OneSlackSolver:
         kept: LinearStart | None = None,
     ):
         start = LinearStart() if kept is None else kept
-        bundle = Bundle(problem.dimension) if start.bundle is None else start.bundle
+        bundle = start.bundle
+        if bundle is None or not (problem.any_lambda or _is_larger(problem.reg_lambda, start)):
+            bundle = Bundle(problem.dimension)
         bundle.resize(cache_size)
         self._problem = problem
         self._point = start.point
@@ -81,6 +84,11 @@ class OneSlackSolver:
     def _counted(self, state: State) -> State:
         self._point = state.point, None
         return replace(state, further=(self._problem.oracle_calls,))
+
+
+def _is_larger(reg_lambda: float, start: LinearStart) -> bool:
+    """Than that of the last fit, the largest one for which planes were cut, or equal."""
+    return start.proof is not None and reg_lambda >= start.proof.reg_lambda
 
 
 class _Planes(Oracle):
