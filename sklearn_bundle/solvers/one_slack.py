@@ -107,13 +107,13 @@ class _Planes(Oracle):
         return self._risk(point.w, self._problem.find(point.w))
 
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
-        """The plane of the outputs that are found at w."""
+        """The plane of the outputs that are found at w, unless rounding leaves nothing of it."""
         found = self._problem.find(point.w)
         risk = self._risk(point.w, found)
         if not risk <= risk_limit:
             return None
         gradient, offset = self._problem.plane(found)
-        return Plane(gradient, offset, risk)
+        return Plane(gradient, offset, risk) if offset > -np.inf else None
 
     def _risk(self, w: Array, found: Any) -> float:
         risk = self._problem.risk(found)
