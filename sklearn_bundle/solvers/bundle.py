@@ -270,16 +270,17 @@ class BundleSolver:
                 break
             point = self._problem.blend(self._best.point, point, step)
             plane = self._plane(point)
-        if plane is not None:
-            self._offer(point, plane.risk)
-        elif self._best.point is not None and np.isfinite(self._fresh_risk(point)):
-            plane = self._plane(self._best.point)
         if plane is None:
-            raise ValueError(
-                "The loss is not finite at the best point so far, or next to it: check the loss, "
-                "and the scale of the features."
-            )
-        self.bundle.add(plane.gradient, plane.offset, plane.balance)
+            if self._best.point is None or not np.isfinite(self._fresh_risk(point)):
+                raise ValueError(
+                    "The loss is not finite at the best point so far, or next to it: check the "
+                    "loss, and the scale of the features."
+                )
+            plane = self._plane(self._best.point)
+        else:
+            self._offer(point, plane.risk)
+        if plane is not None:  # rounding may leave nothing of one, and the bound stays as it is
+            self.bundle.add(plane.gradient, plane.offset, plane.balance)
 
     def _is_moderate(self, plane: Plane | None) -> bool:
         """Algorithm 3 judges by the risk, before a product is spent; Algorithm 2 by the slope."""

@@ -113,7 +113,10 @@ class _Planes(Oracle):
         if not risk <= risk_limit:
             return None
         gradient, offset = self._problem.plane(found)
-        return Plane(gradient, offset, risk) if offset > -np.inf else None
+        if offset > -np.inf:
+            return Plane(gradient, offset, risk)
+        # The risk is nowhere below the plane 0, from which a fit can go on.
+        return None if self._bundle.size else Plane(np.zeros_like(gradient), 0.0, risk)
 
     def _risk(self, w: Array, found: Any) -> float:
         risk = self._problem.risk(found)
