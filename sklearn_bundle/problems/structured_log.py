@@ -23,7 +23,6 @@ class Tangent(NamedTuple):
     gradient: Array
     margin: float  # of the risk
     error: float  # of the gradient, in the 2-norm
-    summed: float  # of that, what is of sums: the rest is as of other distributions of outputs
 
 
 class LikelihoodProblem(StructuredRisk):
@@ -67,8 +66,8 @@ class LikelihoodProblem(StructuredRisk):
             moved = float(np.sum(self.weights * factors * found.sizes))
         if not w.any():
             self._risk_of_zero = risk
-        margin, summed = 3.0 * shift + _ROUNDING * risk, self._depth * _UNIT * size
-        return Tangent(w, risk, gradient, margin, moved + summed, summed)
+        margin, error = 3.0 * shift + _ROUNDING * risk, moved + self._depth * _UNIT * size
+        return Tangent(w, risk, gradient, margin, error)
 
     def risk(self, found: Tangent) -> float:
         """R where it was found."""
@@ -78,8 +77,8 @@ class LikelihoodProblem(StructuredRisk):
         """The tangent plane ``<gradient, w> + offset``, lowered by what rounding has added to it.
 
         That is not above R where P is least, nor where it is least with a larger reg_lambda, and so
-        its bound is one of P. The offset is an entropy, that of any distributions of outputs is not
-        negative: it is below 0 by the rounding of sums alone.
+        its bound is one of P. The offset is an entropy, which is not negative; far away, where
+        rounding leaves nothing of the gradient, it is minus infinity.
         """
         w = found.w
         if self._risk_of_zero is None:
@@ -93,7 +92,8 @@ class LikelihoodProblem(StructuredRisk):
             margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
             margin += found.error * (squared**0.5 + farthest)
             offset = found.risk - float(np.sum(products)) - margin
-        return found.gradient, max(offset, -found.summed * farthest)
+            lost = found.error * farthest  # marginals that err by much are of no distribution
+        return found.gradient, max(offset, -lost) if lost <= known else -np.inf
 
     def objective(self, w: Array) -> tuple[float, Array, float]:
         """P(w), its gradient, and the lower bound that belongs to it.

@@ -107,13 +107,16 @@ class _Planes(Oracle):
         return self._risk(point.w, self._problem.find(point.w))
 
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
-        """The plane of the outputs that are found at w."""
+        """The plane of the outputs that are found at w, unless rounding leaves nothing of it."""
         found = self._problem.find(point.w)
         risk = self._risk(point.w, found)
         if not risk <= risk_limit:
             return None
         gradient, offset = self._problem.plane(found)
-        return Plane(gradient, offset, risk)
+        if offset > -np.inf:
+            return Plane(gradient, offset, risk)
+        # The risk is nowhere below the plane 0, from which a fit can go on.
+        return None if self._bundle.size else Plane(np.zeros_like(gradient), 0.0, risk)
 
     def _risk(self, w: Array, found: Any) -> float:
         risk = self._problem.risk(found)

@@ -150,6 +150,15 @@ def test_a_fit_that_ends_early_goes_on(solver):
     assert_allclose(single.w_, at_once.w_, atol=1e-6)
 
 
+def test_planes_where_rounding_leaves_nothing_of_marginals_prove_nothing():
+    """The first planes of such features are asked for at scores of 1e15."""
+    rows = [9994003.21, 1001.47796], [9993119.66, 1001.05832], [9999785.19, 1001.60941]
+    X = [np.array([[1000.654, 9998312.0]]), np.array([*rows, [10011801.6, 1000.04657]])]
+    y = [[(0, 0, 1)], [(0, 0, 3), (0, 3, 4)]]
+    model = likelihood("segments", solver="bundle", reg_lambda=0.02, max_iter=10, tol=1e-12)
+    judge(quiet(model, X, y), X, y)
+
+
 def test_planes_are_kept_for_a_larger_reg_lambda_alone():
     """What rounding may have added to a plane was taken off for a minimiser that is so far away."""
     X, y = CHAINS
