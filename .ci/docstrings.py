@@ -42,7 +42,9 @@ OFF_FOR_METHODS = {"EX01": "the example of the class shows them"}
 # An override whose docstring has no sections keeps the contract of the method that it overrides.
 OF_A_CONTRACT = ("PR", "RT", "YD")
 # Attributes that a fit has or has not, depending on parameters and on X.
-CONDITIONAL = {"attribute_names_", "coef_", "feature_names_in_"}
+CONDITIONAL = {
+    *("attribute_names_", "coef_", "feature_names_in_", "first_", "last_", "lengths_", "pairs_")
+}
 # What has parameters, but raises nothing, and why.
 RAISES_NOTHING = {
     f"sklearn_bundle.losses.{name}": "a tuple, which takes what it is given"

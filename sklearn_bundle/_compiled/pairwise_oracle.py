@@ -110,7 +110,8 @@ def _set_scores(outputs, i, w, room):
         own = room.node[v, labels[v]]
         largest = 0.0
         for k in range(K):
-            room.node[v, k] += outputs.cost * (k != labels[v]) - own
+            # In this order: a loss beside a score of 1e16 would be lost.
+            room.node[v, k] = (room.node[v, k] - own) + outputs.cost * (k != labels[v])
             largest = max(largest, abs(room.node[v, k]))
         mass += largest
     start = outputs.edges[i]

@@ -37,6 +37,12 @@ def check_formulation(loss: str, solver: str, scaling: str) -> None:
     if loss != "log":
         if solver == "lbfgs":
             raise ValueError(f"solver='lbfgs' is for loss='log' alone, got loss={loss!r}.")
+        if solver == "excessive-gap" and (loss, scaling) != ("hinge", "margin"):
+            raise ValueError(
+                "solver='excessive-gap' takes loss='hinge' with scaling='margin' alone, whose dual "
+                f"is one of marginals, but got loss={loss!r} with scaling={scaling!r}; use "
+                "solver='auto'."
+            )
         return
     if solver not in _SMOOTH:
         names = ", ".join(map(repr, _SMOOTH))
@@ -60,6 +66,11 @@ def check_examples(loss: str, solver: str, examples: Examples, name: str) -> Non
         raise ValueError(
             "loss='log' needs the sums over all outputs of a method expected_features, which "
             f"{name} does not have. Use loss='hinge'."
+        )
+    if solver == "excessive-gap" and not examples.has_edges:
+        raise ValueError(
+            "solver='excessive-gap' takes the model 'chain' alone, whose marginals it projects "
+            f"onto, but got {name}; use solver='auto'."
         )
     if len(examples.nonnegative) and (loss == "log" or solver == "bundle"):
         of_loss = loss == "log"

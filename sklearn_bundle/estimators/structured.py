@@ -31,7 +31,6 @@ from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Examples
 from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.marginal_gap import check_marginal
 
 
 @dataclass
@@ -103,12 +102,13 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         None is one over the sum of the sample weights: 1/n without.
     solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
             "excessive-gap", "lbfgs"}, default="auto"
-        See the table in the notes. ``loss="log"`` takes "auto", "lbfgs" and "bundle", the hinges
-        all but "lbfgs".
+        See the tables in the notes. ``loss="log"`` takes "auto", "lbfgs" and "bundle", the hinges
+        all but "lbfgs"; "excessive-gap" is for chains with the hinge and margin rescaling alone.
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
         Whether H_i or half its square is charged, or the negative log-likelihood: a conditional
-        random field, for a model with sums over all its outputs. Chains and classes have them, and
-        a model of your own with ``expected_features``; none with nonnegative parameters.
+        random field, for a model with sums over all its outputs. Chains, segments, classes and
+        "multilabel" have them, and a model of your own with ``expected_features``; none with
+        nonnegative parameters.
     scaling : {"margin", "slack"}, default="margin"
         Whether a loss asks for a margin of its size, in the unit of the scores, or is charged in
         full where the margin is 0. The second needs ``slack_rescaled_inference`` of a model of
@@ -130,15 +130,16 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         to its duality gap as last seen, times its weight, one in five at random; or all at random.
     warm_start : bool, default=False
         Whether to keep the outputs that were found (with "lbfgs" the point, with "bundle" point and
-        planes), and start from them when the next fit has the
+        planes, with "excessive-gap" the marginals), and start from them when the next fit has the
         same X, y, weights, model, `loss`, `scaling`, `solver` and `cache_size`; reg_lambda and tol
-        may differ. An error or Ctrl-C drops it all.
+        may differ. With ``loss="log"`` planes are kept for the same reg_lambda or a larger one. An
+        error or Ctrl-C drops it all.
     n_jobs : int, default=None
-        Threads of the passes over all examples, and in prediction of chains. They do not change a
-        bit of the result. A model of your own is then called from several threads at a time. None
-        is 1 outside of a joblib context.
+        Threads of the passes over all examples, and in prediction of chains and segments. They do
+        not change a bit of the result. A model of your own is then called from several threads at a
+        time. None is 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the order of the examples. Nothing is random with ``loss="log"``.
+        Of the order of the examples. Nothing is random with ``loss="log"`` or "excessive-gap".
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -146,25 +147,32 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     ----------
     w_ : ndarray of shape (n_parameters,)
         The weights, in the order of the model's features. For chains ``coef_``, ``transitions_``,
-        ``intercept_``, ``start_`` and ``end_`` one after the other, each by rows.
+        ``intercept_``, ``start_`` and ``end_`` one after the other, each by rows; for segments
+        ``coef_``, ``first_``, ``last_``, ``transitions_``, ``lengths_``, ``start_`` and ``end_``;
+        for "multilabel" ``coef_``, ``intercept_`` and ``pairs_``.
     model_ : StructuredModel
         The clone of the model that was fitted.
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted; for chains and models of classes.
+        The labels, sorted; for chains, segments and models of classes.
     coef_ : ndarray of shape (n_classes, n_features)
-        Weights of features with labels, for chains and models of classes. For the latter with two
-        classes the second's less the first's, of shape (1, n_features).
+        Weights of features with labels, for chains, segments, models of classes and "multilabel".
+        For models of two classes the second's less the first's, of shape (1, n_features).
+    first_, last_ : ndarray of shape (n_classes, n_features)
+        For segments with ``boundaries``: the same at the first and the last token of a segment.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        For chains: weights of two labels in sequence, ``transitions_[from, to]``.
+        For chains and segments: weights of two labels in sequence, ``transitions_[from, to]``.
+    lengths_ : ndarray of shape (n_classes, max_length)
+        For segments: weights of their lengths, 1 in the first column.
     intercept_ : ndarray of shape (n_classes,)
-        For chains: bias of each label; this and the next two are zero with ``fit_intercept=False``.
-    start_ : ndarray of shape (n_classes,)
-        For chains: further bias at the first token.
-    end_ : ndarray of shape (n_classes,)
-        For chains: further bias at the last token.
+        For chains and "multilabel": bias of each label; for chains without ``fit_intercept`` this
+        and the next two are zero.
+    start_, end_ : ndarray of shape (n_classes,)
+        For chains and segments: further bias of the label of the first and of the last token.
+    pairs_ : ndarray of shape (n_pairs, 2, 2)
+        For "multilabel": weights of the states of each pair of ``model_.edges_``.
     attribute_names_ : ndarray of shape (n_features,)
-        Names of the columns of ``coef_``, sorted, for chains with an X of dicts or lists of
-        strings.
+        Names of the columns of ``coef_``, sorted, for chains and segments with an X of dicts or
+        lists of strings.
     exact_ : bool
         Whether the certificate holds: the inference of the model finds the worst output, or bounds
         it.
@@ -187,10 +195,9 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (oracle calls
         over n, rounded down), ``oracle_calls`` (searches for the worst output of an example, or
-        sums over all its outputs) and
-        what the solver adds.
+        sums over all its outputs) and what the solver adds.
     n_features_in_ : int
-        Number of features, or of attributes; for chains and models of classes.
+        Number of features, or of attributes; for all models but those that take lists of their own.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had data frames with string names.
 
@@ -425,8 +432,6 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
         model = checked_model(type(self).__name__, self.model)
         check_formulation(self.loss, self.solver, self.scaling)
-        if self.solver == "excessive-gap":
-            check_marginal(model, self.loss, self.scaling)
         forget(self)
         reading = reader_of(model).read(self, X, y, sample_weight)
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)

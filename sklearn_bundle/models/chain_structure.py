@@ -229,7 +229,11 @@ class Chain(StructuredModel):
             most = _whole(costs[:, :K]).max(axis=1)[labels]
             levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
         structure = ChainOutputs(levels, labels, costs.ravel(), chains)
-        return CompiledExamples(structure, n_parameters, _longest(chains), likelihood=True)
+        given = n_parameters, _longest(chains)
+        terms = np.diff(chains.tokens)
+        examples = CompiledExamples(structure, *given, likelihood=True, terms=terms)
+        examples.has_edges = True
+        return examples
 
     def _costs(self) -> Array:
         K = self.n_labels_

@@ -56,6 +56,12 @@ class Examples(ABC):
         Entries that a psi of each example can have at most; where there is a structure.
     likelihood : bool
         Whether there is ``expect``.
+    has_edges : bool
+        Whether the structure is one of chains, so that marginals of neighbouring labels say all
+        that the dual needs to know of a distribution of outputs.
+    terms : ndarray of int64 of shape (n_examples,)
+        How often ``expect`` adds to an entry of the gradient for each example, at most; where there
+        is a likelihood.
     """
 
     n_examples: int
@@ -67,6 +73,8 @@ class Examples(ABC):
     structure: Any = None
     longest: NDArray[np.int64]
     likelihood: bool = False
+    has_edges: bool = False
+    terms: NDArray[np.int64]
 
     @abstractmethod
     def find(self, w: Array, first: int, last: int) -> Found:
@@ -97,6 +105,8 @@ class CompiledExamples(Examples):
     likelihood : bool
         Whether the structure's type has registered
         :func:`~sklearn_bundle._compiled.structures.expect`.
+    terms : ndarray of int64 of shape (n_examples,)
+        As of :class:`Examples`; by default 1.
     """
 
     oracle_cost = 3e3  # 5 microseconds: OCR's chains of eight letters
@@ -107,7 +117,9 @@ class CompiledExamples(Examples):
         n_parameters: int,
         longest: NDArray[np.int64],
         likelihood: bool = False,
+        terms: NDArray[np.int64] | None = None,
     ):
+        self.terms = np.ones_like(longest) if terms is None else terms
         self.structure, self.likelihood = structure, likelihood
         self.n_examples, self.n_parameters = len(longest), n_parameters
         self.n_entries = int(longest.sum())

@@ -334,7 +334,10 @@ class Grid(_Cut):
         return numbers.astype(np.int64)
 
     def _similarities(self, colors: np.ndarray, edges: NDArray[np.int64]) -> Array:
-        first, second = colors[edges].astype(np.float64).transpose(1, 0, 2)
+        # Only ratios count: a power of two keeps squares in range, and changes no bit of them.
+        _, exponent = np.frexp(np.abs(colors).max(initial=0.0))
+        colors = np.ldexp(colors.astype(np.float64), -exponent)
+        first, second = colors[edges].transpose(1, 0, 2)
         distances = ((first - second) ** 2).sum(axis=1)
         mean = distances.mean() if len(distances) else 0.0
         return np.exp(-distances / (2.0 * mean)) if mean > 0.0 else np.ones(len(edges))

@@ -74,6 +74,7 @@ class ListedExamples(Examples):
         self.likelihood = model.expected_features is not None
         self.n_examples = len(y)
         self.n_entries = self.n_examples * _ENTRIES_A_CALL
+        self.terms = np.ones(self.n_examples, np.int64)
         self.n_parameters = self._asked_size()
         self.nonnegative = self._asked_cone()
         self._truths = [self._joint_feature(i, y[i]) for i in range(self.n_examples)]
@@ -98,7 +99,7 @@ class ListedExamples(Examples):
 
     def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
         """See :class:`Examples`."""
-        found = Expected(*(np.empty(last - first) for _ in range(3)))
+        w, found = frozen(w), Expected(*(np.empty(last - first) for _ in range(3)))
         for k, weight in enumerate(weights[: last - first]):
             phi, truth = self._expectation(first + k, w, found, k), self._truths[first + k]
             gradient[phi.indices] += weight * phi.values

@@ -139,6 +139,8 @@ class MatchingExamples(Examples):
             score = loss - float(w @ entries)
             if score > 0.0:
                 psi[k], losses[k], scores[k] = entries, loss, score
+            elif np.isnan(rounding[k]):
+                scores[k] = np.nan
         rows, columns = np.nonzero(psi)
         starts = np.searchsorted(rows, np.arange(n + 1))
         indices = columns.astype(np.uint32)
@@ -162,6 +164,8 @@ def _worst(scores: Array, y: NDArray[np.int64]) -> tuple[NDArray[np.int64], floa
     most = float(margins.max(axis=1).sum())
     if most == 0.0:
         return y, 0.0
+    if not 8 * n * most < np.inf:  # of a point that is far too large
+        return y, np.nan
     unit = ldexp(1.0, frexp(8 * n * most)[1] - 53)
     rounded = np.rint(np.maximum(margins, -most) / unit)
     return linear_sum_assignment(rounded, maximize=True)[1], n * unit

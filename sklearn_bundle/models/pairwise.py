@@ -99,8 +99,8 @@ class PairwiseGraph(StructuredModel):
         K + m K^2`` variables and takes 0.1 s for 40 nodes of 11 labels: for small graphs. `predict`
         returns labellings all the same, those of `relaxed` False.
     max_branches : int, default=100
-        How many times at most the labellings of a graph are taken apart in one search for the
-        best. 0 is the bound of the messages alone.
+        Limit on the parts of a graph's labellings that one search for the best looks at by
+        themselves; taking some apart makes two. 0 is the bound of the messages alone.
 
     Attributes
     ----------
@@ -234,6 +234,8 @@ class PairwiseGraph(StructuredModel):
                 raise ValueError(
                     f"{name} must be an integer that is at least {least}, got {shown(value)}."
                 )
+        if not isinstance(self.relaxed, bool | np.bool_):
+            raise ValueError(f"relaxed must be True or False, got {shown(self.relaxed)}.")
         graphs = [as_graph(x, f"X[{i}]") for i, x in enumerate(X)]
         sizes = map(len, (graph.nodes for graph in graphs))
         named = enumerate(zip(y, sizes, strict=True))

@@ -80,11 +80,12 @@ class RelaxedExamples(Examples):
         graph, y = self._graphs[i], self._labels[i]
         rows = np.arange(len(y))
         nodes, pairs = self._potentials(graph, w)
-        nodes = nodes + 1.0
-        nodes[rows, y] -= 1.0
-        nodes -= nodes[rows, y][:, None]
+        nodes = nodes - nodes[rows, y][:, None] + 1.0  # in this order no large score hides a loss
+        nodes[rows, y] = 0.0
         tails, heads = graph.edges.T
         pairs = pairs - pairs[np.arange(len(tails)), y[tails], y[heads]][:, None, None]
+        if not (np.isfinite(nodes).all() and np.isfinite(pairs).all()):  # of a point too large
+            return np.zeros_like(self._truths[i]), 0.0, np.nan, np.nan
         output, bound = relaxation(graph.edges, nodes, pairs)
         loss = float(len(y) - output.nodes[rows, y].sum())
         psi = self._truths[i] - self._features(graph, output)
@@ -114,11 +115,15 @@ def relaxation(edges: NDArray[np.int64], nodes: Array, pairs: Array) -> tuple[Re
     local = _constraints(n, edges, K)
     scores = np.concatenate([nodes.ravel(), pairs.ravel()])
     sums = np.concatenate([np.ones(n), np.zeros(2 * m * K)])
-    result = linprog(-scores, A_eq=local, b_eq=sums, bounds=(0.0, None), method="highs")
+    size, settings = 1.0, {"A_eq": local, "b_eq": sums, "bounds": (0.0, None), "method": "highs"}
+    result = linprog(-scores, **settings)
+    if result.status != 0:  # tolerances are absolute: out of reach where scores are very large
+        size = max(float(np.abs(scores).max()), 1.0)
+        result = linprog(-scores / size, **settings)
     if result.status != 0:
         raise RuntimeError(f"The linear relaxation of a graph was not solved: {result.message}")
     # The multipliers of the constraints of pairs are messages: scores move from edges to nodes.
-    messages = -result.eqlin.marginals[n:].reshape(2, m, K)
+    messages = -size * result.eqlin.marginals[n:].reshape(2, m, K)
     to_nodes = nodes.copy()
     for side in (0, 1):
         np.add.at(to_nodes, edges[:, side], messages[side])

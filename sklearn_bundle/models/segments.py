@@ -49,7 +49,7 @@ class Segments(StructuredModel):
 
     where segment j has the label k_j and the length n_j, and m is the last one. So phi(x, y) has
     sums of the x_t over segments by their labels, the x_t of their first and last positions, and
-    counts. All parameters are regularized. With ``max_length=1`` this is
+    counts. All parameters are regularized. With ``max_length=1`` and without `boundaries` this is
     :class:`~sklearn_bundle.models.Chain`, with lengths for its intercept.
 
     A fitted :class:`~sklearn_bundle.StructuredSVM` has these parts as attributes: ``coef_``,
@@ -233,7 +233,8 @@ class Segments(StructuredModel):
             )
         given = self.max_lengths_, bool(self.boundaries), y, _COSTS[self.cost]
         outputs = structure(X.X, X.lengths, *given)
-        return CompiledExamples(outputs, n_parameters, longest_entries(outputs), likelihood=True)
+        longest, terms = longest_entries(outputs), np.diff(outputs.chains.tokens)
+        return CompiledExamples(outputs, n_parameters, longest, likelihood=True, terms=terms)
 
     @property
     def _longest(self) -> int:

@@ -42,12 +42,15 @@ class StructuredRisk(ABC):
     ----------
     exact : bool
         Whether what is found is all there is.
+    any_lambda : bool
+        Whether planes bound R with every reg_lambda; if not, with the same and larger ones.
     oracle_calls : int
         Examples that were looked at.
     """
 
     nonnegative = True  # the risk
     exact: bool
+    any_lambda = True
 
     def __init__(
         self, examples: Examples, weights: Array, reg_lambda: float, n_threads: int, n_columns: int

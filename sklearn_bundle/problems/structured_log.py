@@ -47,9 +47,13 @@ class LikelihoodProblem(StructuredRisk):
     """
 
     exact = True
+    any_lambda = False
 
     def __init__(self, examples: Examples, weights: Array, reg_lambda: float, n_threads: int = 1):
         super().__init__(examples, weights, reg_lambda, n_threads, examples.n_parameters)
+        terms = np.add.reduceat(examples.terms, self._bounds[:-1])
+        self._depth = float(terms.max() + len(terms) + 8)  # additions to an entry of a gradient
+        self._risk_of_zero: float | None = None
 
     def find(self, w: Array) -> Tangent:
         """A pass over all examples: the risk and its gradient at w."""
@@ -60,8 +64,9 @@ class LikelihoodProblem(StructuredRisk):
             # of it; probabilities change by a factor within exp(+-2 shift) each.
             factors = np.expm1(np.minimum(2.0 * found.shifts, _LARGEST))
             moved = float(np.sum(self.weights * factors * found.sizes))
-        depth = np.diff(self._bounds).max() + len(self._bounds) + 8.0
-        margin, error = 3.0 * shift + _ROUNDING * risk, moved + depth * _UNIT * size
+        if not w.any():
+            self._risk_of_zero = risk
+        margin, error = 3.0 * shift + _ROUNDING * risk, moved + self._depth * _UNIT * size
         return Tangent(w, risk, gradient, margin, error)
 
     def risk(self, found: Tangent) -> float:
@@ -71,19 +76,24 @@ class LikelihoodProblem(StructuredRisk):
     def plane(self, found: Tangent) -> tuple[Array, float]:
         """The tangent plane ``<gradient, w> + offset``, lowered by what rounding has added to it.
 
-        That is not above R where P is least, and so its bound is one of P. The offset is an
-        entropy, and not negative.
+        That is not above R where P is least, nor where it is least with a larger reg_lambda, and so
+        its bound is one of P. The offset is an entropy, which is not negative; far away, where
+        rounding leaves nothing of the gradient, it is minus infinity.
         """
         w = found.w
+        if self._risk_of_zero is None:
+            self.find(np.zeros_like(w))
         with np.errstate(over="ignore", invalid="ignore"):
             products = found.gradient * w
             squared = float(np.sum(w * w))
-            # No farther from 0 than this is the minimiser: P is nowhere larger than at w there.
-            farthest = np.sqrt(squared + 2.0 * found.risk / self.reg_lambda)
+            # No farther from 0 is the minimiser: its penalty alone is at most P(0) and P(w).
+            known = min(self._risk_of_zero, 0.5 * self.reg_lambda * squared + found.risk)
+            farthest = np.sqrt(2.0 * known / self.reg_lambda)
             margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
             margin += found.error * (squared**0.5 + farthest)
             offset = found.risk - float(np.sum(products)) - margin
-        return found.gradient, max(offset, 0.0)
+            lost = found.error * farthest  # marginals that err by much are of no distribution
+        return found.gradient, max(offset, -lost) if lost <= known else -np.inf
 
     def objective(self, w: Array) -> tuple[float, Array, float]:
         """P(w), its gradient, and the lower bound that belongs to it.

@@ -279,7 +279,8 @@ class BundleSolver:
             plane = self._plane(self._best.point)
         else:
             self._offer(point, plane.risk)
-        self.bundle.add(plane.gradient, plane.offset, plane.balance)
+        if plane is not None:  # rounding may leave nothing of one, and the bound stays as it is
+            self.bundle.add(plane.gradient, plane.offset, plane.balance)
 
     def _is_moderate(self, plane: Plane | None) -> bool:
         """Algorithm 3 judges by the risk, before a product is spent; Algorithm 2 by the slope."""

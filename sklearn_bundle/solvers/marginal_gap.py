@@ -7,33 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.models.base import StructuredModel
-from sklearn_bundle.models.chain_structure import Chain
 from sklearn_bundle.problems.marginal_chain import MarginalDual
 from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 
 Array = NDArray[np.float64]
-
-
-def check_marginal(model: StructuredModel, loss: str, scaling: str) -> None:
-    """Refuse what is not a dual over marginals of chains.
-
-    Raises
-    ------
-    ValueError
-    """
-    if not isinstance(model, Chain):
-        raise ValueError(
-            "solver='excessive-gap' takes the model 'chain' alone, whose marginals it projects "
-            f"onto, but got {type(model).__name__}; use solver='auto'."
-        )
-    if loss != "hinge" or scaling != "margin":
-        raise ValueError(
-            "solver='excessive-gap' takes loss='hinge' with scaling='margin' alone, whose dual is "
-            f"one of marginals, but got loss={loss!r} with scaling={scaling!r}; use solver='auto'."
-        )
 
 
 class MarginalGapSolver:

@@ -28,7 +28,8 @@ class OneSlackSolver:
     cache_size : int or None
         Planes to keep at most, at least 2; None is all.
     kept : LinearStart
-        What :attr:`kept` was of a solver of the same problem; reg_lambda may differ.
+        What :attr:`kept` was of a solver of the same problem; reg_lambda may differ. Planes that do
+        not hold with it are left out.
     """
 
     name = "bundle"
@@ -42,7 +43,9 @@ class OneSlackSolver:
         kept: LinearStart | None = None,
     ):
         start = LinearStart() if kept is None else kept
-        bundle = Bundle(problem.dimension) if start.bundle is None else start.bundle
+        bundle = start.bundle
+        if bundle is None or not (problem.any_lambda or _is_larger(problem.reg_lambda, start)):
+            bundle = Bundle(problem.dimension)
         bundle.resize(cache_size)
         self._problem = problem
         self._point = start.point
@@ -83,6 +86,11 @@ class OneSlackSolver:
         return replace(state, further=(self._problem.oracle_calls,))
 
 
+def _is_larger(reg_lambda: float, start: LinearStart) -> bool:
+    """Than that of the last fit, the largest one for which planes were cut, or equal."""
+    return start.proof is not None and reg_lambda >= start.proof.reg_lambda
+
+
 class _Planes(Oracle):
     """A structured risk and its planes, which only touch where the oracle is exact.
 
@@ -99,13 +107,16 @@ class _Planes(Oracle):
         return self._risk(point.w, self._problem.find(point.w))
 
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
-        """The plane of the outputs that are found at w."""
+        """The plane of the outputs that are found at w, unless rounding leaves nothing of it."""
         found = self._problem.find(point.w)
         risk = self._risk(point.w, found)
         if not risk <= risk_limit:
             return None
         gradient, offset = self._problem.plane(found)
-        return Plane(gradient, offset, risk)
+        if offset > -np.inf:
+            return Plane(gradient, offset, risk)
+        # The risk is nowhere below the plane 0, from which a fit can go on.
+        return None if self._bundle.size else Plane(np.zeros_like(gradient), 0.0, risk)
 
     def _risk(self, w: Array, found: Any) -> float:
         risk = self._problem.risk(found)

@@ -150,6 +150,27 @@ def test_a_fit_that_ends_early_goes_on(solver):
     assert_allclose(single.w_, at_once.w_, atol=1e-6)
 
 
+def test_planes_where_rounding_leaves_nothing_of_marginals_prove_nothing():
+    """The first planes of such features are asked for at scores of 1e15."""
+    rows = [9994003.21, 1001.47796], [9993119.66, 1001.05832], [9999785.19, 1001.60941]
+    X = [np.array([[1000.654, 9998312.0]]), np.array([*rows, [10011801.6, 1000.04657]])]
+    y = [[(0, 0, 1)], [(0, 0, 3), (0, 3, 4)]]
+    model = likelihood("segments", solver="bundle", reg_lambda=0.02, max_iter=10, tol=1e-12)
+    judge(quiet(model, X, y), X, y)
+
+
+def test_planes_are_kept_for_a_larger_reg_lambda_alone():
+    """What rounding may have added to a plane was taken off for a minimiser that is so far away."""
+    X, y = CHAINS
+    kept = {}
+    for after in (0.05, 0.06, 0.04):
+        model = likelihood(solver="bundle", warm_start=True, max_iter=8)
+        quiet(model, X, y)
+        quiet(model.set_params(reg_lambda=after, max_iter=1), X, y)
+        kept[after] = model._warm.kept[0].bundle.size
+    assert kept == {0.05: 10, 0.06: 10, 0.04: 2}  # of nine, one and one in a fit from none
+
+
 def test_more_pairs_take_other_steps():
     X, y = CHAINS
     few, many = (likelihood(cache_size=size, tol=1e-8).fit(X, y) for size in (2, 20))

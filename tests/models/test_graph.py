@@ -251,6 +251,17 @@ def test_features_of_borders():
     np.testing.assert_allclose(phi, [1.0, -1.0, -1.0, -near - far])
 
 
+@pytest.mark.parametrize("size", [2.0**-600, 2.0**600])
+def test_contrast_has_no_unit(size):
+    image = np.random.default_rng(0).normal(size=(3, 4, 2))
+    model, y = Grid(contrast=[0, 1]), [np.zeros((3, 4))] * 2
+    one, other = model.examples([image, size * image], y, "margin").structure.edge_features.reshape(
+        2, -1, 3
+    )
+    np.testing.assert_array_equal(one, other)
+    assert np.ptp(one[:, 2]) > 0.1
+
+
 def test_an_image_of_one_color_has_no_contrast():
     model, image = Grid(contrast=[0]), np.ones((2, 2, 1))
     model.n_parameters([image], [np.zeros((2, 2))])

@@ -378,6 +378,8 @@ def test_a_model_cannot_write_to_w():
     examples = broken(Grid, loss_augmented_inference=inference).examples(*grids(), "margin")
     with pytest.raises(ValueError, match="read-only"):
         examples.find(np.zeros(4), 0, 5)
+    with pytest.raises(ValueError, match="read-only"):
+        expected(Orders(), expected_features=lambda self, x, w: w.sort())
 
 
 # ---- expected features -------------------------------------------------------------------------

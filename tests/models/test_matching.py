@@ -187,6 +187,13 @@ def test_a_true_matching_of_another_length_has_no_loss():
         Matching().loss([0, 1], [0, 1, 2])
 
 
+def test_points_whose_scores_overflow_have_no_value():
+    X, y = [1e300 * np.arange(9.0).reshape(3, 3, 1)], [[0, 1, 2]]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = Matching().examples(X, y, "margin").find(np.array([1e300]), 0, 1)
+    assert np.isnan(found.scores[0]) and np.isnan(found.bounds[0])
+
+
 def test_slack_rescaling_is_refused():
     X, y = tiny()
     with pytest.raises(ValueError, match="slack_rescaled_inference, which Matching does not have"):

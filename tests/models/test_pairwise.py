@@ -173,6 +173,27 @@ def test_outputs_of_the_relaxation_agree_on_the_nodes():
             np.testing.assert_allclose(sums, own, atol=1e-15)
 
 
+def test_the_relaxation_of_scores_in_which_losses_are_lost():
+    """All labels have the same score, 1e17: the losses alone decide, and they are kept."""
+    x = 1e17 * np.ones((3, 1)), [[0, 1], [1, 2]], np.ones((2, 1))
+    found = (
+        PairwiseGraph(2, relaxed=True)
+        .examples([x], [[0, 1, 1]], "margin")
+        .find(np.r_[1.0, 1.0, np.zeros(4)], 0, 1)
+    )
+    assert found.scores[0] == 3.0 and found.bounds[0] == pytest.approx(3.0, rel=1e-12)
+
+
+def test_scores_that_the_tolerances_of_programmes_do_not_fit():
+    """HiGHS gives up on these as they are."""
+    edges = np.array([(1, 0), (1, 2)])
+    nodes = 1e13 * np.array([[-2.01, 0.0], [-1.45, 0.0], [0.0, 0.17]])
+    pairs = 1e13 * np.array([[[-0.74, -0.34], [-0.47, 0.0]], [[0.16, -0.08], [0.0, -0.28]]])
+    output, bound = relaxation(edges, nodes, pairs)  # the optimum is 0, of the labels 1, 1, 0
+    score = (output.nodes * nodes).sum() + (output.pairs * pairs).sum()
+    assert 0.0 <= score <= bound == pytest.approx(0.0, abs=10.0)  # 1e-12 of the scores
+
+
 def test_without_branches_the_bound_is_that_of_the_relaxation():
     x, w = loop_that_no_relaxation_closes()
     y = np.zeros(3, int)
@@ -315,6 +336,7 @@ def test_weights_of_another_length():
         ({"n_labels": 0}, "n_labels must be an integer that is at least 1, got 0"),
         ({"n_labels": 2.5}, "n_labels must be an integer that is at least 1, got 2.5"),
         ({"max_branches": -1}, "max_branches must be an integer that is at least 0, got -1"),
+        ({"relaxed": "no"}, "relaxed must be True or False, got 'no'"),
         ({"max_branches": None}, "max_branches must be an integer that is at least 0, got None"),
     ],
 )
@@ -322,6 +344,15 @@ def test_wrong_parameters(settings, message):
     X, y = tiny()
     with pytest.raises(ValueError, match=message):
         StructuredSVM(PairwiseGraph(**settings)).fit(X, y)
+
+
+def test_points_whose_scores_overflow_have_no_value():
+    x = 1e300 * np.ones((3, 1)), [[0, 1], [1, 2]], np.ones((2, 1))
+    for relaxed in (False, True):
+        examples = PairwiseGraph(2, relaxed=relaxed).examples([x], [[0, 1, 1]], "margin")
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = examples.find(np.r_[1e300, -1e300, np.zeros(4)], 0, 1)
+        assert np.isnan(found.scores[0]) and np.isnan(found.bounds[0])
 
 
 def test_slack_rescaling_is_refused():

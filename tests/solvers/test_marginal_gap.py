@@ -11,6 +11,7 @@ from sklearn_bundle import StructuredSVM
 from sklearn_bundle.models import Chain, Multiclass
 from sklearn_bundle.models.chain import taken_apart
 from sklearn_bundle.models.chain_structure import TokenRows, joined
+from sklearn_bundle.models.examples import CompiledExamples
 from sklearn_bundle.problems.marginal_chain import MarginalDual
 from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers.contract import Status, run
@@ -213,7 +214,6 @@ def test_warm_start_from_marginals():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"model": Multiclass()}, "takes the model 'chain' alone.*got Multiclass"),
         ({"loss": "squared_hinge"}, "loss='hinge' with scaling='margin' alone.*'squared_hinge'"),
         ({"scaling": "slack"}, "loss='hinge' with scaling='margin' alone.*scaling='slack'"),
     ],
@@ -222,3 +222,15 @@ def test_what_it_does_not_take(settings, message):
     svm = StructuredSVM(solver="excessive-gap", **settings)
     with pytest.raises(ValueError, match=message):
         svm.fit([np.ones((1, 2))], [[0]])
+
+
+class OwnInference(Chain):
+    def examples(self, X, y, scaling):
+        return CompiledExamples(None, 1, X.lengths)
+
+
+@pytest.mark.parametrize("model", [Multiclass(), OwnInference()], ids=repr)
+def test_what_has_no_marginals_is_named(model):
+    message = f"takes the model 'chain' alone.*got {type(model).__name__}; use"
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(model, solver="excessive-gap").fit(np.eye(2), [0, 1])
