@@ -156,7 +156,6 @@ CASES = [
     (structured(Ontology(EDGES), solver="rsd-working-sets"), "three"),
     (structured(Grid()), "pictures, weighted"),
     (structured(loss="log"), "chains, weighted"),
-    (structured("multiclass", loss="log", solver="bundle"), "three, weighted"),
 ]
 
 
