@@ -85,7 +85,7 @@ solvers
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
-    test_structured_solvers.py  _block_solver.py block_coordinate.py simplicial.py
+    test_structured_solvers.py  _block_solver.py _adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py
                                 inner/blocks.py inner/faces.py inner/outputs.py
                                 /_compiled/block_steps.py /_compiled/faces.py

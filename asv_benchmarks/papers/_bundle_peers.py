@@ -15,6 +15,7 @@ alone lead to an objective of 0; all planes are kept, also those of trial points
 rejects; and bundle trust takes 10 times the step while no step has been too long.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -54,7 +55,7 @@ class Trial(NamedTuple):
     aggregate: tuple[float, float]  # norm of the aggregate subgradient, and its error
 
 
-class _CentredBundle:
+class _CentredBundle(ABC):
     """Planes of J and a centre; ``_judge`` of a method moves the centre and the weight u.
 
     Parameters
@@ -100,14 +101,15 @@ class _CentredBundle:
 
     def kept(self, point: Any) -> None:
         """A next fit starts from nothing."""
+        return
 
     def detach(self) -> None:
         """Let go of the problem."""
         self._problem = None
 
+    @abstractmethod
     def _judge(self, trial: Trial) -> bool:
         """Whether the step is serious; the next weight."""
-        raise NotImplementedError
 
     def _try(self) -> Trial | None:
         for tolerance in (-_QP_SHARE * self._predicted, 0.0):

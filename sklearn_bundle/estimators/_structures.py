@@ -302,7 +302,7 @@ def _named(i: int) -> Iterator[None]:
     """A model sees one example and cannot say which: what it raises has a note with the number."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # a model of a user's own may raise anything; it goes on
         error.add_note(f"This is example {i} of those given.")
         raise
 

@@ -48,7 +48,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
     A model says what an output y of an input x is: its features phi(x, y), its loss l_i(y) beside
     the true output y_i, and how the best outputs are found among too many to list. For examples
-    (x_i, y_i) it minimises over w::
+    (x_i, y_i) it minimizes over w::
 
         P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i H_i(w)
 
@@ -60,7 +60,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
         H_i(w) = log sum_y exp <w, phi(x_i, y)> - <w, phi(x_i, y_i)> = -log p(y_i | x_i; w)
 
-    The s_i are the sample weights, one an example, normalised to sum to one (1/n each without
+    The s_i are the sample weights, one per example, normalized to sum to one (1/n each without
     weights); an example's loss is not divided by its length. Parameters that the model calls
     nonnegative stay so. The first is (3) of [1]_ with ``C = 1 / (n reg_lambda)``, with slack
     rescaling (17) and (22) with ``C = 1 / reg_lambda``. Every fit returns a lower bound of the
@@ -119,7 +119,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     max_iter : int, default=1000
         Limit on the iterations.
     max_time : float, default=None
-        Limit in seconds on the optimisation, checked after every iteration. None is no limit.
+        Limit in seconds on the optimization, checked after every iteration. None is no limit.
     cache_size : int, default=None
         Outputs kept per example beside the true one, at least 2. None is 48, and more for an
         example where all have weight, while they take up less than 1 GB. For "rsd-one-simplex" it
@@ -245,11 +245,9 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
        * - solver
          - what it does
        * - "bcfw"
-         - one block at a time [2]_: the worst output is added to those that are kept, and the dual
-           is maximized over all weights of the block. Blocks are sampled by their gaps, and passes
-           over kept outputs come between those of the oracle, as long as they gain more for the
-           work [3]_. Where steps on all blocks together gain more still, by conjugate gradients,
-           they follow.
+         - one block at a time [2]_: the worst output joins those that are kept, and the dual is
+           maximized over all weights of the block. Blocks are sampled by their gaps. Passes over
+           kept outputs [3]_ and steps on all blocks together follow as long as they pay.
        * - "auto"
          - the same, accelerated: inner problems have a stronger regularization about a centre that
            moves [6]_. By how much follows from how the gap falls. The bound is that of P itself.
@@ -265,8 +263,8 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
          - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
            one-slack form of [7]_. Not for models with nonnegative parameters.
        * - "excessive-gap"
-         - primal and dual points together, over marginals of neighbouring labels [9]_. For chains
-           with the hinge loss and margin rescaling; for comparison, as it is far slower.
+         - primal and dual points over marginals of neighboring labels [9]_. For chains with the
+           hinge loss and margin rescaling; far slower.
 
     With ``loss="log"`` the risk is smooth, and the oracle sums over all outputs: it gives H_i and
     its gradient, ``E phi(x_i, y) - phi(x_i, y_i)`` for y drawn from p(. | x_i; w). In the dual the
@@ -274,18 +272,9 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
 
         D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i entropy(q_i)
 
-    .. list-table::
-       :header-rows: 1
-       :widths: 24 76
-
-       * - solver
-         - what it does with ``loss="log"``
-       * - "lbfgs", "auto"
-         - L-BFGS. The bound is D at ``q_i = p(. | x_i; w)``, with a gap of ``||grad P(w)||^2 / (2
-           reg_lambda)``: it takes more iterations to prove an optimum than to reach it.
-       * - "bundle"
-         - cutting planes: the tangent planes of the risk, Algorithm 2 of [8]_. The same as for the
-           hinge, and slower than L-BFGS by far where reg_lambda is small.
+    "lbfgs", which is "auto" here, has D at ``q_i = p(. | x_i; w)`` for its bound, with a gap of
+    ``||grad P(w)||^2 / (2 reg_lambda)``. "bundle" takes tangent planes of the risk, Algorithm 2 of
+    [8]_, and far more time where reg_lambda is small.
 
     The objective is that of a pass of the oracle at the returned point, and the bound the dual at
     weights that were kept, both in double precision. Callbacks are shown the best point so far.

@@ -1,6 +1,5 @@
 """The excessive gap technique on chains: max-margin Markov networks (Saha et al., appendix E)."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -9,13 +8,14 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.problems.marginal_chain import MarginalDual
 from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.solvers._adapted import AdaptedSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 
 Array = NDArray[np.float64]
 
 
-class MarginalGapSolver:
+class MarginalGapSolver(AdaptedSolver):
     """:class:`ExcessiveGapSolver` over marginals of chains, with counts of its own in the history.
 
     Parameters
@@ -34,31 +34,21 @@ class MarginalGapSolver:
     )
 
     def __init__(self, problem: StructuredProblem, *, kept: Array | None = None):
-        self._dual = MarginalDual(problem)
-        self._solver = ExcessiveGapSolver(self._dual, None, kept)
+        super().__init__(problem)
+        self._solver = ExcessiveGapSolver(self._adapted(problem), None, kept)
 
     @property
     def kept(self) -> Array:
         """What a new solver may start from."""
         return self._solver.dual_point.u
 
-    def attach(self, problem: StructuredProblem) -> None:
-        """Go on with the same problem in another object."""
-        self._dual = MarginalDual(problem)
-        self._solver.attach(self._dual)
-
     def detach(self) -> None:
-        """Let go of the problem."""
         self._dual: Any = None
-        self._solver.detach()
+        super().detach()
 
-    def states(self) -> Iterator[State]:
-        """One state per step; ends when nothing has changed for long."""
-        return map(self._counted, self._solver.states())
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective by a pass at the best point, bound from the best marginals."""
-        return self._counted(self._solver.confirm(moving=moving))
+    def _adapted(self, problem: StructuredProblem) -> MarginalDual:
+        self._dual = MarginalDual(problem)
+        return self._dual
 
     def _counted(self, state: State) -> State:
         dual = self._dual

@@ -1,14 +1,13 @@
 """Cutting planes over the risk of all examples together: one slack variable, one plane a pass."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.structured import StructuredRisk
+from sklearn_bundle.solvers._adapted import AdaptedSolver
 from sklearn_bundle.solvers._oracle import Oracle
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
@@ -18,7 +17,7 @@ from sklearn_bundle.solvers.linear_start import LinearStart
 Array = NDArray[np.float64]
 
 
-class OneSlackSolver:
+class OneSlackSolver(AdaptedSolver):
     """Algorithm 2 of the BMRM paper on a structured risk, with oracle calls in the history.
 
     Parameters
@@ -33,7 +32,6 @@ class OneSlackSolver:
     """
 
     name = "bundle"
-    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
 
     def __init__(
         self,
@@ -47,10 +45,11 @@ class OneSlackSolver:
         if bundle is None or not (problem.any_lambda or _is_larger(problem.reg_lambda, start)):
             bundle = Bundle(problem.dimension)
         bundle.resize(cache_size)
-        self._problem = problem
+        super().__init__(problem)
+        self._bundle = bundle
         self._point = start.point
         self._solver = BundleSolver(
-            _Planes(problem, bundle),
+            self._adapted(problem),
             problem.reg_lambda,
             algorithm="cutting-plane",
             bundle=bundle,
@@ -63,27 +62,12 @@ class OneSlackSolver:
         """What a new solver may start from."""
         return self._solver.kept(self._point)
 
-    def attach(self, problem: StructuredRisk) -> None:
-        """Go on with the same problem in another object."""
-        self._problem = problem
-        self._solver.attach(_Planes(problem, self._solver.bundle))
-
-    def detach(self) -> None:
-        """Let go of the problem."""
-        self._problem = None
-        self._solver.detach()
-
-    def states(self) -> Iterator[State]:
-        """One state per plane; ends when rounding leaves nothing to gain."""
-        return map(self._counted, self._solver.states())
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective by a pass at the best point, bound from the kept aggregate plane."""
-        return self._counted(self._solver.confirm(moving=moving))
+    def _adapted(self, problem: StructuredRisk) -> "_Planes":
+        return _Planes(problem, self._bundle)
 
     def _counted(self, state: State) -> State:
         self._point = state.point, None
-        return replace(state, further=(self._problem.oracle_calls,))
+        return super()._counted(state)
 
 
 def _is_larger(reg_lambda: float, start: LinearStart) -> bool:

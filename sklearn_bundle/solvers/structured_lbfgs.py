@@ -1,20 +1,16 @@
 """L-BFGS on the likelihood of structured outputs, with oracle calls in the history."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.structured_log import LikelihoodProblem
-from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers._adapted import AdaptedSolver
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 
 Array = NDArray[np.float64]
 
 
-class StructuredLBFGS:
+class StructuredLBFGS(AdaptedSolver):
     """L-BFGS from w = 0, or from where the last solver of the problem has ended.
 
     Parameters
@@ -27,7 +23,6 @@ class StructuredLBFGS:
     """
 
     name = "lbfgs"
-    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
 
     def __init__(
         self,
@@ -36,35 +31,17 @@ class StructuredLBFGS:
         cache_size: int | None = None,
         kept: Array | None = None,
     ):
-        self._problem = problem
+        super().__init__(problem)
         memory = {} if cache_size is None else {"memory": cache_size}
-        self._solver = LBFGSSolver(_Smooth(problem), kept, **memory)
+        self._solver = LBFGSSolver(self._adapted(problem), kept, **memory)
 
     @property
     def kept(self) -> Array:
         """What a new solver may start from."""
         return self._solver.kept
 
-    def attach(self, problem: LikelihoodProblem) -> None:
-        """Go on with the same problem in another object."""
-        self._problem = problem
-        self._solver.attach(_Smooth(problem))
-
-    def detach(self) -> None:
-        """Let go of the problem."""
-        self._problem = None
-        self._solver.detach()
-
-    def states(self) -> Iterator[State]:
-        """An iteration each; ends when rounding leaves nothing to gain."""
-        return map(self._counted, self._solver.states())
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """P and its gradient at the best point once more."""
-        return self._counted(self._solver.confirm(moving=moving))
-
-    def _counted(self, state: State) -> State:
-        return replace(state, further=(self._problem.oracle_calls,))
+    def _adapted(self, problem: LikelihoodProblem) -> "_Smooth":
+        return _Smooth(problem)
 
 
 class _Smooth:

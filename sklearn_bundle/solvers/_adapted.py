@@ -1,0 +1,54 @@
+"""What solvers of structures share that leave the work to a solver of another problem."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sklearn_bundle.problems.structured import StructuredRisk
+from sklearn_bundle.solvers.contract import State
+
+
+class AdaptedSolver(ABC):
+    """The other solver's states, with the oracle calls of the problem in the history.
+
+    A subclass sets ``_solver``, which works on what :meth:`_adapted` makes of the problem.
+    """
+
+    history_fields: ClassVar[tuple] = (("oracle_calls", np.int64),)
+    _solver: Any
+
+    def __init__(self, problem: StructuredRisk):
+        self._problem = problem
+
+    @property
+    @abstractmethod
+    def kept(self) -> Any:
+        """What a new solver may start from."""
+
+    @abstractmethod
+    def _adapted(self, problem: StructuredRisk) -> Any:
+        """The problem as the other solver asks for it."""
+
+    def attach(self, problem: StructuredRisk) -> None:
+        """Go on with the same problem in another object."""
+        self._problem = problem
+        self._solver.attach(self._adapted(problem))
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self._problem = None
+        self._solver.detach()
+
+    def states(self) -> Iterator[State]:
+        """Those of the other solver; they end where rounding leaves nothing to gain."""
+        return map(self._counted, self._solver.states())
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """The other solver's best point and bound, computed afresh."""
+        return self._counted(self._solver.confirm(moving=moving))
+
+    def _counted(self, state: State) -> State:
+        return replace(state, further=(self._problem.oracle_calls,))
