@@ -14,10 +14,10 @@ from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
-from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, Task, linear_solver
+from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, linear_solver
 from sklearn_bundle.solvers.linear_start import LinearStart
+from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 _FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
 # What to do where a limit ended a fit with L1, in place of what linear models say.
@@ -103,7 +103,7 @@ class BundleEstimator(CertifiedLinear):
 
     def _solver(
         self, problem: LinearProblem, kept: LinearStart | None, seed: None
-    ) -> BundleSolver | LinearAutoSolver:
+    ) -> LinearSolver | LinearAutoSolver:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         self._check_bundle_size(problem, omega)
         task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
@@ -125,7 +125,7 @@ class BundleEstimator(CertifiedLinear):
                 f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
             )
 
-    def _keep(self, solver: BundleSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
+    def _keep(self, solver: LinearSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
         return solver.kept((result.point, result.intercept))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.master import Centre
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 Array = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ _LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of u
 _TINY = 1e-100  # in place of terms of size 0
 
 
-class BundleSolver:
+class BundleSolver(LinearSolver):
     """Algorithms 2 ("cutting-plane"), 3 ("line-search") and, with two planes, 4 of the paper.
 
     Parameters
@@ -69,9 +70,7 @@ class BundleSolver:
         not to be convex, to be infinite, or to be negative where it is said not to be.
     """
 
-    #: What a problem has to offer, by the name of the solver.
-    needs: ClassVar[dict[str, type]] = {"line-search": LineSearch, "cutting-plane": CuttingPlanes}
-    #: Whether the regularizer has to be ``||w||^2 / 2``.
+    needs: ClassVar[type] = LineSearch
     needs_euclidean: ClassVar[bool] = False
 
     #: What made an iteration, since others may begin or go on.
@@ -89,7 +88,8 @@ class BundleSolver:
         proof: Proof | None = None,
     ):
         instead = "cutting-plane" if algorithm == "line-search" else None
-        require(problem, BundleSolver.needs[algorithm], algorithm, instead)
+        asked = LineSearch if algorithm == "line-search" else CuttingPlanes
+        require(problem, asked, algorithm, instead)
         self._problem = problem = with_points(problem)
         self._lambda = reg_lambda
         self._algorithm = self.name = algorithm
@@ -119,6 +119,22 @@ class BundleSolver:
         self._idle = 0  # iterations since the gap last became smaller
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
         self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else _IDLE_LIMIT
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`LinearSolver`: from planes, if there are any."""
+        return cls(task.problem, task.reg_lambda, **cls._shared(task, kept))
+
+    @staticmethod
+    def _shared(task: Task, kept: LinearStart) -> dict[str, Any]:
+        """What all bundle methods are made of."""
+        problem, bundle = task.problem, kept.bundle
+        if bundle is None:
+            bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
+        else:
+            bundle.resize(task.max_size)
+        proof = kept.proof_of(problem.dimension)
+        return {"theta": task.theta, "bundle": bundle, "start": kept.point, "proof": proof}
 
     @property
     def proof(self) -> Proof | None:
@@ -346,3 +362,15 @@ class BundleSolver:
         point = self._best.point
         passes = self._problem.passes
         return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+
+
+class CuttingPlaneSolver(BundleSolver):
+    """Algorithm 2 under its own name."""
+
+    needs: ClassVar[type] = CuttingPlanes
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`BundleSolver`."""
+        shared = cls._shared(task, kept)
+        return cls(task.problem, task.reg_lambda, algorithm="cutting-plane", **shared)

@@ -3,13 +3,15 @@
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.losses._dual import dual_loss
+from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import Point
-from sklearn_bundle.regularizers import L2
+from sklearn_bundle.regularizers import L2, Regularizer
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.asks import DualSteps, require
 from sklearn_bundle.solvers.bundle import ADVICE
@@ -17,6 +19,7 @@ from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.master import Centre
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 Array = NDArray[np.float64]
 
@@ -37,7 +40,7 @@ _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
 _QP_SHARE = 0.1  # of the gap, to which the inner problem of planes from another solver is solved
 
 
-class DualCoordinateSolver:
+class DualCoordinateSolver(LinearSolver):
     """Coordinate ascent in the dual, one number alpha_i a row, certified now and then.
 
     An epoch maximises the dual over one alpha_i after the other, in random order; rows whose
@@ -71,8 +74,7 @@ class DualCoordinateSolver:
         The aggregate plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
     """
 
-    needs: ClassVar[dict[str, type]] = {"dual-coordinate": DualSteps}
-    needs_euclidean: ClassVar[bool] = True
+    needs: ClassVar[type] = DualSteps
     history_fields: ClassVar[tuple] = (("solver", "U16"),)
     name = "dual-coordinate"
 
@@ -109,6 +111,26 @@ class DualCoordinateSolver:
         self._idle = 0  # checks since the gap last became smaller
         self._spent = 0  # passes, as of the last problem that was let go
         self._passes_before = problem.passes
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """As of :class:`LinearSolver`: where the loss has dual steps."""
+        return super().takes(loss, omega) and dual_loss(loss) is not None
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`LinearSolver`: from the dual point, if there is one."""
+        bundle = kept.bundle
+        if bundle is not None:
+            bundle.resize(task.max_size)
+        return cls(
+            *(task.problem, task.reg_lambda),
+            tol_hint=task.tol,
+            bundle=bundle,
+            start=kept.point,
+            proof=kept.proof_of(task.problem.dimension),
+            alpha=kept.alpha,
+        )
 
     def attach(self, problem: DualSteps) -> None:
         """Go on with the same problem in another object."""

@@ -1,24 +1,21 @@
 """Solvers of linear problems by name, and the one that chooses among them."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.losses._dual import dual_loss
-from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import confirmed
-from sklearn_bundle.solvers.asks import offers
-from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver
+from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
-from sklearn_bundle.solvers.inner.planes import Bundle
-from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_start import LinearStart
+from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
 
@@ -34,95 +31,55 @@ _LINE_SEARCH_PASSES = 300.0
 _SURE = 2  # judgements in a row, since the rate of one epoch may be chance
 _INDULGENCE = 10.0  # times the passes of other methods, for epochs that were asked for by name
 
-SOLVERS: dict[str, type[BundleSolver] | type[DualCoordinateSolver]] = {
-    "newton": NewtonSolver,
-    "dual-coordinate": DualCoordinateSolver,
-    "line-search": BundleSolver,
-    "cutting-plane": BundleSolver,
+# By public name: the classes that go by it. The first one that takes the loss and fits is taken.
+SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
+    "newton": (NewtonSolver,),
+    "dual-coordinate": (DualCoordinateSolver,),
+    "line-search": (SamplePlanesSolver, BundleSolver),
+    "cutting-plane": (CuttingPlaneSolver,),
 }
-# Whether a loss gives a problem what the solver of this name needs of it.
-_PIECES: dict[str, Callable[[Loss], bool]] = {
-    "newton": lambda loss: newton_loss(loss) is not None,
-    "dual-coordinate": lambda loss: dual_loss(loss) is not None,
-}
-
-
-@dataclass
-class Task:
-    """A linear problem with its regularization, and how it is to be solved."""
-
-    problem: LinearProblem
-    reg_lambda: float
-    omega: Regularizer
-    tol: float
-    theta: float
-    max_size: int | None
-
-    def can(self, name: str) -> bool:
-        """Whether the solver knows the loss and the regularizer."""
-        needs = SOLVERS[name].needs[name]
-        return knows(name, self.problem.loss, self.omega) and offers(self.problem, needs)
-
-    @property
-    def in_samples(self) -> bool:
-        """Whether planes with an entry per sample are the shorter ones, and can be had."""
-        problem = self.problem
-        plain = self.omega.is_euclidean and not problem.n_free and len(problem.scores_shape) == 1
-        return plain and problem.n_features > 2 * problem.n_samples
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
-    """Whether the solver of this name takes the loss and the regularizer: known before the data."""
-    if name == "auto":
-        return True
-    has_pieces = _PIECES[name](loss) if name in _PIECES else True
-    return has_pieces and (omega.is_euclidean or not SOLVERS[name].needs_euclidean)
+    """Whether a solver of this name takes the loss and the regularizer: known before the data."""
+    return name == "auto" or any(kind.takes(loss, omega) for kind in SOLVERS[name])
+
+
+def solver_class(name: str, task: Task) -> type[LinearSolver] | None:
+    """The class that goes by this name for the task; None if there is none."""
+    for kind in SOLVERS[name]:
+        if kind.takes(task.problem.loss, task.omega) and kind.fits(task):
+            return kind
+    return None
 
 
 def linear_solver(
     name: str, task: Task, kept: LinearStart, *, to_the_end: bool = False
-) -> "BundleSolver | DualCoordinateSolver | LinearAutoSolver":
+) -> "LinearSolver | LinearAutoSolver":
     """The solver of this name, which starts from what suits it.
 
     Dual coordinate epochs hand over where they would take too long, unless ``to_the_end``.
     """
     if name == "auto":
-        return LinearAutoSolver(task, kept)
-    if name == "dual-coordinate" and not to_the_end:
+        best = _best(task)
+        return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
+    kind = solver_class(name, task)
+    if kind is DualCoordinateSolver and not to_the_end:
         return LinearAutoSolver(task, kept, first=name)
-    problem, reg_lambda = task.problem, task.reg_lambda
-    if name == "line-search" and task.in_samples:
-        return SamplePlanesSolver(
-            *(problem, reg_lambda),
-            theta=task.theta,
-            max_size=task.max_size,
-            bundle=kept.sample_bundle,
-            start=kept.point,
-            proof=_fitting(kept.proof, 2 * problem.n_samples + 1),
-        )
-    bundle, proof = kept.bundle, _fitting(kept.proof, problem.dimension)
-    if bundle is not None:
-        bundle.resize(task.max_size)
-    if name == "dual-coordinate":
-        return DualCoordinateSolver(
-            *(problem, reg_lambda),
-            tol_hint=task.tol,
-            bundle=bundle,
-            start=kept.point,
-            proof=proof,
-            alpha=kept.alpha,
-        )
-    if bundle is None:
-        bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
-    shared = {"theta": task.theta, "bundle": bundle, "start": kept.point, "proof": proof}
-    if name == "newton":
-        return NewtonSolver(problem, reg_lambda, tol=task.tol, width=kept.width, **shared)
-    return BundleSolver(problem, reg_lambda, algorithm=name, **shared)
+    return kind.of(task, kept)
 
 
-def _fitting(proof: Proof | None, dimension: int) -> Proof | None:
-    """Planes in sample space are of another length."""
-    return proof if proof is not None and len(proof.plane[0]) == dimension else None
+def _can(name: str, task: Task) -> bool:
+    return solver_class(name, task) is not None
+
+
+def _best(task: Task) -> type[LinearSolver] | None:
+    """The solver that says of itself that no other is worth a trial."""
+    for name in SOLVERS:
+        kind = solver_class(name, task)
+        if kind is not None and kind.is_best(task):
+            return kind
+    return None
 
 
 class LinearAutoSolver:
@@ -233,20 +190,20 @@ class LinearAutoSolver:
 
     def _first(self) -> str:
         task = self._task
-        if task.can("newton"):
+        if _can("newton", task):
             smooth = task.problem.newton_loss.smooth
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             if factorisation(task.problem) <= affordable:
                 return "newton"
         start = self._start
         planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
-        if task.can("dual-coordinate") and not planes_alone:
+        if _can("dual-coordinate", task) and not planes_alone:
             return "dual-coordinate"
         return self._second()
 
     def _second(self) -> str:
         task = self._task
-        if task.can("newton") and task.problem.n_features <= _MOST_FEATURES:
+        if _can("newton", task) and task.problem.n_features <= _MOST_FEATURES:
             return "newton"
         return "line-search"
 

@@ -43,3 +43,8 @@ class LinearStart:
     sample_bundle: Bundle | None = None
     alpha: Array | None = None
     width: float | None = None
+
+    def proof_of(self, dimension: int) -> Proof | None:
+        """The proof, if its plane has this length: planes in sample space are of another one."""
+        proof = self.proof
+        return proof if proof is not None and len(proof.plane[0]) == dimension else None

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.losses._newton import newton_loss
+from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._descent import Descent
 from sklearn_bundle.solvers.asks import NewtonSteps, require
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_task import Task
 
 Array = NDArray[np.float64]
 
@@ -61,7 +65,7 @@ class NewtonSolver(BundleSolver):
         Of the smoothing, to go on with from a bundle.
     """
 
-    needs: ClassVar[dict[str, type]] = {"newton": NewtonSteps}
+    needs: ClassVar[type] = NewtonSteps
     needs_euclidean: ClassVar[bool] = True
 
     def __init__(
@@ -85,6 +89,17 @@ class NewtonSolver(BundleSolver):
         self._descent: Descent | None = None
         self._gaps: list[float] = []
         self.name = "newton"
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """As of :class:`LinearSolver`: where the loss has pieces for Newton's method."""
+        return super().takes(loss, omega) and newton_loss(loss) is not None
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`BundleSolver`, with the width of the last smoothing."""
+        shared = cls._shared(task, kept)
+        return cls(task.problem, task.reg_lambda, tol=task.tol, width=kept.width, **shared)
 
     def attach(self, problem: NewtonSteps) -> None:
         """As of :class:`BundleSolver`."""

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.sample_space import SampleNorm, SampleSpace
+from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_task import Task
 
 Array = NDArray[np.float64]
 
@@ -105,6 +109,31 @@ class SamplePlanesSolver(BundleSolver):
         self._space = space
         self._omega = space.norm
         self._drift = 1.0  # of the scores of w_t
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """As of :class:`LinearSolver`."""
+        return omega.is_euclidean
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """Whether planes with an entry per sample are the shorter ones, and can be had."""
+        problem = task.problem
+        with_one_score = not problem.n_free and len(problem.scores_shape) == 1
+        return with_one_score and problem.n_features > 2 * problem.n_samples
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`LinearSolver`: from planes in sample space, if there are any."""
+        problem = task.problem
+        return cls(
+            *(problem, task.reg_lambda),
+            theta=task.theta,
+            max_size=task.max_size,
+            bundle=kept.sample_bundle,
+            start=kept.point,
+            proof=kept.proof_of(2 * problem.n_samples + 1),
+        )
 
     def attach(self, problem: LinearProblem) -> None:
         """As of :class:`BundleSolver`."""
