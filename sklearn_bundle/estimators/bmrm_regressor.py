@@ -21,6 +21,8 @@ from sklearn_bundle.losses import (
 )
 from sklearn_bundle.regularizers import Regularizer
 
+from sklearn_bundle.solvers.linear_auto import SOLVERS
+
 
 def _squared_error(M: ArrayLike | None) -> RegressionLoss:
     """Of one target or several, or in a metric of several."""
@@ -163,6 +165,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         **CertifiedLinear._common_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_losses)), *_loss_kinds],
+        "solver": [StrOptions({"auto", *SOLVERS})],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "delta": [Interval(Real, 0, None, closed="neither")],

@@ -351,9 +351,14 @@ class MultivariateSquaredError(RegressionLoss):
         second = curvature + float(np.sum(weighted * direction))
         return max(0.0, -first / second) if second > 0.0 else 0.0
 
-    def _times(self, residual):
-        """M residual of each row. M is symmetric but for rounding, which is taken away."""
+    def metric(self):
+        """M as an array, None where it is the identity; what rounding made unsymmetric is not."""
         if self.M is None:
-            return residual
+            return None
         M = np.asarray(self.M, dtype=np.float64)
-        return residual @ (0.5 * (M + M.T))
+        return 0.5 * (M + M.T)
+
+    def _times(self, residual):
+        """M residual of each row."""
+        M = self.metric()
+        return residual if M is None else residual @ M

@@ -15,10 +15,12 @@ from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton import NewtonLoss
+from sklearn_bundle.losses._squares import SquaredErrors
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -104,6 +106,25 @@ class NewtonSteps(LineSearch, Protocol):
 
     def newton_model(self) -> NewtonModel:
         """Rows, targets and weights."""
+
+
+class LeastSquares(Points, Protocol):
+    """Squared errors, whose second derivatives are the same everywhere.
+
+    Attributes
+    ----------
+    squared_errors : SquaredErrors
+        The loss as a squared error; None where it is another.
+    rows, weights : RowOperator, ndarray of shape (n,)
+        The data, for :class:`NormalEquations` that were made for another object with the same.
+    """
+
+    squared_errors: SquaredErrors
+    rows: RowOperator
+    weights: Array
+
+    def normal_equations(self, form: Any) -> NormalEquations:
+        """With a regularizer ``w'Bw / 2``, B the form."""
 
 
 class DualSteps(LineSearch, Protocol):

@@ -1,0 +1,181 @@
+"""Second derivatives of squared errors, and steps that solve the normal equations or nearly do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, lapack
+
+from sklearn_bundle.problems.rows import RowOperator
+
+Array = NDArray[np.float64]
+Step = Callable[[Array], Array]
+
+# Until a matrix is definite in spite of rounding: relative to each diagonal entry. What a ridge
+# does to the solution, later steps undo.
+_RIDGES = (0.0, 1e-14, 1e-11, 1e-8)
+_LARGEST_SIDE = 2000  # of a matrix that is factored: 32 MB, about 0.1 s
+# A Cholesky factorisation takes as long as a pass over side^3 / 48 entries of X.
+_FACTORISATION = 48.0
+_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
+
+
+class NormalEquations:
+    """``H = M x X'SX + reg_lambda B`` with the rows of X centred where there is an intercept.
+
+    Matrices of the data are formed once, when they are first asked for, and serve any reg_lambda.
+
+    Parameters
+    ----------
+    rows : RowOperator
+    weights : ndarray of shape (n,)
+        The diagonal of S, of sum one.
+    free : bool
+        Whether there is an intercept.
+    metric : ndarray of shape (k, k) or None
+        M; None is the identity.
+    form : ndarray of shape (d,) or (d, d), or sparse, or None
+        B; of one dimension a diagonal, None the identity.
+    """
+
+    def __init__(
+        self, rows: RowOperator, weights: Array, free: bool, metric: Array | None, form: Any
+    ):
+        self._rows, self._weights, self._free = rows, weights, free
+        self._metric, self._form = metric, form
+        self._matrix: Array | None = None  # X'SX, or of wide data its counterpart of rows
+        self._diagonal: Array | None = None
+
+    def attach(self, rows: RowOperator, weights: Array) -> None:
+        """Go on with the same data in another object."""
+        self._rows, self._weights = rows, weights
+
+    def detach(self) -> None:
+        """Let go of the data."""
+        self._rows = self._weights = None
+
+    @property
+    def _by_samples(self) -> bool:
+        """Whether the matrix of the samples is the one to factor: of wide, dense data."""
+        n, d = self._rows.shape
+        return self._form is None and n < d and self._rows.outer_passes < np.inf
+
+    @property
+    def passes_to_factor(self) -> float:
+        """What the matrix and its factor cost, in passes over X; infinity if it is too large."""
+        side = min(self._rows.shape) if self._by_samples else self._rows.shape[1]
+        if side > _LARGEST_SIDE:
+            return np.inf
+        products = self._rows.outer_passes if self._by_samples else self._rows.gram_passes
+        if self._matrix is not None:
+            products = 0.0
+        return products + side**3 / (_FACTORISATION * max(self._rows.n_entries, _LEAST_ENTRIES))
+
+    def bend(self, scores: Array) -> float:
+        """``sum_i s_i f_i' M f_i`` of centred scores: the risk's second derivative along them."""
+        weights = self._weights if scores.ndim == 1 else self._weights[:, None]
+        if self._free:
+            scores = scores - np.sum(weights * scores, axis=0)
+        image = scores if self._metric is None else scores @ self._metric
+        return float(np.sum(weights * scores * image))
+
+    def form_times(self, w: Array) -> Array:
+        """``B w``, of every output."""
+        if self._form is None:
+            return w
+        outputs = w.reshape(-1, self._form.shape[0])
+        image = outputs * self._form if self._form.ndim == 1 else (self._form @ outputs.T).T
+        return np.ascontiguousarray(image).reshape(w.shape)
+
+    def factored(self, reg_lambda: float) -> Step:
+        """The function from a gradient to ``H^-1`` times it, but for rounding: by Cholesky."""
+        solve = self._by_samples_factored if self._by_samples else self._by_features_factored
+        try:
+            return self._per_output(lambda share: solve(share, reg_lambda))
+        except LinAlgError:  # numbers that overflow
+            return self.scaled(reg_lambda)
+
+    def scaled(self, reg_lambda: float) -> Step:
+        """The same with the diagonal of H in its place."""
+        if self._diagonal is None:
+            self._diagonal = self._rows.column_squares(self._weights, self._free)
+        penalty = reg_lambda * self._diagonal_of_form()
+
+        def solver(share: float) -> Step:
+            inverse = 1.0 / (share * self._diagonal + penalty)
+            return lambda G: G * inverse
+
+        return self._per_output(solver)
+
+    def _diagonal_of_form(self) -> Array | float:
+        if self._form is None:
+            return 1.0
+        return self._form if self._form.ndim == 1 else self._form.diagonal()
+
+    def _per_output(self, solver: Callable[[float], Step]) -> Step:
+        """In the eigenbasis of M outputs are apart, each with X'SX times its eigenvalue."""
+        d = self._rows.shape[1]
+        if self._metric is None:
+            solve = solver(1.0)
+            return lambda g: solve(g.reshape(-1, d)).reshape(g.shape)
+        shares, basis = np.linalg.eigh(self._metric)
+        shares = np.maximum(shares, 0.0)
+        solvers = {share: solver(share) for share in dict.fromkeys(shares)}
+
+        def step(g: Array) -> Array:
+            G = basis.T @ g.reshape(-1, d)
+            for k, share in enumerate(shares):
+                G[k : k + 1] = solvers[share](G[k : k + 1])
+            return (basis @ G).reshape(g.shape)
+
+        return step
+
+    def _by_features_factored(self, share: float, reg_lambda: float) -> Step:
+        if self._matrix is None:
+            self._matrix = self._rows.gram(self._weights, self._free)
+        H, form = share * self._matrix, self._form
+        if form is None or form.ndim == 1:
+            H.flat[:: len(H) + 1] += reg_lambda * self._diagonal_of_form()
+        else:
+            H += reg_lambda * (form.toarray() if sp.issparse(form) else form)
+        factor = _cholesky(H)
+        return lambda G: lapack.dpotrs(factor, G.T)[0].T
+
+    def _by_samples_factored(self, share: float, reg_lambda: float) -> Step:
+        """``(share Z'Z + reg_lambda I)^-1`` from ``K = ZZ'``, Z the centred rows by sqrt(S).
+
+        It is ``(I - share Z'(share K + reg_lambda I)^-1 Z) / reg_lambda``.
+        """
+        if self._matrix is None:
+            self._matrix = self._rows.outer(self._weights, self._free)
+        H = share * self._matrix
+        H.flat[:: len(H) + 1] += reg_lambda
+        factor = _cholesky(H)
+        roots = np.sqrt(self._weights)
+
+        def solve(G: Array) -> Array:
+            out = np.empty_like(G)
+            for g, z in zip(G, out, strict=True):
+                f = self._rows.scores(g)
+                if self._free:
+                    f -= self._weights @ f
+                u = roots * lapack.dpotrs(factor, roots * f)[0]
+                if self._free:
+                    u -= self._weights * u.sum()
+                z[:] = (g - share * self._rows.gradient(u)) / reg_lambda
+            return out
+
+        return solve
+
+
+def _cholesky(H: Array) -> Array:
+    """The upper factor of H, or of H with the least ridge with which it has one."""
+    diagonal = H.diagonal().copy()
+    for ridge in _RIDGES:
+        H.flat[:: len(H) + 1] = diagonal * (1.0 + ridge)
+        factor, failed = lapack.dpotrf(H.T, clean=False)  # the order that LAPACK takes
+        if not failed and np.isfinite(factor.diagonal()).all():
+            return factor
+    raise LinAlgError("No ridge made the matrix definite.")
