@@ -20,7 +20,6 @@ from sklearn_bundle.losses import (
     Target,
 )
 from sklearn_bundle.regularizers import Regularizer
-
 from sklearn_bundle.solvers.linear_auto import SOLVERS
 
 
