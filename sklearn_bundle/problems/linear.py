@@ -17,6 +17,7 @@ from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
@@ -211,10 +212,10 @@ class LinearProblem:
         """The problem as Newton's method sees it."""
         return NewtonModel(self.rows, self.target, self.weights, self.fit_intercept)
 
-    def normal_equations(self, form: Any) -> NormalEquations:
-        """Second derivatives of squared errors, and of a regularizer ``w'Bw / 2``, B the form."""
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """Second derivatives of squared errors, and of a regularizer that is a quadratic form."""
         metric = self.squared_errors.metric
-        return NormalEquations(self.rows, self.weights, self.fit_intercept, metric, form)
+        return NormalEquations(self.rows, self.weights, self.fit_intercept, metric, omega)
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""

@@ -1,7 +1,6 @@
 """Second derivatives of squared errors, and steps that solve the normal equations or nearly do."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 Step = Callable[[Array], Array]
@@ -36,15 +36,20 @@ class NormalEquations:
         Whether there is an intercept.
     metric : ndarray of shape (k, k) or None
         M; None is the identity.
-    form : ndarray of shape (d,) or (d, d), or sparse, or None
-        B; of one dimension a diagonal, None the identity.
+    omega : Regularizer
+        Bound to the data; its ``form`` is B.
     """
 
     def __init__(
-        self, rows: RowOperator, weights: Array, free: bool, metric: Array | None, form: Any
+        self,
+        rows: RowOperator,
+        weights: Array,
+        free: bool,
+        metric: Array | None,
+        omega: Regularizer,
     ):
         self._rows, self._weights, self._free = rows, weights, free
-        self._metric, self._form = metric, form
+        self._metric, self._omega, self._form = metric, omega, omega.form
         self._matrix: Array | None = None  # X'SX, or of wide data its counterpart of rows
         self._diagonal: Array | None = None
 
@@ -98,7 +103,15 @@ class NormalEquations:
             return self.scaled(reg_lambda)
 
     def scaled(self, reg_lambda: float) -> Step:
-        """The same with the diagonal of H in its place."""
+        """A function from a gradient that takes the place of ``H^-1`` and costs no product.
+
+        It divides by the diagonal of H. Of wide data most eigenvalues of ``B^-1 H`` are
+        reg_lambda, which makes conjugate gradients fast, and the diagonal would spread them: then
+        it is ``B^-1``.
+        """
+        n, d = self._rows.shape
+        if n < d:
+            return self._omega.conjugate_gradient
         if self._diagonal is None:
             self._diagonal = self._rows.column_squares(self._weights, self._free)
         penalty = reg_lambda * self._diagonal_of_form()

@@ -28,6 +28,7 @@ _MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost
 _MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads
 _DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
 _COPIED = 1 << 18  # entries of a part that is copied: 2 MB, which stay in cache
+_CANCELLED = 1e3  # factor by which centring may shrink a matrix whose rounding stays as it is
 _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
 # Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
 # rows only half of the products are formed.
@@ -218,11 +219,21 @@ class DenseRows(_RowsInMemory):
         return self._products(np.arange(self.shape[0]), weights, mean, False)
 
     def outer(self, weights: Array, centred: bool) -> Array:
+        """As of :class:`RowOperator`; the mean is taken off the products unless it is large."""
         n, d = self.shape
-        mean, roots = self._mean(weights, centred), np.sqrt(weights)[:, None]
-        self.passes += 1
         (X,) = self._arrays
-        total = np.zeros((n, n))
+        roots = np.sqrt(weights)[:, None]
+        self.passes += 1
+        if X.dtype == np.float64:
+            total = X @ X.T
+            size = total.trace()
+            if centred:
+                means = total @ weights
+                total += (weights @ means - means) - means[:, None]
+            if size <= _CANCELLED * total.trace():
+                total *= roots * roots.T
+                return total
+        mean, total = self._mean(weights, centred), np.zeros((n, n))
         width = max(1, _COPIED // n)
         for start in range(0, d, width):
             columns = slice(start, start + width)

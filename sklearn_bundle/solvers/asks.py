@@ -22,6 +22,7 @@ from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
@@ -123,8 +124,8 @@ class LeastSquares(Points, Protocol):
     rows: RowOperator
     weights: Array
 
-    def normal_equations(self, form: Any) -> NormalEquations:
-        """With a regularizer ``w'Bw / 2``, B the form."""
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """With a regularizer ``w'Bw / 2``, B its ``form``."""
 
 
 class DualSteps(LineSearch, Protocol):

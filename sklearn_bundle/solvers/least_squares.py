@@ -20,7 +20,7 @@ from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why fresh bounds may cross
-_CHEAP = 8.0  # passes that matrix and factor may cost right away: four steps without them
+_CHEAP = 16.0  # passes that matrix and factor may cost right away: eight steps without them
 _REFRESHED = 50  # steps after which scores are computed afresh, so that rounding does not gather
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _IDLE_STEPS = 25  # without progress, after which rounding has the last word
@@ -81,7 +81,7 @@ class LeastSquaresSolver(LinearSolver):
         require(problem, LeastSquares, "newton", "line-search")
         self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
         if normal_equations is None:
-            normal_equations = problem.normal_equations(omega.form)
+            normal_equations = problem.normal_equations(omega)
         else:
             normal_equations.attach(problem.rows, problem.weights)
         self._equations = normal_equations
@@ -305,7 +305,7 @@ class NormalEquationsSolver(LeastSquaresSolver):
         """As of :class:`LinearSolver`: if the matrix is not too large."""
         if not super().fits(task):
             return False
-        return task.problem.normal_equations(task.omega.form).passes_to_factor < np.inf
+        return task.problem.normal_equations(task.omega).passes_to_factor < np.inf
 
     def _is_time_to_factor(self) -> bool:
         return True
