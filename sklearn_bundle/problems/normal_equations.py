@@ -16,6 +16,7 @@ Step = Callable[[Array], Array]
 # Until a matrix is definite in spite of rounding: relative to each diagonal entry. What a ridge
 # does to the solution, later steps undo.
 _RIDGES = (0.0, 1e-14, 1e-11, 1e-8)
+_CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
 _LARGEST_SIDE = 2000  # of a matrix that is factored: 32 MB, about 0.1 s
 # A Cholesky factorisation takes as long as a pass over side^3 / 48 entries of X.
 _FACTORISATION = 48.0
@@ -113,7 +114,9 @@ class NormalEquations:
         if n < d:
             return self._omega.conjugate_gradient
         if self._diagonal is None:
-            self._diagonal = self._rows.column_squares(self._weights, self._free)
+            squares = self._rows.column_squares(self._weights)
+            mean = self._rows.gradient(self._weights) if self._free else 0.0
+            self._diagonal = np.maximum(squares - mean**2, _CONSTANT * squares)
         penalty = reg_lambda * self._diagonal_of_form()
 
         def solver(share: float) -> Step:

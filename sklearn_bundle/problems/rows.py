@@ -102,8 +102,8 @@ class RowOperator(Protocol):
     def outer(self, weights: Array, centred: bool) -> Array:
         """``S^1/2 X X' S^1/2`` of shape (n, n), else as :meth:`gram`."""
 
-    def column_squares(self, weights: Array, centred: bool) -> Array:
-        """The diagonal of :meth:`gram`, in less than two passes."""
+    def column_squares(self, weights: Array) -> Array:
+        """``sum_i s_i x_ij^2`` of every column."""
 
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that take one after the other."""
@@ -242,17 +242,10 @@ class DenseRows(_RowsInMemory):
             total += block @ block.T
         return total
 
-    def column_squares(self, weights: Array, centred: bool) -> Array:
-        n, d = self.shape
-        mean, total = self._mean(weights, centred), np.zeros(d)
-        self.passes += 1
+    def column_squares(self, weights: Array) -> Array:
         (X,) = self._arrays
-        height = max(1, _COPIED // d)
-        for start in range(0, n, height):
-            block = X[start : start + height] - mean
-            block *= block
-            total += weights[start : start + height] @ block
-        return total
+        self.passes += 1
+        return np.einsum("i,ij,ij->j", weights, X, X)
 
     @property
     def gram_passes(self) -> float:
@@ -362,25 +355,12 @@ class CSRRows(_RowsInMemory):
         total = lower + np.tril(lower, -1).T
         return total - np.outer(mean, mean) if centred else total
 
-    def column_squares(self, weights: Array, centred: bool) -> Array:
-        """As of :class:`RowOperator`; entries that are stored in parts count as if they were not.
-
-        The mean is taken off the squares.
-        """
-        n, d = self.shape
-        data, indices, indptr = self._arrays
-        total = np.zeros(d)
+    def column_squares(self, weights: Array) -> Array:
+        """As of :class:`RowOperator`; entries stored in parts count as if they were not."""
+        data = self._X.data.astype(np.float64, copy=False)
+        terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
         self.passes += 1
-        for start in range(0, n, max(1, int(_COPIED / max(self._entries_a_row(), 1.0)))):
-            stop = min(start + max(1, int(_COPIED / max(self._entries_a_row(), 1.0))), n)
-            entries = slice(int(indptr[start]), int(indptr[stop]))
-            counts = np.diff(indptr[start : stop + 1]).astype(np.intp)
-            squares = data[entries].astype(np.float64) ** 2
-            squares *= np.repeat(weights[start:stop], counts)
-            total += np.bincount(indices[entries].astype(np.intp), squares, d)
-        if centred:
-            total = np.maximum(total - self.gradient(weights) ** 2, 0.0)
-        return total
+        return np.bincount(self._X.indices, terms, self.shape[1])
 
     @property
     def gram_passes(self) -> float:

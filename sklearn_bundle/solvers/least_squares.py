@@ -300,13 +300,6 @@ class LeastSquaresSolver(LinearSolver):
 class NormalEquationsSolver(LeastSquaresSolver):
     """With the Cholesky factor from the first step on: a Newton step is the solution."""
 
-    @classmethod
-    def fits(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: if the matrix is not too large."""
-        if not super().fits(task):
-            return False
-        return task.problem.normal_equations(task.omega).passes_to_factor < np.inf
-
     def _is_time_to_factor(self) -> bool:
         return True
 
