@@ -214,8 +214,8 @@ class LinearProblem:
 
     def normal_equations(self, omega: Regularizer) -> NormalEquations:
         """Second derivatives of squared errors, and of a regularizer that is a quadratic form."""
-        metric = self.squared_errors.metric
-        return NormalEquations(self.rows, self.weights, self.fit_intercept, metric, omega)
+        data = self.rows, self.target, self.weights
+        return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""

@@ -31,6 +31,7 @@ class NormalEquations:
     Parameters
     ----------
     rows : RowOperator
+    target : ndarray of shape (n,) or (n, k)
     weights : ndarray of shape (n,)
         The diagonal of S, of sum one.
     free : bool
@@ -44,26 +45,28 @@ class NormalEquations:
     def __init__(
         self,
         rows: RowOperator,
+        target: Array,
         weights: Array,
         free: bool,
         metric: Array | None,
         omega: Regularizer,
     ):
-        self._rows, self._weights, self._free = rows, weights, free
+        self.attach(rows, target, weights)
+        self._free = free
         self._metric, self._omega, self._form = metric, omega, omega.form
         self._matrix: Array | None = None  # X'SX, or of wide data its counterpart of rows
         self._diagonal: Array | None = None
 
-    def attach(self, rows: RowOperator, weights: Array) -> None:
+    def attach(self, rows: RowOperator, target: Array, weights: Array) -> None:
         """Go on with the same data in another object."""
-        self._rows, self._weights = rows, weights
+        self._rows, self._target, self._weights = rows, target, weights
 
     def detach(self) -> None:
         """Let go of the data."""
-        self._rows = self._weights = None
+        self._rows = self._target = self._weights = None
 
     @property
-    def _by_samples(self) -> bool:
+    def by_samples(self) -> bool:
         """Whether the matrix of the samples is the one to factor: of wide, dense data."""
         n, d = self._rows.shape
         return self._form is None and n < d and self._rows.outer_passes < np.inf
@@ -71,17 +74,17 @@ class NormalEquations:
     @property
     def passes_to_factor(self) -> float:
         """What the matrix and its factor cost, in passes over X; infinity if it is too large."""
-        side = min(self._rows.shape) if self._by_samples else self._rows.shape[1]
+        side = min(self._rows.shape) if self.by_samples else self._rows.shape[1]
         if side > _LARGEST_SIDE:
             return np.inf
-        products = self._rows.outer_passes if self._by_samples else self._rows.gram_passes
+        products = self._rows.outer_passes if self.by_samples else self._rows.gram_passes
         if self._matrix is not None:
             products = 0.0
         return products + side**3 / (_FACTORISATION * max(self._rows.n_entries, _LEAST_ENTRIES))
 
     def bend(self, scores: Array) -> float:
         """``sum_i s_i f_i' M f_i`` of centred scores: the risk's second derivative along them."""
-        weights = self._weights if scores.ndim == 1 else self._weights[:, None]
+        weights = _as_column(self._weights, scores)
         if self._free:
             scores = scores - np.sum(weights * scores, axis=0)
         image = scores if self._metric is None else scores @ self._metric
@@ -95,13 +98,52 @@ class NormalEquations:
         image = outputs * self._form if self._form.ndim == 1 else (self._form @ outputs.T).T
         return np.ascontiguousarray(image).reshape(w.shape)
 
-    def factored(self, reg_lambda: float) -> Step:
-        """The function from a gradient to ``H^-1`` times it, but for rounding: by Cholesky."""
-        solve = self._by_samples_factored if self._by_samples else self._by_features_factored
+    def factored(self, reg_lambda: float) -> Step | None:
+        """The function from a gradient to ``H^-1`` times it, but for rounding: by Cholesky.
+
+        None where numbers overflow.
+        """
+        if self._matrix is None:
+            self._matrix = self._rows.gram(self._weights, self._free)
+
+        def solver(share: float) -> Step:
+            H, form = share * self._matrix, self._form
+            if form is None or form.ndim == 1:
+                H.flat[:: len(H) + 1] += reg_lambda * self._diagonal_of_form()
+            else:
+                H += reg_lambda * (form.toarray() if sp.issparse(form) else form)
+            factor = _cholesky(H)
+            return lambda G: lapack.dpotrs(factor, G.T)[0].T
+
         try:
-            return self._per_output(lambda share: solve(share, reg_lambda))
-        except LinAlgError:  # numbers that overflow
-            return self.scaled(reg_lambda)
+            return self._per_output(solver)
+        except LinAlgError:
+            return None
+
+    def sample_solution(self, reg_lambda: float) -> "SampleSolution | None":
+        """What solves the equations of wide data; None where numbers overflow."""
+        if self._matrix is None:
+            self._matrix = self._rows.outer(self._weights, self._free)
+        try:
+            return SampleSolution(self, self._matrix, self._metric, reg_lambda)
+        except LinAlgError:
+            return None
+
+    def residuals(self, scores: Array) -> Array:
+        """``S^1/2 (y - f)``, centred where there is an intercept."""
+        weights = _as_column(self._weights, scores)
+        residuals = self._target - scores
+        if self._free:
+            residuals -= np.sum(weights * residuals, axis=0)
+        return np.sqrt(weights) * residuals
+
+    def combine(self, u: Array) -> Array:
+        """``Z'u``, Z the rows that :meth:`residuals` are those of: a product with X'."""
+        weights = _as_column(self._weights, u)
+        g = np.sqrt(weights) * u
+        if self._free:
+            g -= weights * np.sum(g, axis=0)
+        return self._rows.gradient(g)
 
     def scaled(self, reg_lambda: float) -> Step:
         """A function from a gradient that takes the place of ``H^-1`` and costs no product.
@@ -148,42 +190,50 @@ class NormalEquations:
 
         return step
 
-    def _by_features_factored(self, share: float, reg_lambda: float) -> Step:
-        if self._matrix is None:
-            self._matrix = self._rows.gram(self._weights, self._free)
-        H, form = share * self._matrix, self._form
-        if form is None or form.ndim == 1:
-            H.flat[:: len(H) + 1] += reg_lambda * self._diagonal_of_form()
-        else:
-            H += reg_lambda * (form.toarray() if sp.issparse(form) else form)
-        factor = _cholesky(H)
-        return lambda G: lapack.dpotrs(factor, G.T)[0].T
 
-    def _by_samples_factored(self, share: float, reg_lambda: float) -> Step:
-        """``(share Z'Z + reg_lambda I)^-1`` from ``K = ZZ'``, Z the centred rows by sqrt(S).
+class SampleSolution:
+    """Solutions ``w = Z'u`` of wide data, Z the weighted rows: Newton steps in u, of length n.
 
-        It is ``(I - share Z'(share K + reg_lambda I)^-1 Z) / reg_lambda``.
-        """
-        if self._matrix is None:
-            self._matrix = self._rows.outer(self._weights, self._free)
-        H = share * self._matrix
-        H.flat[:: len(H) + 1] += reg_lambda
-        factor = _cholesky(H)
-        roots = np.sqrt(self._weights)
+    With ``K = ZZ'`` and M = 1 the equations are ``(K + reg_lambda I) u = S^1/2 y``. A step is
+    ``Z'(K + reg_lambda I)^-1 (S^1/2 r - reg_lambda u)``, r the residuals that the data say: nothing
+    is divided by reg_lambda, so that a small one costs no digits.
+    """
 
-        def solve(G: Array) -> Array:
-            out = np.empty_like(G)
-            for g, z in zip(G, out, strict=True):
-                f = self._rows.scores(g)
-                if self._free:
-                    f -= self._weights @ f
-                u = roots * lapack.dpotrs(factor, roots * f)[0]
-                if self._free:
-                    u -= self._weights * u.sum()
-                z[:] = (g - share * self._rows.gradient(u)) / reg_lambda
-            return out
+    def __init__(
+        self, equations: NormalEquations, K: Array, metric: Array | None, reg_lambda: float
+    ):
+        self._equations, self._lambda = equations, reg_lambda
+        self._shares, self._basis = np.ones(1), None
+        if metric is not None:
+            shares, self._basis = np.linalg.eigh(metric)
+            self._shares = np.maximum(shares, 0.0)
+        self._factors = {}
+        for share in dict.fromkeys(self._shares):
+            H = share * K
+            H.flat[:: len(H) + 1] += reg_lambda
+            self._factors[share] = _cholesky(H)
+        self._u = self._change = np.zeros(())
 
-        return solve
+    def direction(self, scores: Array) -> Array:
+        """The step in w at the point with these scores."""
+        residuals = self._equations.residuals(scores)
+        if self._basis is None:
+            right = residuals - self._lambda * self._u
+            self._change = lapack.dpotrs(self._factors[1.0], right)[0].reshape(scores.shape)
+            return self._equations.combine(self._change)
+        right = self._shares * (residuals @ self._basis) - self._lambda * (self._u @ self._basis)
+        columns = zip(self._shares, right.T, strict=True)
+        solved = [lapack.dpotrs(self._factors[share], column)[0] for share, column in columns]
+        self._change = np.column_stack(solved) @ self._basis.T
+        return self._equations.combine(self._change)
+
+    def move(self, step: float) -> None:
+        """Go along the last direction."""
+        self._u = self._u + step * self._change
+
+
+def _as_column(weights: Array, scores: Array) -> Array:
+    return weights if scores.ndim == 1 else weights[:, None]
 
 
 def _cholesky(H: Array) -> Array:

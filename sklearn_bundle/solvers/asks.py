@@ -116,12 +116,13 @@ class LeastSquares(Points, Protocol):
     ----------
     squared_errors : SquaredErrors
         The loss as a squared error; None where it is another.
-    rows, weights : RowOperator, ndarray of shape (n,)
+    rows, target, weights : RowOperator, two arrays
         The data, for :class:`NormalEquations` that were made for another object with the same.
     """
 
     squared_errors: SquaredErrors
     rows: RowOperator
+    target: Array
     weights: Array
 
     def normal_equations(self, omega: Regularizer) -> NormalEquations:

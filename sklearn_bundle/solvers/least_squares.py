@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import Plane, Point
-from sklearn_bundle.problems.normal_equations import NormalEquations, Step
+from sklearn_bundle.problems.normal_equations import NormalEquations, SampleSolution, Step
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.asks import LeastSquares, require
@@ -83,7 +83,7 @@ class LeastSquaresSolver(LinearSolver):
         if normal_equations is None:
             normal_equations = problem.normal_equations(omega)
         else:
-            normal_equations.attach(problem.rows, problem.weights)
+            normal_equations.attach(problem.rows, problem.target, problem.weights)
         self._equations = normal_equations
         self._start = np.zeros(problem.dimension) if start is None else start[0]
         self._best = Best(least=0.0, advice=_ADVICE)
@@ -92,10 +92,12 @@ class LeastSquaresSolver(LinearSolver):
             self._best.prove(proof.bound(omega), proof)
         self.name = "conjugate-gradient"
         self._solve: Step | None = None  # a preconditioner
+        self._samples: SampleSolution | None = None  # of wide data, in its place
         self._point: Point | None = None  # where the steps are
         self._plane: Plane | None = None  # there
         self._along: tuple[Array, Array, float] | None = None  # of the last step
         self._mixed: tuple[Array, Plane] | None = None  # scores and plane of the best residuals
+        self._was_factored = False
         self._n_steps = self._idle = 0
         self._spent = 0.0  # passes
 
@@ -124,7 +126,7 @@ class LeastSquaresSolver(LinearSolver):
     def attach(self, problem: LeastSquares) -> None:
         """Go on with the same problem in another object."""
         self._problem = problem
-        self._equations.attach(problem.rows, problem.weights)
+        self._equations.attach(problem.rows, problem.target, problem.weights)
 
     def detach(self) -> None:
         """Let go of the problem, and of the data with it."""
@@ -172,7 +174,7 @@ class LeastSquaresSolver(LinearSolver):
         return self._state()
 
     def _is_at_end(self) -> bool:
-        return self._idle >= (_IDLE_SOLUTIONS if self.name == "newton" else _IDLE_STEPS)
+        return self.name == "conjugate-gradient" and self._idle >= _IDLE_STEPS
 
     def _begin(self) -> None:
         """At the start, unless the first step is a solution that needs none."""
@@ -182,18 +184,17 @@ class LeastSquaresSolver(LinearSolver):
         self._spent += 2.0
 
     def _step(self) -> None:
-        """One along the conjugate direction; a solution makes the direction of its own."""
-        if self.name != "newton" and self._is_time_to_factor():
-            self.name, self._along = "newton", None
-            self._solve = self._equations.factored(self._lambda)
-        elif self._solve is None:
-            self._solve = self._equations.scaled(self._lambda)
-        gap, point = self._best.gap, self._point
-        residual = -(self._plane.gradient + self._lambda * self._equations.form_times(point.w))
-        direction = self._direction(residual)
+        """One along the direction, as far as it is downhill."""
+        self._choose()
+        gap, point, equations = self._best.gap, self._point, self._equations
+        residual = -(self._plane.gradient + self._lambda * equations.form_times(point.w))
+        if self._samples is not None:
+            direction = self._samples.direction(point.scores)
+        else:
+            direction = self._direction(residual)
         moved = self._problem.point(direction)
-        image = self._lambda * self._equations.form_times(direction)
-        bend = float(np.sum(direction * image)) + self._equations.bend(moved.scores)
+        image = self._lambda * equations.form_times(direction)
+        bend = float(np.sum(direction * image)) + equations.bend(moved.scores)
         slope = float(np.sum(direction * residual))
         step = slope / bend if bend > 0.0 else 0.0
         if not (np.isfinite(step) and step > 0.0):
@@ -203,6 +204,8 @@ class LeastSquaresSolver(LinearSolver):
         w, scores = point.w + step * direction, step * moved.scores
         if point.w.any():
             scores += point.scores
+        if self._samples is not None:
+            self._samples.move(step)
         self._n_steps += 1
         self._spent += 2.0
         self._move(Point(w, scores, 0.0))
@@ -210,6 +213,30 @@ class LeastSquaresSolver(LinearSolver):
             self._refresh(forget=False)
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+
+    def _choose(self) -> None:
+        """Go over to a factor when it is time, and from one that is of no use any more."""
+        if self.name == "newton":
+            if self._idle >= _IDLE_SOLUTIONS:
+                self._factor_failed()
+        elif not self._was_factored and self._is_time_to_factor():
+            self._was_factored, self._along = True, None
+            if self._equations.by_samples:
+                if self._point.w.any():
+                    self._move(self._problem.point(np.zeros_like(self._point.w)))
+                self._samples = self._equations.sample_solution(self._lambda)
+            else:
+                self._solve = self._equations.factored(self._lambda)
+            if self._samples is not None or self._solve is not None:
+                self.name = "newton"
+        if self._samples is None and self._solve is None:
+            self._solve = self._equations.scaled(self._lambda)
+
+    def _factor_failed(self) -> None:
+        """From the best point by conjugate gradients."""
+        self.name, self._samples, self._solve, self._along = "conjugate-gradient", None, None, None
+        self._idle = 0
+        self._move(self._problem.point(self._best.point.w))
 
     def _direction(self, residual: Array) -> Array:
         """The preconditioned gradient, conjugate to the last direction (Polak and Ribiere).
