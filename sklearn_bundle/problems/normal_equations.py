@@ -212,7 +212,7 @@ class SampleSolution:
             H = share * K
             H.flat[:: len(H) + 1] += reg_lambda
             self._factors[share] = _cholesky(H)
-        self._u = self._change = np.zeros(())
+        self._u = self._change = np.zeros(())  # in the eigenbasis of M
 
     def direction(self, scores: Array) -> Array:
         """The step in w at the point with these scores."""
@@ -221,11 +221,11 @@ class SampleSolution:
             right = residuals - self._lambda * self._u
             self._change = lapack.dpotrs(self._factors[1.0], right)[0].reshape(scores.shape)
             return self._equations.combine(self._change)
-        right = self._shares * (residuals @ self._basis) - self._lambda * (self._u @ self._basis)
+        right = (residuals @ self._basis) * self._shares - self._lambda * self._u
         columns = zip(self._shares, right.T, strict=True)
         solved = [lapack.dpotrs(self._factors[share], column)[0] for share, column in columns]
-        self._change = np.column_stack(solved) @ self._basis.T
-        return self._equations.combine(self._change)
+        self._change = np.column_stack(solved)
+        return self._equations.combine(self._change @ self._basis.T)
 
     def move(self, step: float) -> None:
         """Go along the last direction."""

@@ -1,6 +1,7 @@
 """Squared errors with a quadratic regularizer: normal equations, or conjugate gradients."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,11 @@ _REFRESHED = 50  # steps after which scores are computed afresh, so that roundin
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _IDLE_STEPS = 25  # without progress, after which rounding has the last word
 _IDLE_SOLUTIONS = 3  # the same where each step is a solution
+
+
+def _quiet() -> AbstractContextManager:
+    """Numbers that overflow are seen, and lead to other steps."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 class LeastSquaresSolver(LinearSolver):
@@ -145,10 +151,12 @@ class LeastSquaresSolver(LinearSolver):
     def states(self) -> Iterator[State]:
         """One state per step; ends when rounding leaves nothing to gain."""
         if self._point is None:
-            self._begin()
+            with _quiet():
+                self._begin()
         while True:
             if not self._is_at_end():
-                self._step()
+                with _quiet():
+                    self._step()
             yield self._state()
             if self._is_at_end():
                 return
@@ -167,7 +175,8 @@ class LeastSquaresSolver(LinearSolver):
         scores, plane = self._mixed
         if plane is not self._plane and best.proof.plane[0] is plane.gradient:
             best.proof = self._proof(problem.cut(Point(point.w, scores, 0.0)))
-        bound = best.proof.bound(self._omega)
+        with _quiet():
+            bound = best.proof.bound(self._omega)
         best.renew(objective, point, bound, best.proof, terms=self._size_of_terms)
         if claimed <= self._tol * abs(objective) < best.gap:
             self._refresh()
