@@ -77,6 +77,7 @@ solvers
                                 /_compiled/hessian.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /_compiled/coordinate.py
+    test_least_squares.py       least_squares.py /problems/normal_equations.py /losses/_squares.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
