@@ -15,9 +15,9 @@ from sklearn_bundle._values import as_float, is_between, shown
 from sklearn_bundle.losses.base import Array, Cut, Loss
 
 # A line search ends after so many risks, each of them a sort, or at this relative precision of the
-# step: a better one would cost as much as the next plane, and gain less.
-_EVALUATIONS = 15
-_STEP_PRECISION = 1e-3
+# step. With 15 and 1e-3 fits took as many iterations and a third to a half more time.
+_EVALUATIONS = 6
+_STEP_PRECISION = 1e-2
 
 
 class PiecewiseLinearLoss(Loss):
