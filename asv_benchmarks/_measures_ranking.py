@@ -4,9 +4,10 @@ Grades: mean absolute error of predict_grades, beside LogisticRegression and Rid
 nearest grade. Queries: NDCG@10 (gains 2^rel - 1; queries with one relevance left out) of the
 scores, beside Ridge on the relevances; "pairs" is "preference" over the pairs of a query, each with
 the cost (a_i - a_j) (b_i - b_j), which bounds 1 - NDCG@10 as well (a discount and b gain at the
-places of the best order, averaged over ties). All sides get the same folds, standardised features and grid
-of reg_lambda (C = 1/(n reg_lambda), alpha = n reg_lambda), and each is shown at the one value with
-the best mean of its test folds; "s" is a fold's whole grid, ours with tol=1e-3 and warm starts.
+places of the best order, averaged over ties). All sides get the same folds, standardised features
+and grid of reg_lambda (C = 1/(n reg_lambda), alpha = n reg_lambda), and each is shown at the one
+value with the best mean of its test folds; "s" is a fold's whole grid, ours with tol=1e-3 and warm
+starts.
 mq2008 has two folds, its two parts; mq2007_agg those it came with, a rank r there becomes log(1+r)
 and -1, "not ranked", a column of its own. At most 300 queries are fitted to, by all sides.
 """

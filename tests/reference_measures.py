@@ -120,7 +120,8 @@ def position_measure(relevance, group, weights, discount, gain, k):
             continue
         count = m if k is None else min(k, m)
         a = [discount(i + 1) if i < count else 0.0 for i in range(m)]
-        bound = [discount(i + 1) + (discount(count + 1) if i < count < m else 0.0) for i in range(m)]
+        step = discount(count + 1) if count < m else 0.0
+        bound = [discount(i + 1) + step * (i < count) for i in range(m)]
         c = [(i + 1) ** -0.25 for i in range(m)]
         c = [np.mean([c[j] for j in range(m) if b[j] == b[i]]) for i in range(m)]
         best = sum(a[i] * b[i] for i in range(m))

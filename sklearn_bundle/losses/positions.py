@@ -61,9 +61,11 @@ class PositionMeasure(RankingLoss):
     Where ``k`` leaves positions out, a'_i has the discounts of all of them, and on top of those
     before k that of position k. As ``a' - a`` does not increase, the sum over a' is at least 1
     minus the measure (rearrangement inequality). With a in its place all lists without a relevant
-    document before k would cost the same, and on noisy data w = 0 would be the optimum. Queries in which all gains are the
-    same say nothing about an order: they are left out, of the score too. v_q is the mean weight of
-    the rows of the query, in shares of the sum of these: the rows should have the same.
+    document before k would cost the same, and on noisy data w = 0 would be the optimum.
+
+    Queries in which all gains are the same say nothing about an order: they are left out, of the
+    score too. v_q is the mean weight of the rows of the query, in shares of the sum of these: the
+    rows should have the same.
     Section A.3.4 and algorithm 10 of [1]_, with the permutation turned round; the worst pi solves
     a linear assignment.
 
