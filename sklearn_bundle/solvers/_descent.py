@@ -5,15 +5,13 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle._compiled import design
-from sklearn_bundle.losses._newton import NewtonLoss
+from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.problems.newton_model import NewtonModel
 
 Array = NDArray[np.float64]
 
 _SEARCHES = 20  # evaluations of a line search
 _SEARCHED = 0.1  # of the slope at 0 may be left at its end
-_CENTRED = 1e-12  # of the derivative in b, relative to the steepest there can be
-_CENTRINGS = 30  # steps in b at most: two or three as a rule, since the last b is near
 _WHOLE, _SHORT = 0.7, 0.3  # steps after which the damping is changed
 _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
@@ -55,15 +53,16 @@ class Descent:
     def __init__(
         self,
         model: NewtonModel,
-        loss: NewtonLoss,
         reg_lambda: float,
+        units: Start,
         scale: Array,
         w: Array,
         b: float,
         width: float,
     ):
         self.model, self.width = model, width
-        self._loss, self._lambda, self._scale = loss, reg_lambda, scale
+        self._loss, self._lambda, self._units = model.loss, reg_lambda, units
+        self._scale = scale / units.unit
         self.w, self.b = w, b
         self.scores = model.rows.scores(w) if w.any() else np.zeros(len(model.y))
         self.n_steps = 0
@@ -81,7 +80,8 @@ class Descent:
         """Risk, plane and gradient at w and its best b; elsewhere a plane would not be balanced."""
         model = self.model
         if model.free:
-            self._centre()
+            args = self.scores, model.y, model.weights, self.width, self.b, self._units
+            self.b = self._loss.intercept(*args, self._spare)
         self._spare, self.derivatives = self.derivatives, self._spare
         self.risk, self.offset = self._loss.cut(
             self.scores, *self._args, model.free, self.derivatives
@@ -101,24 +101,6 @@ class Descent:
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
                 return self.gradient + self.model.rows.gradient(change)
         return self.model.rows.gradient(self.derivatives)
-
-    def _centre(self) -> None:
-        """Move b to the smoothed risk's minimum."""
-        still = self._spare
-        still[:] = 0.0
-        low, high = -np.inf, np.inf
-        for _ in range(_CENTRINGS):
-            first, second = self._loss.slope(self.scores, still, *self._args, 1.0, 0.0)
-            if abs(first) <= _CENTRED:
-                break
-            low, high = (self.b, high) if first < 0.0 else (low, self.b)
-            move = -first / second if second > 0.0 else -np.copysign(self.width, first)
-            b = self.b + move
-            if not low < b < high:
-                b = 0.5 * (low + high) if np.isfinite(high - low) else self.b + 2.0 * move
-            if b == self.b:
-                break
-            self.b = b
 
     def step(self) -> bool:
         """One Newton step; False if nothing came of it, and the next one will be the same."""

@@ -29,7 +29,6 @@ _SAMPLE_STEPS = 8  # on each sample at most: it is a start and not a solution
 _SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
 _SHRINK, _BELOW = 0.4, 0.95  # of the width at a time; and of the one that is aimed at
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
-_NEARLY = 4.0  # times the gap asked for: then the exact intercept is worth its search
 _PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
 _MOST_STEPS, _MOST_SMOOTH_STEPS = 200, 50  # and in so many to all that is asked for
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
@@ -83,8 +82,11 @@ class NewtonSolver(BundleSolver):
         require(problem, NewtonSteps, "newton", "line-search")
         super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
         self._tol = tol
-        self.width = 1.0 if width is None else min(1.0, width / _SHRINK**2)
         self._loss = problem.newton_loss
+        model = problem.newton_model()
+        self._units = self._loss.start(model.y, model.weights, model.free)
+        widest = self._units.unit
+        self.width = widest if width is None else min(widest, width / _SHRINK**2)
         self._scores: Array | None = None
         self._descent: Descent | None = None
         self._gaps: list[float] = []
@@ -154,7 +156,7 @@ class NewtonSolver(BundleSolver):
     def _first_descent(self) -> Descent:
         model = self._problem.newton_model()
         w, b = self._start
-        b = 0.0 if b is None else float(b)
+        b = self._units.intercept if b is None else float(b)
         if self.bundle.is_empty and not w.any():
             cheap = factorisation(self._problem) <= CHEAP_FACTORISATION
             samples = _SAMPLES if cheap else ()
@@ -165,13 +167,14 @@ class NewtonSolver(BundleSolver):
             self._offer(point, self._fresh_risk(point))
             if not self.bundle.is_empty:
                 self._solve_inner()
-        return Descent(model, self._loss, self._lambda, scale, w, b, width)
+        return Descent(model, self._lambda, self._units, scale, w, b, width)
 
     def _on_samples(
         self, samples: tuple, full: NewtonModel, w: Array, b: float
     ) -> tuple[Array, float, float, Array]:
         """Start, width and scale of the features from small problems, at the cost of a part."""
-        width, scale = 1.0, None
+        unit, scale = self._units.unit, None
+        width = unit
         least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
         for share, narrowest in samples:
             share = max(share, least)
@@ -182,13 +185,13 @@ class NewtonSolver(BundleSolver):
             if model is None:
                 continue
             scale = model.rows.column_scale()
-            descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
+            descent = Descent(model, self._lambda, self._units, scale, w, b, width)
             for _ in range(_SAMPLE_STEPS):
                 descent.differentiate()
-                if not descent.step() or self._is_done(descent, narrowest, share):
+                if not descent.step() or self._is_done(descent, narrowest * unit, share):
                     break
                 if descent.settled:
-                    descent.width = max(_SHRINK * descent.width, narrowest)
+                    descent.width = max(_SHRINK * descent.width, narrowest * unit)
             w, b, width = descent.w, descent.b, descent.width
             full.rows.passes += model.rows.passes // share
         return w, b, width, full.rows.column_scale() if scale is None else scale
@@ -209,7 +212,9 @@ class NewtonSolver(BundleSolver):
         error = float(slack @ slack) / (2.0 * self._lambda)
         if error <= self._objective(descent.w, descent.risk):
             self._solve_inner()
-        near = self._best.gap <= _NEARLY * self._tol * self._best.primal
+        # The best b of the loss itself gains no more than about what the smoothing hides.
+        missing = self._best.gap - self._tol * self._best.primal
+        near = 0.0 < missing <= descent.smoothed
         if near and descent.model.free and not self._loss.smooth:
             self._offer_copy(point, self._fresh_risk(point))
 
