@@ -15,7 +15,10 @@ _SEARCHED = 0.1  # of the slope at 0 may be left at its end
 _WHOLE, _SHORT = 0.7, 0.3  # steps after which the damping is changed
 _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
-_WORTH = 10.0  # and the decrement is no more than what the smoothing hides, times this
+# and the decrement is no more than what the smoothing hides, times the first of these; it shrinks to
+# the second as long as that leaves steps of the length in the third, and by less from then on.
+_HASTY, _CAREFUL = (10.0, 0.4, 0.05), (1.0, 0.6, 0.0)
+_BELOW = 0.95  # of the width that is aimed at
 _MOST_TRUST = 4.0  # of the damping: the scores may then still change by a quarter a feature
 # Fewer curved rows than twice the features leave directions in which reg_lambda alone bends: after
 # a step that is this short, the Hessian gets a ridge (times its mean diagonal), or ten times it.
@@ -67,6 +70,7 @@ class Descent:
         self.scores = model.rows.scores(w) if w.any() else np.zeros(len(model.y))
         self.n_steps = 0
         self.decrement, self.settled = np.inf, False
+        self._pace, self._narrowed = _HASTY, False
         self._trust, self._ridge, self._detail = 1.0, 0.0, 1
         n = len(model.y)
         self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
@@ -94,6 +98,12 @@ class Descent:
         """What the smoothing alone leaves of the gap of (w, b) and its plane."""
         return self.risk - self.offset - float(self.gradient @ self.w) - self.balance * self.b
 
+    @property
+    def error(self) -> float:
+        """What w, which is not that of the plane, adds to this gap."""
+        slack = self._lambda * self.w + self.gradient
+        return float(slack @ slack) / (2.0 * self._lambda)
+
     def _updated_gradient(self) -> Array:
         """A kinked loss changes most derivatives of few rows alone."""
         if self.n_steps % _REFRESHED and not self._loss.smooth:
@@ -101,6 +111,19 @@ class Descent:
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
                 return self.gradient + self.model.rows.gradient(change)
         return self.model.rows.gradient(self.derivatives)
+
+    def narrow(self, wanted: float) -> bool:
+        """Shrink the width if the last step allows it and the smoothing hides more than wanted."""
+        if self._loss.smooth or self.smoothed <= wanted:
+            return False
+        if self._pace is _CAREFUL:
+            if self.error > self._pace[0] * self.smoothed:
+                return False
+        elif not self.settled:
+            return False
+        self.width *= max(self._pace[1], _BELOW * np.sqrt(wanted / self.smoothed))
+        self._narrowed = True
+        return True
 
     def step(self) -> bool:
         """One Newton step; False if nothing came of it, and the next one will be the same."""
@@ -114,8 +137,11 @@ class Descent:
         self.settled = self._loss.smooth or (
             length >= _SHRINKS
             and self._damped < _UNDAMPED
-            and self.decrement <= _WORTH * self.smoothed
+            and self.decrement <= self._pace[0] * self.smoothed
         )
+        if self._narrowed and length < self._pace[2]:
+            self._pace = _CAREFUL
+        self._narrowed = False
         self.w = self.w + length * w
         self.b += length * b
         design.add(length, direction, self.scores)

@@ -27,10 +27,10 @@ _FEWEST_ROWS, _ROWS_A_FEATURE = 500, 2  # of a sample: the optimum of fewer is t
 _LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
 _SAMPLE_STEPS = 8  # on each sample at most: it is a start and not a solution
 _SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
-_SHRINK, _BELOW = 0.4, 0.95  # of the width at a time; and of the one that is aimed at
+_SHRINK = 0.4  # of the width at a time on a sample
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
-_MOST_STEPS, _MOST_SMOOTH_STEPS = 200, 50  # and in so many to all that is asked for
+_MOST_STEPS, _MOST_SMOOTH_STEPS = 500, 50  # and in so many to all that is asked for
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 # A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
 # multiplications with additions, eight of them side by side.
@@ -149,9 +149,11 @@ class NewtonSolver(BundleSolver):
 
     def _go_on(self) -> bool:
         """A step; False if nothing came of it."""
-        if self._narrow(self._descent):
-            self._descent.differentiate()
-        return self._descent.step()
+        descent = self._descent
+        if descent.narrow(_SMOOTHED * self._tol * self._best.primal):
+            self.width = descent.width
+            descent.differentiate()
+        return descent.step()
 
     def _first_descent(self) -> Descent:
         model = self._problem.newton_model()
@@ -208,9 +210,7 @@ class NewtonSolver(BundleSolver):
         self.bundle.add(descent.gradient, descent.offset)
         point = Point(descent.w, descent.scores, descent.b, 1.0 + descent.n_steps)
         self._offer_copy(point, descent.risk)
-        slack = self._lambda * descent.w + descent.gradient
-        error = float(slack @ slack) / (2.0 * self._lambda)
-        if error <= self._objective(descent.w, descent.risk):
+        if descent.error <= self._objective(descent.w, descent.risk):
             self._solve_inner()
         # The best b of the loss itself gains no more than about what the smoothing hides.
         missing = self._best.gap - self._tol * self._best.primal
@@ -226,13 +226,3 @@ class NewtonSolver(BundleSolver):
             self._scores = np.empty_like(point.scores)
         self._scores[:] = point.scores
         self._offer(replace(point, scores=self._scores), risk)
-
-    def _narrow(self, descent: Descent) -> bool:
-        """Shrink the width if the last step was whole and the smoothing leaves too much."""
-        wanted = _SMOOTHED * self._tol * self._best.primal
-        if self._loss.smooth or not descent.settled or descent.smoothed <= wanted:
-            return False
-        aim = _BELOW * np.sqrt(wanted / descent.smoothed)
-        descent.width *= max(_SHRINK, aim)
-        self.width = descent.width
-        return True
