@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_CENTERED = 1e-12  # of the derivative in b, relative to the typical slope
 _CENTERINGS = 60  # steps in b at most: two or three as a rule, since the last b is near
 _REACH = 4.0  # factor from step to step in b while no row bends
 
@@ -98,17 +97,22 @@ class NewtonLoss(ABC):
         weights: Array,
         width: float,
         b: float,
-        start: Start,
+        unit: float,
+        precision: float,
         scratch: Array,
     ) -> float:
-        """The smoothed risk's best b, by Newton's method from b on; writes to ``scratch``."""
+        """The smoothed risk's best b, by Newton's method from b on; writes to ``scratch``.
+
+        There its derivative is no more than ``precision``. The first steps while no row bends are
+        of a ``unit``.
+        """
         still = scratch
         still[:] = 0.0
         args = scores, still, y, weights, width
-        low, high, reach = -np.inf, np.inf, start.unit
+        low, high, reach = -np.inf, np.inf, unit
         for _ in range(_CENTERINGS):
             first, second = self.slope(*args, b, 1.0, 0.0)
-            if abs(first) <= _CENTERED * start.slope:
+            if abs(first) <= precision:
                 break
             low, high = (b, high) if first < 0.0 else (low, b)
             if second > 0.0:

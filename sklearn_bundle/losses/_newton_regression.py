@@ -222,7 +222,7 @@ class NewtonPoisson(NewtonLoss):
     def curvature(self, scores, weights, width, b, rows):
         return weights[rows] * np.exp(scores[rows] + b)
 
-    def intercept(self, scores, y, weights, width, b, start, scratch):
+    def intercept(self, scores, y, weights, width, b, unit, precision, scratch):
         """At which the means have the mean of the targets: in closed form."""
         largest = float(scores.max())
         np.subtract(scores, largest, out=scratch)

@@ -15,9 +15,10 @@ _SEARCHED = 0.1  # of the slope at 0 may be left at its end
 _WHOLE, _SHORT = 0.7, 0.3  # steps after which the damping is changed
 _SHRINKS = 0.5  # least step after which the width may shrink,
 _UNDAMPED = 0.3  # if the damping's share of the quadratic model is below this,
-# and the decrement is no more than what the smoothing hides, times the first of these; it shrinks to
-# the second as long as that leaves steps of the length in the third, and by less from then on.
+# and the decrement is no more than what the smoothing hides, times the first of these; it shrinks
+# to the second as long as that leaves steps of the length in the third, and by less from then on.
 _HASTY, _CAREFUL = (10.0, 0.4, 0.05), (1.0, 0.6, 0.0)
+_WIDER = 10.0  # factor on the width where no step is left
 _BELOW = 0.95  # of the width that is aimed at
 _MOST_TRUST = 4.0  # of the damping: the scores may then still change by a quarter a feature
 # Fewer curved rows than twice the features leave directions in which reg_lambda alone bends: after
@@ -32,7 +33,10 @@ _RIDGES = (0.0, 1e-12, 1e-9, 1e-6)
 _TINY = 1e-300  # in place of a curvature of 0
 _HESSIAN_ROWS = 4  # times d: with these the Hessian of a smooth loss begins,
 _HESSIAN_PASSES = 2.0  # or with what takes no longer than so many passes over the data
-_FALLS = 0.1  # of the decrement from step to step: else the Hessian takes twice the rows
+# Share to which the decrement falls from step to step, while a Hessian serves; and a new one that
+# does not do as much takes twice the rows.
+_FALLS = 0.03
+_CENTERED = 1e-6  # of a typical slope: the derivative in b on samples of the rows
 
 
 class Descent:
@@ -51,6 +55,8 @@ class Descent:
     risk, offset : the loss's risk at the point, the offset of the plane with this gradient
     decrement : predicted decrease of the last whole step, twice
     settled : whether the width may shrink
+    factor : of the last Hessian of a smooth loss, which serves as long as the decrement falls
+    precision : to which the derivative in b is made zero
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class Descent:
         w: Array,
         b: float,
         width: float,
+        factor: Array | None = None,
     ):
         self.model, self.width = model, width
         self._loss, self._lambda, self._units = model.loss, reg_lambda, units
@@ -72,7 +79,9 @@ class Descent:
         self.decrement, self.settled = np.inf, False
         self._pace, self._narrowed = _HASTY, False
         self._trust, self._ridge, self._detail = 1.0, 0.0, 1
-        n = len(model.y)
+        self.factor, self.precision = factor, _CENTERED * units.slope
+        n = self._n_curved = len(model.y)
+        self._damped = 0.0
         self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
         self.gradient = np.zeros_like(w)
 
@@ -84,8 +93,8 @@ class Descent:
         """Risk, plane and gradient at w and its best b; elsewhere a plane would not be balanced."""
         model = self.model
         if model.free:
-            args = self.scores, model.y, model.weights, self.width, self.b, self._units
-            self.b = self._loss.intercept(*args, self._spare)
+            args = self.scores, model.y, model.weights, self.width, self.b, self._units.unit
+            self.b = self._loss.intercept(*args, self.precision, self._spare)
         self._spare, self.derivatives = self.derivatives, self._spare
         self.risk, self.offset = self._loss.cut(
             self.scores, *self._args, model.free, self.derivatives
@@ -125,6 +134,11 @@ class Descent:
         self._narrowed = True
         return True
 
+    def widen(self, widest: float) -> None:
+        """Take the width back to where more rows bend, and shrink it with care from then on."""
+        self.width = min(widest, _WIDER * self.width)
+        self._pace = _CAREFUL
+
     def step(self) -> bool:
         """One Newton step; False if nothing came of it, and the next one will be the same."""
         model, along, ridge = self.model, self._direction(), self._ridge
@@ -153,6 +167,8 @@ class Descent:
             self._ridge = min(max(_RIDGE_UP * self._ridge, _FIRST_RIDGE), 1.0)
         elif length > _SHRINKS:
             self._ridge = self._ridge / _RIDGE_UP if self._ridge > _FIRST_RIDGE else 0.0
+        if length < _SHORT or self._ridge > 0.0:
+            self.factor = None
         if length < _SHORT:
             self._trust = min(2.0 * self._trust, _MOST_TRUST)
         elif length > _WHOLE:
@@ -160,8 +176,23 @@ class Descent:
 
     def _direction(self) -> Array | None:
         """Of Newton's step in (w, b); None where there is nothing to gain."""
+        steepest = self.w * self._lambda + self.gradient
+        if self.model.free:
+            steepest = np.append(steepest, self.balance)
+        last = self.decrement
+        if self.factor is not None:
+            along = lapack.dpotrs(self.factor, -steepest, lower=0)[0]
+            self.decrement = -float(steepest @ along)
+            if 0.0 < self.decrement <= _FALLS * last:
+                return along
+        along = self._fresh_direction(steepest)
+        if along is not None and self.decrement > _FALLS * last:
+            self._detail *= 2
+        return along
+
+    def _fresh_direction(self, steepest: Array) -> Array | None:
+        """The same with a new Hessian."""
         hessian = self._hessian()
-        steepest = np.append(self.w * self._lambda + self.gradient, self.balance)[: len(hessian)]
         diagonal = np.einsum("ii->i", hessian)
         diagonal[: len(self.w)] += self._lambda
         undamped = diagonal.copy()
@@ -172,14 +203,13 @@ class Descent:
         diagonal[diagonal == 0.0] = 1.0  # of b, where no row bends
         for ridge in _RIDGES:
             diagonal *= 1.0 + ridge
-            _, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
+            factor, along, failed = lapack.dposv(hessian.T, -steepest, lower=0)
             if not failed:
                 break
-        last, self.decrement = self.decrement, -float(steepest @ along)
+        self.decrement = -float(steepest @ along)
         if failed or not self.decrement > 0.0:
             return None
-        if self.decrement > _FALLS * last:
-            self._detail *= 2
+        self.factor = factor if self._loss.smooth else None
         self._damped = float((diagonal - undamped) @ along**2) / self.decrement
         return along
 

@@ -91,7 +91,7 @@ def test_a_cut_is_a_plane_of_the_risk(line, name, free, b):
     width = 1e-4 if b is None else 0.3
     shift = 1e3 if name != "poisson" else 0.0
     if b is None:
-        args = scores, y, weights, width, start.intercept, start
+        args = scores, y, weights, width, start.intercept, start.unit, 1e-14
         b = kind.intercept(*args, np.empty(len(y))) - shift
     risk, offset = kind.cut(scores, y, weights, width, b + shift, free, out)
     assert not free or abs(out.sum()) <= 1e-14
