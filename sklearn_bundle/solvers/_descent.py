@@ -69,6 +69,7 @@ class Descent:
         b: float,
         width: float,
         factor: Array | None = None,
+        share: int = 1,
     ):
         self.model, self.width = model, width
         self._loss, self._lambda, self._units = model.loss, reg_lambda, units
@@ -78,7 +79,8 @@ class Descent:
         self.n_steps = 0
         self.decrement, self.settled = np.inf, False
         self._pace, self._narrowed = _HASTY, False
-        self._trust, self._ridge, self._detail = 1.0, 0.0, 1
+        # Of one row in so many: a Hessian may take as long as on all of them.
+        self._trust, self._ridge, self._detail = 1.0, 0.0, share
         self.factor, self.precision = factor, _CENTERED * units.slope
         n = self._n_curved = len(model.y)
         self._damped = 0.0

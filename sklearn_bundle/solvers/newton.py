@@ -200,7 +200,8 @@ class NewtonSolver(BundleSolver):
                 continue
             narrowest = min(1.0, _NARROWEST * len(w) / len(model.y)) * unit
             scale = model.rows.column_scale()
-            descent = Descent(model, self._lambda, self._units, scale, w, b, unit)
+            args = model, self._lambda, self._units, scale, w, b, unit
+            descent = Descent(*args, share=share)
             for _ in range(_SAMPLE_STEPS):
                 descent.differentiate()
                 if not descent.step() or self._is_done(descent, narrowest, share):
