@@ -55,10 +55,10 @@ def factorisation(problem: NewtonSteps) -> float:
 class NewtonSolver(BundleSolver):
     """Newton's method in (w, b), on a sample of the rows first; each step on all rows adds a plane.
 
-    The hinge is smoothed over a width that shrinks as steps get whole, down to where what the
-    smoothing leaves of the gap is a share of ``tol``; its derivatives make planes of the hinge
-    itself (see :mod:`sklearn_bundle.losses._newton`), so that the bound is exact. Where it stalls,
-    line search goes on from its bundle and its best point.
+    A kinked loss is smoothed over a width that shrinks as steps get whole, down to where what the
+    smoothing leaves of the gap is a share of ``tol``; the derivatives make planes of the loss
+    itself (see :mod:`sklearn_bundle.losses._newton_loss`), so that the bound is exact. Where it
+    stalls, line search goes on from its bundle and its best point.
 
     Parameters
     ----------
