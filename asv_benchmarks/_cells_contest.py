@@ -71,15 +71,14 @@ class CellContest(Contest):
         """As ever, within ten times our seconds or the limit of all fits, the smaller one."""
         self.longest = min(self._most_seconds, max(_LEAST_LIMIT, _OUR_FACTOR * own.first_seconds))
         for name, peer in list(self.peers.items()):
-            if peer.compiles and not self._could_compile(name):
+            if peer.compile is not None and not self._could_compile(name):
                 del self.peers[name]
         return super().climb(own, best)
 
     def _could_compile(self, name: str) -> bool:
         few = slice(None, None, max(1, len(self.y) // _FEW_ROWS))
-        peer = self.peers[name]
         try:
-            peer.make(1.0, 1.0, peer.ladder[0]).fit(self.X[few], self.y[few])
+            self.peers[name].compile(self.X[few], self.y[few])
         except Exception as error:  # another library's, whatever it is
             self.notes.append(f"{name} failed: {error}")
             return False
