@@ -88,9 +88,9 @@ class LinearProblem:
         The loss as dual coordinate ascent sees it; None where it has no steps.
     squared_errors : SquaredErrors
         The loss as a squared error; None where it is another.
+    nonnegative : bool
+        Whether the risk is known not to be negative.
     """
-
-    nonnegative = True  # no loss is negative
 
     def __init__(
         self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
@@ -98,6 +98,7 @@ class LinearProblem:
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
         self.squared_errors = squared_errors(loss)
+        self.nonnegative = loss.nonnegative
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -210,7 +211,9 @@ class LinearProblem:
 
     def newton_model(self) -> NewtonModel:
         """The problem as Newton's method sees it."""
-        return NewtonModel(self.rows, self.target, self.weights, self.fit_intercept)
+        return NewtonModel(
+            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
+        )
 
     def normal_equations(self, omega: Regularizer) -> NormalEquations:
         """Second derivatives of squared errors, and of a regularizer that is a quadratic form."""
