@@ -294,7 +294,9 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         if self._takes_loss(self.loss):
-            tags.target_tags.positive_only = self._loss().positive_only
+            loss = self._loss()
+            # All losses take several targets. scikit-learn's check of that has some below 0.
+            tags.target_tags.multi_output = not loss.positive_only
+            tags.target_tags.positive_only = loss.positive_only
         return tags

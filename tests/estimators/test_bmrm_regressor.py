@@ -255,7 +255,7 @@ def test_tags_are_those_of_the_loss_named_or_not():
     losses = "poisson", Poisson(), "squared_error", SquaredError(), "huber", "unknown"
     tags = [BMRMRegressor(loss).__sklearn_tags__().target_tags for loss in losses]
     assert [tag.positive_only for tag in tags] == [True, True, False, False, False, False]
-    assert all(tag.multi_output for tag in tags)
+    assert [tag.multi_output for tag in tags] == [False, False, True, True, True, False]
 
 
 def test_an_error_leaves_the_last_model(X, targets):
