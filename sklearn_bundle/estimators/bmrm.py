@@ -229,7 +229,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_losses)), *_loss_kinds],
         "solver": [
-            StrOptions({"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"})
+            StrOptions({"auto", "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"})
         ],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],
