@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_HESSIAN_ENTRIES = 1 << 20  # of rows times coordinates that are multiplied at a time: 8 MB
+_HESSIAN_ENTRIES = 1 << 17  # of rows times coordinates that are multiplied at a time: 1 MB
 _GRAM_ROWS = 4  # times d: with these the Gram matrix is near enough to that of all rows,
 _GRAM_PASSES = 4.0  # or with what takes no longer than so many passes over the data
 _TINY = 1e-300  # in place of a total of 0
@@ -121,9 +122,9 @@ class SoftmaxModel:
 
     def class_covariance(self, derivatives: Array) -> Array:
         """``sum_i s_i (diag P_i - P_i P_i')``: the curvature in b, shape (K, K)."""
-        P = self.probabilities(derivatives, np.arange(self.n_samples))
-        weighted = P * self.weights
-        return np.diag(weighted.sum(axis=1)) - weighted @ P.T
+        weighted = derivatives.copy()
+        weighted[self.y, np.arange(self.n_samples)] += self.weights
+        return np.diag(weighted.sum(axis=1)) - (weighted / self.weights) @ weighted.T
 
     def gram(self) -> Array:
         """``sum_i s_i (x_i - mean)(x_i - mean)'``, from evenly drawn rows where they suffice."""
@@ -143,44 +144,43 @@ class SoftmaxModel:
         return np.maximum(self.rows.column_squares(self.weights) - self.column_means() ** 2, 0.0)
 
     def hessian(self, derivatives: Array, n_drawn: int) -> Array:
-        """Of R in (W, b), a class after the other, b_k last; from ``n_drawn`` rows if that is less.
+        """The lower triangle of that of R in (W, b), a class after the other, b_k last.
 
-        Rows are drawn in proportion to the sum of their curvatures ``s_i (1 - ||P_i||^2)``: those
-        whose label is certain have none. The drawing is systematic, and so the same every time.
+        From ``n_drawn`` rows if that is less: drawn in proportion to the sums of their curvatures
+        ``s_i (1 - ||P_i||^2)``, since those whose label is certain have none. The drawing is
+        systematic, and so the same every time.
         """
         drawn, coefs = self._drawn(derivatives, n_drawn)
-        P = self.probabilities(derivatives, drawn)
-        width = self.n_features + self.free
-        blocks = np.zeros((self.n_classes, width, width))
-        H = np.zeros((self.n_classes * width,) * 2)
+        K, width = self.n_classes, self.n_features + self.free
+        H = np.zeros((K * width,) * 2, order="F")
+        blocks = np.zeros((K * width, width))
         step = max(1, _HESSIAN_ENTRIES // len(H))
         for start in range(0, len(drawn), step):
-            piece = slice(start, start + step)
-            X = self.rows.dense(drawn[piece])
-            if self.free:
-                X = np.column_stack([X, np.ones(len(X))])
-            p, c = P[:, piece], coefs[piece]
-            for k, block in enumerate(blocks):
-                block += (X * (c * p[k])[:, None]).T @ X
-            spread = ((np.sqrt(c) * p).T[:, :, None] * X[:, None, :]).reshape(len(X), -1)
-            H -= spread.T @ spread
-        for k, block in enumerate(blocks):
+            piece = drawn[start : start + step]
+            roots = np.sqrt(coefs[start : start + step])
+            X = np.ones((width, len(piece)))
+            X[: self.n_features] = self.rows.dense(piece).T
+            X *= roots
+            P = self.probabilities(derivatives, piece)
+            products = (P[:, None, :] * X).reshape(len(H), -1)
+            blocks += products @ X.T
+            H = blas.dsyrk(-1.0, products.T, 1.0, H, trans=1, lower=1, overwrite_c=1)
+        for k in range(K):
             of_class = slice(k * width, (k + 1) * width)
-            H[of_class, of_class] += block
+            H[of_class, of_class] += blocks[of_class]
         return H
 
     def _drawn(self, derivatives: Array, n_drawn: int) -> tuple[NDArray[np.intp], Array]:
         """Samples and their coefficients in the place of weights."""
         n = self.n_samples
-        everyone = np.arange(n)
         if n_drawn >= n:
-            return everyone, self.weights
-        P = self.probabilities(derivatives, everyone)
-        curvature = self.weights * np.maximum(1.0 - np.einsum("ki,ki->i", P, P), 0.0)
-        total = curvature.sum()
-        if not total > 0.0:
-            return everyone[:: n // n_drawn], np.full(len(everyone[:: n // n_drawn]), 1.0 / n)
+            return np.arange(n), self.weights
+        of_label = derivatives[self.y, np.arange(n)]
+        squares = np.einsum("ki,ki->i", derivatives, derivatives)
+        curvature = np.maximum(-2.0 * of_label - squares / self.weights, 0.0)
         ends = np.cumsum(curvature)
+        if not ends[-1] > 0.0:
+            return np.arange(n), self.weights
         marks = (np.arange(n_drawn) + 0.5) * (ends[-1] / n_drawn)
         drawn, counts = np.unique(np.searchsorted(ends, marks), return_counts=True)
-        return drawn, counts * self.weights[drawn] * total / (n_drawn * curvature[drawn])
+        return drawn, counts * self.weights[drawn] * ends[-1] / (n_drawn * curvature[drawn])

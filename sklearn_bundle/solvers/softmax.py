@@ -33,8 +33,11 @@ _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _IDLE_LIMIT = 8  # steps without progress, after which rounding has the last word
 _FALLS = 0.25  # of the decrement from step to step: else the Hessian is computed anew,
 _WHOLE = 0.5  # and after a step that is as long as this from twice the rows
-_ROWS_A_COORDINATE = 4  # of a Hessian at first,
-_HESSIAN_PASSES = 4.0  # or as many as take no longer than so many passes over the data
+import os
+_STEPS_BEFORE=int(os.environ.get('SB','6'))
+_FALLS=float(os.environ.get('FA','.25'))
+_ROWS_A_COORDINATE = float(os.environ.get('RC','4'))#  # of a Hessian at first,
+_HESSIAN_PASSES = float(os.environ.get('HP','4')) #  # or as many as take no longer than so many passes over the data
 # Products of a Hessian in the time of one in a pass: BLAS forms half of them, many at a time.
 _BLAS = 4.0
 _SOFTMAX = 15  # products in a pass, in the time of an exponential
@@ -208,7 +211,10 @@ class SoftmaxNewtonSolver(_SoftmaxSolver):
         return _n_coordinates(task.problem) <= _MOST_COORDINATES
 
     def _renew_curvature(self, descent: ClassDescent) -> None:
-        if self._curvature is None:
+        if descent.n_steps < _STEPS_BEFORE:
+            if descent.n_steps == 0:
+                descent.renew(GramCurvature(descent.model, self._lambda))
+        elif self._curvature is None:
             self._curvature = FullCurvature(self._lambda, self._rows_at_first())
             descent.renew(self._curvature)
         elif descent.fall > _FALLS:
@@ -224,7 +230,7 @@ class SoftmaxNewtonSolver(_SoftmaxSolver):
         problem = self._problem
         n, m = problem.n_samples, _n_coordinates(problem)
         a_pass = problem.n_outputs * (problem.n_entries + _SOFTMAX * n)
-        return max(_ROWS_A_COORDINATE * m, int(_HESSIAN_PASSES * _BLAS * a_pass / m**2))
+        return max(int(_ROWS_A_COORDINATE * m), int(_HESSIAN_PASSES * _BLAS * a_pass / m**2))
 
 
 class SoftmaxLBFGSSolver(_SoftmaxSolver):
