@@ -124,7 +124,10 @@ class SoftmaxModel:
         """``sum_i s_i (diag P_i - P_i P_i')``: the curvature in b, shape (K, K)."""
         weighted = derivatives.copy()
         weighted[self.y, np.arange(self.n_samples)] += self.weights
-        return np.diag(weighted.sum(axis=1)) - (weighted / self.weights) @ weighted.T
+        covariance = -(weighted / self.weights) @ weighted.T
+        np.fill_diagonal(covariance, 0.0)
+        np.fill_diagonal(covariance, -covariance.sum(axis=1))  # exact where P is nearly 0 or 1
+        return covariance
 
     def gram(self) -> Array:
         """``sum_i s_i (x_i - mean)(x_i - mean)'``, from evenly drawn rows where they suffice."""

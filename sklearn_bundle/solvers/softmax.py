@@ -1,9 +1,8 @@
 """Multinomial logistic regression by Newton's method and by L-BFGS, each with a true bound."""
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +30,16 @@ _ADVICE = "scale the features"
 _WORTH = 0.5  # of the gap: a plane that promises no less is not computed
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _IDLE_LIMIT = 8  # steps without progress, after which rounding has the last word
-_FALLS = 0.25  # of the decrement from step to step: else the Hessian is computed anew,
+_FEWEST_STEPS = 8  # of L-BFGS before the first Hessian,
+_HESSIANS = 3.0  # or as many as take as long as these
+_FALLS = 0.5  # of the decrement from step to step: else the Hessian is computed anew,
 _WHOLE = 0.5  # and after a step that is as long as this from twice the rows
-import os
-_STEPS_BEFORE=int(os.environ.get('SB','6'))
-_FALLS=float(os.environ.get('FA','.25'))
-_ROWS_A_COORDINATE = float(os.environ.get('RC','4'))#  # of a Hessian at first,
-_HESSIAN_PASSES = float(os.environ.get('HP','4')) #  # or as many as take no longer than so many passes over the data
+_ROWS_A_COORDINATE = 3  # of a Hessian at first,
+_HESSIAN_PASSES = 2.0  # or as many as take no longer than so many passes over the data
 # Products of a Hessian in the time of one in a pass: BLAS forms half of them, many at a time.
 _BLAS = 4.0
 _SOFTMAX = 15  # products in a pass, in the time of an exponential
-_MOST_COORDINATES = 700  # of a Hessian that "auto" computes
+_MOST_COORDINATES = 3000  # of a Hessian that "auto" computes: 72 MB
 _MOST_GRAM = 2000  # features: a matrix of 32 MB that takes about 0.1 s to factor
 _FIRST_REFRESH, _REFRESHED = 5, 4  # steps with the first curvature, and by how many times more
 
@@ -190,49 +188,6 @@ class _SoftmaxSolver(LinearSolver):
         """Give the descent a curvature to begin with, or a new one."""
 
 
-class SoftmaxNewtonSolver(_SoftmaxSolver):
-    """Newton's method in (W, b), with Hessians of a part of the rows that grows.
-
-    As long as the decrement falls, a Hessian serves for several steps, corrected by the gradients
-    of these steps as L-BFGS does it. Rows are drawn by their curvature. Where a fresh Hessian and a
-    whole step let the decrement fall by less than three quarters, the next one has twice the rows.
-    """
-
-    name = "newton"
-
-    def __init__(self, *args, **parameters):
-        super().__init__(*args, **parameters)
-        self._curvature: FullCurvature | None = None
-        self._fresh = True  # whether the last step was the first one with its Hessian
-
-    @classmethod
-    def is_best(cls, task: Task) -> bool:
-        """Where a Hessian costs no more than some steps."""
-        return _n_coordinates(task.problem) <= _MOST_COORDINATES
-
-    def _renew_curvature(self, descent: ClassDescent) -> None:
-        if descent.n_steps < _STEPS_BEFORE:
-            if descent.n_steps == 0:
-                descent.renew(GramCurvature(descent.model, self._lambda))
-        elif self._curvature is None:
-            self._curvature = FullCurvature(self._lambda, self._rows_at_first())
-            descent.renew(self._curvature)
-        elif descent.fall > _FALLS:
-            if self._fresh and descent.length > _WHOLE:
-                self._curvature.n_drawn *= 2
-            descent.renew(self._curvature)
-            self._fresh = True
-        else:
-            self._fresh = False
-
-    def _rows_at_first(self) -> int:
-        """As many as tell the Hessian roughly, or cost a few passes."""
-        problem = self._problem
-        n, m = problem.n_samples, _n_coordinates(problem)
-        a_pass = problem.n_outputs * (problem.n_entries + _SOFTMAX * n)
-        return max(int(_ROWS_A_COORDINATE * m), int(_HESSIAN_PASSES * _BLAS * a_pass / m**2))
-
-
 class SoftmaxLBFGSSolver(_SoftmaxSolver):
     """L-BFGS in (W, b) that begins every direction with a rough Hessian.
 
@@ -243,8 +198,8 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
 
     name = "lbfgs"
 
-    def __init__(self, *args, **parameters):
-        super().__init__(*args, **parameters)
+    def __init__(self, problem: SoftmaxSteps, reg_lambda: float, **parameters: Any):
+        super().__init__(problem, reg_lambda, **parameters)
         self._curvature: ClassCurvature | None = None
         self._next_refresh = _FIRST_REFRESH
 
@@ -258,11 +213,61 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
             few = self._problem.n_features <= _MOST_GRAM
             kind = GramCurvature if few else DiagonalCurvature
             self._curvature = kind(descent.model, self._lambda)
-        elif descent.n_steps < self._next_refresh:
-            return
-        else:
+        elif descent.n_steps >= self._next_refresh:
             self._next_refresh *= _REFRESHED
+        elif descent.length > 0.0:
+            return
         descent.renew(self._curvature)
+
+
+class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
+    """Newton's method in (W, b), with Hessians of a part of the rows that grows.
+
+    It begins as :class:`SoftmaxLBFGSSolver`: far from the optimum a Hessian does not hold long.
+    When that has taken as long as a few Hessians would, and eight steps, Newton's method goes on.
+    As long as the decrement falls, a Hessian serves for several steps, corrected by the gradients
+    of these steps as L-BFGS does it. Rows are drawn by their curvature. Where a fresh Hessian and a
+    whole step let the decrement fall by less than half, the next one has twice the rows.
+    """
+
+    name = "newton"
+
+    def __init__(self, problem: SoftmaxSteps, reg_lambda: float, **parameters: Any):
+        super().__init__(problem, reg_lambda, **parameters)
+        self._full: FullCurvature | None = None
+        self._fresh = True  # whether the last step was the first one with its Hessian
+        self._rows, self._steps_before = self._plan()
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """Where a Hessian fits into memory: whether it is worth it shows on the way."""
+        return _n_coordinates(task.problem) <= _MOST_COORDINATES
+
+    def _renew_curvature(self, descent: ClassDescent) -> None:
+        if descent.n_steps < self._steps_before:
+            super()._renew_curvature(descent)
+        elif self._full is None:
+            self._full = FullCurvature(self._lambda, self._rows)
+            descent.renew(self._full)
+        elif descent.fall > _FALLS or not descent.length > 0.0:
+            if self._fresh and descent.length > _WHOLE:
+                self._full.n_drawn *= 2
+            descent.renew(self._full)
+            self._fresh = True
+        else:
+            self._fresh = False
+
+    def _plan(self) -> tuple[int, int]:
+        """Rows of the first Hessian, and steps before it.
+
+        The rows are as many as tell a Hessian roughly, or cost a few passes.
+        """
+        problem = self._problem
+        n, m = problem.n_samples, _n_coordinates(problem)
+        a_pass = problem.n_outputs * (problem.n_entries + _SOFTMAX * n)
+        rows = max(_ROWS_A_COORDINATE * m, int(_HESSIAN_PASSES * _BLAS * a_pass / m**2))
+        passes = (min(rows, n) * m**2 + m**3 / 3.0) / (_BLAS * a_pass)
+        return rows, max(_FEWEST_STEPS, int(_HESSIANS * passes / 2.0))
 
 
 def _n_coordinates(problem: SoftmaxSteps) -> int:
