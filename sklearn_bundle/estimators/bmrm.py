@@ -239,9 +239,7 @@ default="auto"
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_losses)), *_loss_kinds],
         "solver": [
-            StrOptions(
-                {"auto", "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"}
-            )
+            StrOptions({"auto", *SOLVERS}),
         ],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],

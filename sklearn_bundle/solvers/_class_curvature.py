@@ -14,7 +14,9 @@ Array = NDArray[np.float64]
 _RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3)
 _ALIKE = 2.0  # eigenvalues within this factor share a factorisation
 _LEAST_SHARE = 0.25  # of their mean: rare classes, whose curvature grows most, are no flatter
-_FLATTEST = 1e-8  # of the largest eigenvalue: none is taken to be smaller, for intercepts' sake
+# Of what C's eigenvalues are where all classes are as likely: none is taken to be smaller for the
+# intercepts, which would go anywhere where all probabilities are certain.
+_FLATTEST = 1e-4
 _TINY = 1e-300  # in place of a curvature of 0
 
 
@@ -76,7 +78,7 @@ class _KroneckerCurvature:
 
     def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
         values, self._classes = eigh(model.class_covariance(derivatives))
-        self._inverse = 1.0 / np.maximum(values, max(_FLATTEST * values[-1], _TINY))
+        self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
         self._inverse[0] = 0.0  # intercepts that all rise by the same change nothing
         self._values = np.maximum(values, _LEAST_SHARE * values.mean())
         self._factor()

@@ -16,6 +16,7 @@ _SEARCHES = 30  # evaluations of a line search
 _SEARCHED = 0.4  # of the slope at 0 may be left at its end
 _FARTHER = 4.0  # times the step, at most, from one evaluation to the next
 _REFRESHED = 64  # steps after which scores are computed afresh, so that rounding does not gather
+_ROUNDING = 1e-14  # of the objective: what it may seem to have risen by
 _TINY = 1e-300  # in place of a share or a curvature of 0
 
 
@@ -200,7 +201,10 @@ class ClassDescent:
         for _ in range(_SEARCHES):
             risk, first, second = self.model.along(self._scores, direction, t, self._spare)
             first += across + t * square
-            if np.isfinite(risk) and abs(first) <= _SEARCHED * self._decrement:
+            gained = self._risk - risk - t * (across + 0.5 * t * square)
+            # Before the minimum of a convex function it has gained; beyond it need not have.
+            lower = first <= 0.0 or gained >= -_ROUNDING * self.objective
+            if np.isfinite(risk) and lower and abs(first) <= _SEARCHED * self._decrement:
                 self._risk = risk
                 self.derivatives, self._spare = self._spare, self.derivatives
                 return t
