@@ -1,8 +1,11 @@
 """Multinomial logistic regression by Newton's method and L-BFGS: pieces, optima, hard data."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
 
@@ -10,7 +13,11 @@ from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import Softmax
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers._class_curvature import FullCurvature, GramCurvature
+from sklearn_bundle.solvers.linear_auto import linear_solver
+from sklearn_bundle.solvers.linear_start import LinearStart
+from sklearn_bundle.solvers.linear_task import Task
 from tests.reference_multiclass import optimum
 
 SOLVERS = "newton", "lbfgs"
@@ -99,16 +106,21 @@ def test_curvatures_at_zero_are_the_hessian(kind):
 
 @pytest.mark.parametrize("free", [True, False])
 def test_a_plane_lies_below_the_risk(evaluated, free):
-    """Whatever the derivatives: here those of a point whose probabilities do not balance."""
-    X, y, s, _, _, _, _, derivatives = evaluated
+    """Also where the two are nearest; the probabilities that make the plane do not balance."""
+    X, y, s, W, b, _, _, derivatives = evaluated
     model, own = model_of(X, y, s, free), (np.arange(len(y)), y)
     A, offset = model.plane(derivatives, model.gradient(derivatives))
-    rng = np.random.default_rng(4)
-    for size in np.repeat([0.1, 1.0, 10.0, 1e3], 50):
-        W, b = size * rng.normal(size=(4, 3)), size * free * rng.normal(size=4)
-        scores = X @ W.T + b
+    labels = np.eye(4)[y]
+
+    def above(v):
+        V, c = v[:12].reshape(4, 3), free * v[12:]
+        scores = X @ V.T + c
         risk = s @ (logsumexp(scores, axis=1) - scores[own])
-        assert np.sum(A * W) + offset <= risk * (1.0 + 1e-12)
+        G = s[:, None] * (softmax(scores, axis=1) - labels)
+        return risk - np.sum(A * V) - offset, np.append(G.T @ X - A, free * G.sum(axis=0))
+
+    nearest = minimize(above, np.append(W, b), jac=True, tol=1e-9)
+    assert -1e-12 <= nearest.fun < 0.5  # balanced probabilities are no tangent
 
 
 # ---- optima ------------------------------------------------------------------------------------
@@ -148,6 +160,25 @@ def test_optimum_and_every_bound_against_clarabel(solver, fit_intercept, case):
     assert ours.status_ == "converged"
     assert (ours.history_["lower_bound"] <= best * (1 + 1e-8)).all()  # clarabel's accuracy
     assert ours.objective_ == pytest.approx(best, rel=1e-7)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_no_state_claims_more_than_is_true(solver, fit_intercept):
+    """The states themselves: what a history shows has been held against the end."""
+    X, y, weights = cases()["weighted"]
+    s = weights / weights.sum()
+    best = optimum(X, y, s, 1e-3, fit_intercept, kind="softmax")[0]
+    problem = LinearProblem(rows_in_memory(X), y, s, Softmax(), fit_intercept)
+    task = Task(problem, 1e-3, L2(), 1e-9, 0.1, None)
+    states = list(islice(linear_solver(solver, task, LinearStart()).states(), 60))
+    bounds = np.array([state.lower_bound for state in states])
+    assert (bounds <= best * (1 + 1e-8)).all() and (np.diff(bounds) > -1e-14).all()
+    assert bounds[-1] == pytest.approx(best, rel=1e-7)
+    last = states[-1]
+    scores = X @ last.point.reshape(3, 3).T + last.intercept
+    risk = s @ (logsumexp(scores, axis=1) - scores[np.arange(len(y)), y])
+    assert last.primal == pytest.approx(risk + 5e-4 * np.sum(last.point**2), rel=1e-12)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
