@@ -123,6 +123,15 @@ def test_a_plane_lies_below_the_risk(evaluated, free):
     assert -1e-12 <= nearest.fun < 0.5  # balanced probabilities are no tangent
 
 
+def test_the_probabilities_of_a_plane_balance(evaluated):
+    """As told by a column of ones: its entries are sum_i s_i (P'_i - Y_i)."""
+    X, y, s, _, _, _, _, derivatives = evaluated
+    model = model_of(np.column_stack([X, np.ones(len(y))]), y, s)
+    gradient = model.gradient(derivatives)
+    assert np.abs(gradient[:, -1]).max() > 0.1
+    assert np.abs(model.plane(derivatives, gradient)[0][:, -1]).max() < 1e-15
+
+
 # ---- optima ------------------------------------------------------------------------------------
 
 
