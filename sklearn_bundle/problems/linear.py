@@ -209,7 +209,9 @@ class LinearProblem:
 
     def newton_model(self) -> NewtonModel:
         """The problem as Newton's method sees it."""
-        return NewtonModel(self.rows, self.target, self.weights, self.fit_intercept)
+        return NewtonModel(
+            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
+        )
 
     def softmax_model(self) -> SoftmaxModel:
         """The problem with scores by class."""
