@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 _HESSIAN_ENTRIES = 1 << 17  # of rows times coordinates that are multiplied at a time: 1 MB
 _GRAM_ROWS = 4  # times d: with these the Gram matrix is near enough to that of all rows,
-_GRAM_PASSES = 4.0  # or with what takes no longer than so many passes over the data
+_GRAM_PASSES = 8.0  # or with what takes no longer than so many passes over the data
 _TINY = 1e-300  # in place of a total of 0
 
 
