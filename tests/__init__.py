@@ -80,6 +80,8 @@ solvers
     test_newton_regression.py   newton.py /losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /_compiled/coordinate.py
+    test_softmax.py             softmax.py _class_curvature.py _class_descent.py
+                                /problems/softmax_model.py /losses/_softmax.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
