@@ -12,11 +12,14 @@ from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses._softmax import class_loss
+from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
@@ -85,6 +88,8 @@ class LinearProblem:
         The loss as Newton's method sees it; None where it cannot.
     dual_loss : DualLoss
         The loss as dual coordinate ascent sees it; None where it has no steps.
+    squared_errors : SquaredErrors
+        The loss as a squared error; None where it is another.
     nonnegative : bool
         Whether the risk is known not to be negative.
     class_loss : SoftmaxByClass
@@ -96,6 +101,7 @@ class LinearProblem:
     ):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
+        self.squared_errors = squared_errors(loss)
         self.nonnegative = loss.nonnegative
         self.class_loss = class_loss(loss)
         k = loss.n_outputs(target)
@@ -219,6 +225,11 @@ class LinearProblem:
         free = self.n_free > 0
         args = self.target, self.weights, self.class_loss, self.n_outputs, free
         return SoftmaxModel(self.rows, *args)
+
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """Second derivatives of squared errors, and of a regularizer that is a quadratic form."""
+        data = self.rows, self.target, self.weights
+        return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""

@@ -16,12 +16,15 @@ from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._softmax import SoftmaxByClass
+from sklearn_bundle.losses._squares import SquaredErrors
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
@@ -127,6 +130,26 @@ class SoftmaxSteps(Points, Protocol):
 
     def softmax_model(self) -> SoftmaxModel:
         """Rows, targets and weights."""
+
+
+class LeastSquares(Points, Protocol):
+    """Squared errors, whose second derivatives are the same everywhere.
+
+    Attributes
+    ----------
+    squared_errors : SquaredErrors
+        The loss as a squared error; None where it is another.
+    rows, target, weights : RowOperator, two arrays
+        The data, for :class:`NormalEquations` that were made for another object with the same.
+    """
+
+    squared_errors: SquaredErrors
+    rows: RowOperator
+    target: Array
+    weights: Array
+
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """With a regularizer ``w'Bw / 2``, B its ``form``."""
 
 
 class DualSteps(LineSearch, Protocol):

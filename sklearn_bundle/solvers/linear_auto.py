@@ -14,6 +14,11 @@ from sklearn_bundle.solvers._certificate import confirmed
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.solvers.least_squares import (
+    ConjugateGradientSolver,
+    LeastSquaresSolver,
+    NormalEquationsSolver,
+)
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
@@ -34,12 +39,15 @@ _INDULGENCE = 10.0  # times the passes of other methods, for epochs that were as
 
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver, SoftmaxNewtonSolver),
+    "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver),
     "lbfgs": (SoftmaxLBFGSSolver,),
     "dual-coordinate": (DualCoordinateSolver,),
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
+    "conjugate-gradient": (ConjugateGradientSolver,),
 }
+# Those that "auto" alone takes, before it looks at the others.
+_OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver,)
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
@@ -80,6 +88,10 @@ def _can(name: str, task: Task) -> bool:
 
 def _best(task: Task) -> type[LinearSolver] | None:
     """The solver that says of itself that no other is worth a trial."""
+    loss, omega = task.problem.loss, task.omega
+    for kind in _OWN:
+        if kind.takes(loss, omega) and kind.fits(task) and kind.is_best(task):
+            return kind
     for name in SOLVERS:
         kind = solver_class(name, task)
         if kind is not None and kind.is_best(task):
