@@ -80,6 +80,8 @@ solvers
     test_newton_regression.py   newton.py /losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /_compiled/coordinate.py
+    test_softmax.py             softmax.py _class_curvature.py _class_descent.py
+                                /problems/softmax_model.py /losses/_softmax.py
     test_least_squares.py       least_squares.py /problems/normal_equations.py /losses/_squares.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py linear_task.py

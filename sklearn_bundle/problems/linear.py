@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
+from sklearn_bundle.losses._softmax import class_loss
 from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
@@ -90,6 +92,8 @@ class LinearProblem:
         The loss as a squared error; None where it is another.
     nonnegative : bool
         Whether the risk is known not to be negative.
+    class_loss : SoftmaxByClass
+        The loss of scores that are kept by class; None where it has no such form.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class LinearProblem:
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
         self.squared_errors = squared_errors(loss)
         self.nonnegative = loss.nonnegative
+        self.class_loss = class_loss(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -214,6 +219,12 @@ class LinearProblem:
         return NewtonModel(
             self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
         )
+
+    def softmax_model(self) -> SoftmaxModel:
+        """The problem with scores by class."""
+        free = self.n_free > 0
+        args = self.target, self.weights, self.class_loss, self.n_outputs, free
+        return SoftmaxModel(self.rows, *args)
 
     def normal_equations(self, omega: Regularizer) -> NormalEquations:
         """Second derivatives of squared errors, and of a regularizer that is a quadratic form."""

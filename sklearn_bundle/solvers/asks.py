@@ -15,6 +15,7 @@ from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.losses._squares import SquaredErrors
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
@@ -22,6 +23,7 @@ from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
@@ -106,6 +108,27 @@ class NewtonSteps(LineSearch, Protocol):
     n_entries: int
 
     def newton_model(self) -> NewtonModel:
+        """Rows, targets and weights."""
+
+
+class SoftmaxSteps(Points, Protocol):
+    """Derivatives of multinomial logistic regression, whose scores are kept by class.
+
+    Attributes
+    ----------
+    class_loss : SoftmaxByClass
+        The loss; None where it is another one.
+    n_samples, n_features, n_outputs, n_entries : int
+        Rows and columns of X, classes, stored entries: what a step costs.
+    """
+
+    class_loss: SoftmaxByClass
+    n_samples: int
+    n_features: int
+    n_outputs: int
+    n_entries: int
+
+    def softmax_model(self) -> SoftmaxModel:
         """Rows, targets and weights."""
 
 
