@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
-from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._thresholds import best_thresholds
@@ -27,16 +27,8 @@ from sklearn_bundle.losses import (
     Target,
 )
 from sklearn_bundle.regularizers import Regularizer
-from sklearn_bundle.solvers.linear_auto import SOLVERS, knows
 
-_MOST_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
-
-# The losses that the solvers of some are for, in words.
-_SOLVED = {
-    "newton": "the losses 'hinge', 'squared_hinge', 'log_loss' and 'softmax'",
-    "dual-coordinate": "the losses 'hinge', 'squared_hinge' and 'log_loss'",
-    "lbfgs": "loss='softmax'",
-}
+_SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
@@ -239,7 +231,7 @@ default="auto"
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_losses)), *_loss_kinds],
         "solver": [
-            StrOptions({"auto", *SOLVERS}),
+            StrOptions({"auto", *_SOLVERS}),
         ],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],
@@ -371,20 +363,16 @@ default="auto"
             raise ValueError(
                 f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
             )
-        if not knows(self.solver, loss, self._omega()):
-            raise ValueError(
-                f"solver={self.solver!r} is for {_SOLVED[self.solver]} with regularizer='l2'; "
-                f"got loss={self.loss!r} and regularizer={self.regularizer!r}. Use solver='auto'."
-            )
+        self._refuse_solver(loss)
         data = super()._check(X, y, sample_weight)
         n, classes = len(data.labels), data.classes
         width = data.X.shape[1] * (len(classes) if loss.joint else 1)
-        if self.solver == "newton" and width > _MOST_FEATURES:
+        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
             by_class = ", times the classes," if loss.joint else ""
             raise ValueError(
                 f"solver='newton' needs a matrix of n_features x n_features numbers{by_class} at "
-                f"most {_MOST_FEATURES} of them a row; X has {data.X.shape[1]} features and y "
-                f"{len(classes)} classes. Use solver='auto'."
+                f"most {MOST_NEWTON_FEATURES} of them a row; X has {data.X.shape[1]} features and "
+                f"y {len(classes)} classes. Use solver='auto'."
             )
         if loss.joint:
             targets = [Target(data.labels.astype(np.int64), n, classes)]
