@@ -76,7 +76,8 @@ solvers
     test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
                                 /_compiled/hessian.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
-                                /_compiled/coordinate.py
+                                /losses/_dual_loss.py /_compiled/coordinate.py
+    test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py

@@ -236,10 +236,11 @@ class DualCoordinateSolver(LinearSolver):
         return self._state()
 
     def _begin(self) -> None:
-        self._offer(self._problem.point(self._start[0]))
+        start = self._problem.point(self._start[0])
+        self._offer(start)
         if not self.bundle.is_empty:
             self._solve_inner()
-        self._steps.begin(single=self._single)
+        self._steps.begin(float(start.intercept), single=self._single)
         if self._steps.alpha.any():
             self._steps.shorten()
             self._check()
