@@ -27,6 +27,7 @@ def test_stamp_is_where_numba_looks_for_it():
     assert blend._cache._cache_file._source_stamp == source_stamp()
 
 
+@pytest.mark.wide
 def test_edit_in_another_file_is_seen(tmp_path):
     shutil.copytree(
         Path(sklearn_bundle.__file__).parent,

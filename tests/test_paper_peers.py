@@ -88,6 +88,7 @@ def chain_problem(intercept=True):
     return ChainProblem(*args, 1.0 / N, intercept, 1)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("intercept", [True, False])
 def test_sag_reaches_the_optimum(intercept):
     X, y = reference_chain.made(n=N)

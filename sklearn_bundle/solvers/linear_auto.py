@@ -41,8 +41,11 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
-    """Whether a solver of this name takes the loss and the regularizer: known before the data."""
-    return name == "auto" or any(kind.takes(loss, omega) for kind in SOLVERS[name])
+    """Whether a solver of this name takes the loss and the regularizer: known before the data.
+
+    So do those that are not in the table: "auto", and what a derived estimator adds.
+    """
+    return name not in SOLVERS or any(kind.takes(loss, omega) for kind in SOLVERS[name])
 
 
 def solver_class(name: str, task: Task) -> type[LinearSolver] | None:

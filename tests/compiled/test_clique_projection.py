@@ -82,6 +82,7 @@ def most(gradient):
 CASES = [(1, 4), (2, 3), (3, 1), (4, 9), (7, 5), (12, 2)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("scale", [0.05, 1.0, 100.0])
 @pytest.mark.parametrize("T, K", CASES)
 def test_against_clarabel(T, K, scale):

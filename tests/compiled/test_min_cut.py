@@ -71,6 +71,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("edges, n", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("size", [1, 4, 1000])
 def test_whole_capacities_against_scipy(edges, n, size):

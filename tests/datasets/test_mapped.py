@@ -225,15 +225,11 @@ except MemoryError:
 """
 
 
+@pytest.mark.wide
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells what is used")
 @pytest.mark.parametrize(
     "kind, solver",
-    [
-        ("dense", "auto"),
-        pytest.param("csr", "auto", marks=pytest.mark.wide),
-        pytest.param("dense", "line-search", marks=pytest.mark.wide),
-        pytest.param("csr", "line-search", marks=pytest.mark.wide),
-    ],
+    [("dense", "auto"), ("csr", "auto"), ("dense", "line-search"), ("csr", "line-search")],
 )
 def test_fit_of_100_mb_in_20_numbers_a_sample(tmp_path, kind, solver):
     """RLIMIT_DATA counts what is allocated, not what is mapped; 48 MB for a sample and planes."""

@@ -104,6 +104,7 @@ def test_worst_classes_by_enumeration(model, A, cost, scaling, layout):
     check(examples, X, y, A, cost, scaling, w)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("layout", [np.array, sp.csr_array])
 def test_float32_rows_with_float64_sums(layout):
     X, y, rng = draw()

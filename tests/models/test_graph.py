@@ -171,7 +171,7 @@ def test_of_several_best_labels_those_with_the_fewest_ones():
     np.testing.assert_array_equal(model.inference(x, [1.0, 1.0]), [0, 0, 0])
 
 
-@pytest.mark.parametrize("kind", [np.float32, int])
+@pytest.mark.parametrize("kind", [pytest.param(np.float32, marks=pytest.mark.wide), int])
 def test_kinds_of_arrays(kind):
     X, y = graphs(2, whole=True)
     w = point(np.random.default_rng(0), 3, 2)
