@@ -1,0 +1,61 @@
+"""A solver in a race with others: what it has cost, and what it seems to have left to do."""
+
+from math import inf, log
+
+from sklearn_bundle.solvers.linear_task import LinearSolver
+
+_TINY = 1e-300  # in place of a gap of 0
+
+
+class Contestant:
+    """Costs are in products with X or X', so that equal fits make equal choices.
+
+    Parameters
+    ----------
+    name : str
+        The public one.
+    prior : float
+        What a solver of this name is reckoned to cost from its start.
+
+    Attributes
+    ----------
+    solver : LinearSolver
+        None before the start.
+    work : float
+        What it has cost.
+    allowed : float
+        The work up to which it is not judged.
+    trail : list of (float, float)
+        Work and logarithm of the gap, after each state.
+    ended : bool
+        Whether it has nothing more to gain.
+    """
+
+    def __init__(self, name: str, prior: float):
+        self.name, self.prior = name, prior
+        self.solver: LinearSolver | None = None
+        self.work = self.allowed = 0.0
+        self.ended = False
+        self.trail: list[tuple[float, float]] = []
+        self._half = 0  # where the later half of the work begins
+
+    def note(self, work: float, gap: float) -> None:
+        """One more state, which has cost ``work``; the relative gap that is left, about."""
+        self.work += work
+        self.trail.append((self.work, log(max(gap, _TINY))))
+        while 2.0 * self.trail[self._half][0] < self.work:
+            self._half += 1
+
+    def remaining(self, tol: float) -> float:
+        """The work to come until the relative gap is ``tol``, at the rate of the later half."""
+        if self.ended:
+            return inf
+        if self.solver is None:
+            return self.prior
+        if not self.trail:
+            return inf
+        (first, before), (last, now) = self.trail[self._half], self.trail[-1]
+        fall, to_fall = before - now, now - log(tol)
+        if to_fall <= 0.0:
+            return 0.0
+        return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
