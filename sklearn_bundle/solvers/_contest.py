@@ -48,14 +48,20 @@ class Contestant:
 
     def remaining(self, tol: float) -> float:
         """The work to come until the relative gap is ``tol``, at the rate of the later half."""
-        if self.ended:
-            return inf
-        if self.solver is None:
-            return self.prior
-        if not self.trail:
+        if self.ended or not self.trail:
             return inf
         (first, before), (last, now) = self.trail[self._half], self.trail[-1]
         fall, to_fall = before - now, now - log(tol)
         if to_fall <= 0.0:
             return 0.0
         return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
+
+    def likely(self, tol: float) -> float:
+        """The same for one that waits: as much again as there has been where its rate says nothing.
+
+        Its gap may have stood still since another one had got to it before.
+        """
+        if not self.trail:
+            return self.prior
+        remaining = self.remaining(tol)
+        return remaining if remaining < inf or self.ended else max(self.work, self.prior)

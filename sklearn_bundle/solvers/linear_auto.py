@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +26,20 @@ _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about
 _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
 # What the methods are reckoned to cost, in products with X or X': estimates that the user guide
 # states. They say after how much work a method is judged by the rate at which its gap falls.
-_NEWTON_STEPS, _NEWTON_PASSES = 25, 2.0  # the latter for a Hessian, beside products with X and X'
+# Where Newton's method is not the first choice there are few rows a feature. A kinked loss takes it
+# through so many widths then, and half of the rows have curvature.
+_STEPS_A_DECADE, _SMOOTH_STEPS = 40, 25  # the former of the gap
+_CURVED, _SMOOTH_HESSIAN = 0.5, 2.0  # rows, and passes: a sample of the rows is enough
+_SOLVING = 4.0  # times the factorisation's arithmetic: small matrices are slower than large ones
 _LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 300.0, 1e8  # the latter in multiplications
 _EPOCH_PASSES = 100.0
 _LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
+_JUDGED = 0.15  # of what the other is reckoned to cost: early rates flatter the epochs
 _SURE = 2  # judgements in a row, since the rate of one state may be chance
 _AGAIN = 2.0  # times cheaper than going on: then a method that was left is taken up again
-_INDULGENCE = 10.0  # times the passes of other methods, for epochs that were asked for by name
+# Epochs that were asked for by name have so many passes before they are judged, and may then have
+# so many times the work to come that another method is reckoned to have.
+_INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
@@ -70,7 +78,7 @@ def linear_solver(
         return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
     kind = solver_class(name, task)
     if kind is DualCoordinateSolver and not to_the_end:
-        return LinearAutoSolver(task, kept, first=name)
+        return LinearAutoSolver(task, kept, asked=name)
     return kind.of(task, kept)
 
 
@@ -95,7 +103,7 @@ class LinearAutoSolver:
       handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
       factorisation may cost a whole pass.
     * Otherwise dual coordinate epochs, as long as they promise to need less work than the others
-      would. When half as much has been done as the other method takes, the rate at which the gap
+      would. When a part has been done of what the other method takes, the rate at which the gap
       falls says how much is to come. If it is too much, or the epochs stall, Newton's method goes
       on (up to 2000 features), or line search does.
     * Line search for all other losses and regularizers.
@@ -111,24 +119,25 @@ class LinearAutoSolver:
     ----------
     task : Task
     start : LinearStart
-    first : str, default=None
-        The solver to begin with, which has ten times the passes before it is judged, and may be ten
-        times as slow; by default the one that the rule says.
+    asked : str, default=None
+        The solver to begin with, which has more passes before it is judged, and may be slower than
+        others; by default the one that the rule says.
     """
 
     history_fields = BundleSolver.history_fields
 
-    def __init__(self, task: Task, start: LinearStart, first: str | None = None):
+    def __init__(self, task: Task, start: LinearStart, asked: str | None = None):
         self._task, self._start = task, start
-        self._indulgence = 1.0 if first is None else _INDULGENCE
-        first = self._first() if first is None else first
+        self._indulgence = 1.0 if asked is None else _INDULGENCE
+        first = self._first() if asked is None else asked
         self._running = self._contestant(first)
         self._running.solver = linear_solver(first, task, start, to_the_end=True)
         self._waiting: Contestant | None = None
         if first == "dual-coordinate":
             self._waiting = self._contestant(self._second())
             # Whatever the answer after half of it, little is lost.
-            self._running.allowed = 0.5 * self._indulgence * self._waiting.prior
+            early = _JUDGED * self._waiting.prior
+            self._running.allowed = early if asked is None else _INDULGED_PASSES
         self._left: State | None = None  # as confirmed, of the solver before
         self._patience = _SURE
         self._looking = 0  # passes of confirmations, which are nobody's work
@@ -203,7 +212,13 @@ class LinearAutoSolver:
         return self._of_newton() if name == "newton" else 0.0
 
     def _of_newton(self) -> float:
-        return _NEWTON_PASSES + factorisation(self._task.problem)
+        """Passes that a step takes for its Hessian and for solving with it."""
+        problem = self._task.problem
+        hessian = _SMOOTH_HESSIAN
+        if not problem.newton_loss.smooth:
+            rows = problem.newton_model().rows_in_passes(1.0)
+            hessian = _CURVED * problem.n_samples / max(rows, 1)
+        return hessian + _SOLVING * factorisation(problem)
 
     def _following(self) -> Contestant | None:
         """The one that goes on, from where the other one ends; None if there is none."""
@@ -251,7 +266,10 @@ class LinearAutoSolver:
         entries = max(self._task.problem.n_entries, _LEAST_ENTRIES)
         prior = _LINE_SEARCH_PASSES + _LINE_SEARCH_PROGRAMMES / entries
         if name == "newton":
-            prior = _NEWTON_STEPS * (2.0 + self._of_newton())
+            n_steps: float = _SMOOTH_STEPS
+            if not self._task.problem.newton_loss.smooth:
+                n_steps = _STEPS_A_DECADE * max(-log10(self._task.tol), 1.0)
+            prior = n_steps * (2.0 + self._of_newton())
         elif name == "dual-coordinate":
             prior = _EPOCH_PASSES
         return Contestant(name, prior)
@@ -280,6 +298,6 @@ class LinearAutoSolver:
         at_work, other = self._running, self._waiting
         if other is None or other.ended or at_work.work < at_work.allowed:
             return False
-        cost = other.remaining(self._task.tol)
+        cost = other.likely(self._task.tol)
         cost *= self._indulgence if other.solver is None else _AGAIN
         return at_work.remaining(self._task.tol) > cost
