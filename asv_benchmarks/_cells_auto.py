@@ -22,7 +22,7 @@ from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.regularizers import L2
-from sklearn_bundle.solvers.contract import SolverResult, Status
+from sklearn_bundle.solvers.contract import SolverResult, State, Status
 from sklearn_bundle.solvers.contract import run as run_solver
 from sklearn_bundle.solvers.linear_auto import linear_solver, solver_class
 from sklearn_bundle.solvers.linear_start import LinearStart
@@ -111,5 +111,9 @@ def _fit(
         return np.inf, None
     with problem:
         solver = linear_solver(name, task, LinearStart(), to_the_end=True)
-        result = run_solver(solver, tol=tol, max_iter=100_000, max_time=limit)
+
+        def stop(iteration: int, state: State) -> Status | None:
+            return Status.MAX_TIME if process_time() - start > limit else None
+
+        result = run_solver(solver, tol=tol, max_iter=100_000, observe=stop)
     return process_time() - start, result

@@ -79,7 +79,7 @@ solvers
                                 /losses/_dual_loss.py /_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
-    test_linear_auto.py         linear_auto.py linear_start.py linear_task.py
+    test_linear_auto.py         linear_auto.py _contest.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
     test_marginal_gap.py        marginal_gap.py excessive_gap.py /problems/marginal_chain.py
                                 /_compiled/chain_marginals.py
