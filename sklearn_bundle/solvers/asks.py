@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
-from sklearn_bundle.losses._dual_loss import DualLoss
-from sklearn_bundle.losses._newton import NewtonLoss
+from sklearn_bundle.losses._dual import DualLoss
+from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
