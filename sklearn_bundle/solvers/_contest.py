@@ -1,10 +1,11 @@
 """A solver in a race with others: what it has cost, and what it seems to have left to do."""
 
-from math import inf, log
+from math import exp, inf, log
 
 from sklearn_bundle.solvers.linear_task import LinearSolver
 
 _TINY = 1e-300  # in place of a gap of 0
+_LEAST_SHARE = 0.2  # of the work from the start that is left for one that begins near the end
 
 
 class Contestant:
@@ -46,6 +47,11 @@ class Contestant:
         while 2.0 * self.trail[self._half][0] < self.work:
             self._half += 1
 
+    @property
+    def gap(self) -> float:
+        """The last relative gap, about."""
+        return exp(self.trail[-1][1]) if self.trail else inf
+
     def remaining(self, tol: float) -> float:
         """The work to come until the relative gap is ``tol``, at the rate of the later half."""
         if self.ended or not self.trail:
@@ -56,12 +62,14 @@ class Contestant:
             return 0.0
         return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
 
-    def likely(self, tol: float) -> float:
-        """The same for one that waits: as much again as there has been where its rate says nothing.
+    def likely(self, tol: float, gap: float) -> float:
+        """The same for one that waits, another one having got to this gap.
 
-        Its gap may have stood still since another one had got to it before.
+        At its start a share of the prior; as much again as there has been where its rate says
+        nothing: its gap may have stood still since another one had got to it before.
         """
         if not self.trail:
-            return self.prior
+            share = log(max(gap, _TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
+            return min(max(share, _LEAST_SHARE), 1.0) * self.prior
         remaining = self.remaining(tol)
         return remaining if remaining < inf or self.ended else max(self.work, self.prior)
