@@ -26,6 +26,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_sparse_format.py       _sparse.py
     test_jit.py                 _jit.py
     test_paper_peers.py
+    test_cells.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
                                 _compiled/box.py _compiled/pivots.py
     test_references.py
@@ -74,7 +75,9 @@ solvers
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
+                                /losses/_newton_loss.py /losses/_newton_binary.py
                                 /_compiled/hessian.py
+    test_newton_regression.py   newton.py /losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /losses/_dual_loss.py /_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py

@@ -132,6 +132,7 @@ CASES = [
     (BMRMRanker("preference", reg_lambda=0.02), "preferences"),
     (BMRMRanker("ndcg", reg_lambda=0.02, k=2), "queries"),
     (BMRMNoveltyDetector(), "shifted"),
+    (BMRMNoveltyDetector(rho=2.0), "shifted"),
     (BMRMNoveltyDetector(rho=2.0, regularizer="l1", reg_lambda=0.1), "shifted"),
     (PragamSVC(reg_lambda=0.05), "two, weighted"),
     (PragamSVC(reg_lambda=0.05, lipschitz="power", random_state=0), "two"),

@@ -83,15 +83,16 @@ class LinearProblem:
         The loss as Newton's method sees it; None where it cannot.
     dual_loss : DualLoss
         The loss as dual coordinate ascent sees it; None where it has no steps.
+    nonnegative : bool
+        Whether the risk is known not to be negative.
     """
-
-    nonnegative = True  # no loss is negative
 
     def __init__(
         self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
     ):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
+        self.nonnegative = loss.nonnegative
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -204,7 +205,9 @@ class LinearProblem:
 
     def newton_model(self) -> NewtonModel:
         """The problem as Newton's method sees it."""
-        return NewtonModel(self.rows, self.target, self.weights, self.fit_intercept)
+        return NewtonModel(
+            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
+        )
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""
