@@ -79,12 +79,13 @@ solvers
                                 /_compiled/hessian.py
     test_newton_regression.py   newton.py /losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
-                                /_compiled/coordinate.py
+                                /losses/_dual_loss.py /_compiled/coordinate.py
+    test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py
     test_softmax.py             softmax.py _class_curvature.py _class_descent.py
                                 /problems/softmax_model.py /losses/_softmax.py
     test_least_squares.py       least_squares.py /problems/normal_equations.py /losses/_squares.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
-    test_linear_auto.py         linear_auto.py linear_start.py linear_task.py
+    test_linear_auto.py         linear_auto.py _contest.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
     test_marginal_gap.py        marginal_gap.py excessive_gap.py /problems/marginal_chain.py
                                 /_compiled/chain_marginals.py
@@ -115,8 +116,8 @@ losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
                                 /_numeric/roots.py
     test_hinge.py               hinge.py
-    test_regression.py          regression.py quantile.py poisson.py novelty.py _piecewise.py
-                                _poisson.py
+    test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py
+                                _piecewise.py _poisson.py
     test_multiclass.py          multiclass.py softmax.py ontology.py
     test_measures.py            measures.py
     test_ranking.py             ranking.py grades.py pairs.py positions.py

@@ -248,6 +248,7 @@ def bmrm_classifier_cv(rng, seed, most):
 
 
 REGRESSION = ["squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber"]
+REGRESSION += ["squared_epsilon_insensitive"]
 
 
 def target(rng, X, loss):
@@ -270,6 +271,7 @@ def bmrm_regressor(rng, seed, most):
     own = {
         "quantile": {"quantile": float(rng.uniform(0.05, 0.95))},
         "epsilon_insensitive": {"epsilon": 0.1 * size},
+        "squared_epsilon_insensitive": {"epsilon": 0.1 * size},
         "huber": {"delta": 0.2 * size},
     }
     model = BMRMRegressor(

@@ -257,6 +257,25 @@ class Huber(EachSample):
             programme.require(halflines(n), np.zeros(n), (t, eye), (v, sign * eye))
 
 
+class SquaredTube(EachSample):
+    """``sum_i s_i max(0, |f_i - y_i| - epsilon)^2 / 2``."""
+
+    def __init__(self, weights, y, epsilon):
+        super().__init__(weights, y)
+        self.epsilon = epsilon
+
+    def loss(self, f):
+        return np.maximum(np.abs(f - self.y) - LONG(self.epsilon), 0) ** 2 / 2
+
+    def require(self, programme, scores):
+        """|f - y| <= epsilon + xi, sum_i s_i xi_i^2 / 2."""
+        n, y = len(self.y), np.asarray(self.y, float)
+        xi, eye = programme.variables(n, bend=np.asarray(self.weights, float)), sp.identity(n)
+        for sign in (1.0, -1.0):
+            side = self.epsilon - sign * y
+            programme.require(halflines(n), side, (xi, eye), *on(sign * eye, scores))
+
+
 class Squared(EachSample):
     """``sum_i s_i r_i' M r_i / 2`` for residuals r = f - y of one or several outputs."""
 

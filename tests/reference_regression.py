@@ -28,6 +28,9 @@ LOSSES = {
         y > f, quantile * (y - f), (1 - quantile) * (f - y)
     ),
     "epsilon_insensitive": lambda f, y, epsilon=0.1: np.maximum(0.0, np.abs(f - y) - epsilon),
+    "squared_epsilon_insensitive": lambda f, y, epsilon=0.1: (
+        0.5 * np.maximum(0.0, np.abs(f - y) - epsilon) ** 2
+    ),
     "huber": _huber,
     "poisson": lambda f, y: np.exp(f) - y * f + xlogy(y, y) - y,
     "multivariate_squared_error": _multivariate,
@@ -117,6 +120,15 @@ def _huber_programme(design, penalised, y, weights, reg_lambda, delta=1.0):
     return by_clarabel(P, linear, A, np.r_[y, np.zeros(2 * n)], cones)
 
 
+def _squared_tube(design, penalised, y, weights, reg_lambda, epsilon=0.1):
+    """|f - y| <= epsilon + xi, sum_i s_i xi_i^2 / 2."""
+    n, p = design.shape
+    quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised), weights]
+    A = sp.vstack([sp.hstack([sign * design, -sp.identity(n)]) for sign in (1.0, -1.0)])
+    b = np.r_[y + epsilon, epsilon - y]
+    return by_clarabel(sp.diags(quadratic), np.zeros(p + n), A, b, halflines(2 * n))
+
+
 def _poisson_programme(design, penalised, y, weights, reg_lambda):
     """(f_i, 1, t_i) in the exponential cone, sum_i s_i (t_i - y_i f_i)."""
     n, p = design.shape
@@ -137,6 +149,7 @@ def _poisson_programme(design, penalised, y, weights, reg_lambda):
 _PROGRAMMES = {
     "squared_error": _squared,
     "multivariate_squared_error": _squared,
+    "squared_epsilon_insensitive": _squared_tube,
     "huber": _huber_programme,
     "poisson": _poisson_programme,
 }

@@ -269,6 +269,7 @@ _REGRESSION = {
     "epsilon_insensitive": lambda model, s, y: _lines(
         s, y, [(-1.0, -model.epsilon), (0.0, 0.0), (1.0, -model.epsilon)]
     ),
+    "squared_epsilon_insensitive": lambda model, s, y: programmes.SquaredTube(s, y, model.epsilon),
     "huber": lambda model, s, y: programmes.Huber(s, y, model.delta),
     "poisson": lambda model, s, y: programmes.Poisson(s, y),
 }

@@ -266,6 +266,7 @@ OF_MODELS = [
     (losses.PositionMeasure, "k", BMRMRanker, None),
     (losses.PrecisionAtK, "k", BMRMRanker, None),
     (losses.Quantile, "quantile", BMRMRegressor, 0.1),
+    (losses.SquaredEpsilonInsensitive, "epsilon", BMRMRegressor, 0.1),
     (regularizers.Lp, "p", BMRMRegressor, 1.3),
     (regularizers.Quadratic, "B", BMRMRegressor, None),
 ]

@@ -195,8 +195,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber", \
-"poisson"} or RegressionLoss, default="squared_error"
+    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", \
+"squared_epsilon_insensitive", "huber", "poisson"} or RegressionLoss, default="squared_error"
         As in :class:`BMRMRegressor`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=10
         Positive values; a number means as many from 1 to 1e-6, equally spaced on a logarithmic
@@ -212,7 +212,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=0.1
-        For "epsilon_insensitive": half the width of the tube, in units of y, at least 0.
+        For "epsilon_insensitive" and "squared_epsilon_insensitive": half the width of the tube, in
+        units of y, at least 0.
     delta : float, default=1.0
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None

@@ -43,23 +43,24 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", "huber", \
-"poisson"} or RegressionLoss, default="squared_error"
+    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", \
+"squared_epsilon_insensitive", "huber", "poisson"} or RegressionLoss, default="squared_error"
         With f the prediction and r = y - f: ``r^2 / 2``; ``|r|``; ``max(q r, (q - 1) r)`` with q
-        the parameter `quantile`; ``max(0, |r| - epsilon)``; ``r^2 / 2`` up to ``|r| = delta`` and
-        ``delta (|r| - delta/2)`` beyond; for "poisson" f is the logarithm of the mean, and the loss
-        half the deviance, ``exp(f) - y f + y log y - y``. Or an instance of
+        the parameter `quantile`; ``max(0, |r| - epsilon)``, and half its square; ``r^2 / 2`` up to
+        ``|r| = delta`` and ``delta (|r| - delta/2)`` beyond; for "poisson" f is the logarithm of
+        the mean, and the loss half the deviance, ``exp(f) - y f + y log y - y``. Or an instance of
         :class:`~sklearn_bundle.losses.RegressionLoss`.
     reg_lambda : float, default=1e-4
         Regularization strength, on the mean loss. Ridge's alpha is ``n reg_lambda``,
-        LinearSVR's C ``1 / (n reg_lambda)``, QuantileRegressor's, PoissonRegressor's and Lasso's
-        alpha is ``reg_lambda`` with the regularizer of the same name.
+        LinearSVR's C ``1 / (n reg_lambda)`` or, squared, half of it; QuantileRegressor's,
+        PoissonRegressor's and Lasso's alpha is ``reg_lambda`` with the regularizer of that name.
     regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=0.1
-        For "epsilon_insensitive": half the width of the tube, in units of y, at least 0.
+        For "epsilon_insensitive" and "squared_epsilon_insensitive": half the width of the tube, in
+        units of y, at least 0.
     delta : float, default=1.0
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
@@ -169,6 +170,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         "squared_error": {"M": None},
         "quantile": {"quantile": 0.5},
         "epsilon_insensitive": {"epsilon": 0.1},
+        "squared_epsilon_insensitive": {"epsilon": 0.1},
         "huber": {"delta": 1.0},
     }
     _loss_kinds = (RegressionLoss,)

@@ -26,6 +26,7 @@ from sklearn_bundle.losses.regression import (
 from sklearn_bundle.losses.samples import BinaryLoss, SampleLoss
 from sklearn_bundle.losses.softmax import Softmax
 from sklearn_bundle.losses.target import Target
+from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
 # By their names, as the parameter `loss` of an estimator takes them.
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
@@ -45,6 +46,7 @@ REGRESSION_LOSSES: dict[str, type[RegressionLoss]] = {
     "absolute_error": AbsoluteError,
     "quantile": Quantile,
     "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
     "huber": Huber,
     "poisson": Poisson,
 }
@@ -90,6 +92,7 @@ __all__ = [
     "RegressionLoss",
     "SampleLoss",
     "Softmax",
+    "SquaredEpsilonInsensitive",
     "SquaredError",
     "SquaredHinge",
     "Target",

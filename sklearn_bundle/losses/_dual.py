@@ -1,27 +1,26 @@
-"""How dual coordinate ascent sees a loss: its steps in alpha, their bounds, the planes they make.
+"""Losses as dual coordinate ascent sees them: those of labels -1 and 1, and which others there are.
 
-alpha_i is minus the derivative of the weighted loss of row i, in the direction y_i of that row:
-``s_i l(f_i) = max over alpha_i of -y_i alpha_i f_i - s_i l*(-y_i alpha_i / s_i)``. Any feasible
-alpha makes a cutting plane of the risk, with the derivatives ``-y alpha`` and an offset. The
-compiled functions are declared, and their arguments explained, in
-:mod:`sklearn_bundle._compiled.coordinate`.
+The types that stand for losses stay in the module in which they were made: numba's cache on disk
+names it, and cannot be read where they are not found.
 """
 
 import math
-from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle._jit import inner, registered
+from sklearn_bundle.losses._dual_loss import DualLoss
+from sklearn_bundle.losses._dual_targets import DualTargets
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.losses.logistic import LogLoss
-
-Array = NDArray[np.float64]
+from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
+from sklearn_bundle.losses.regression import Huber, SquaredError
+from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
 _NEWTON_STEPS = 50  # of one alpha: four or five as a rule, each halving at least where they fail
 _SETTLED = 1e-12  # relative: a Newton step that is this short leaves an error of its square
@@ -149,32 +148,17 @@ def _log_loss_gain(loss, target, margin, alpha, new, weight, curvature):
     return rise, change * (margin + 0.5 * curvature * change)
 
 
-class DualLoss(ABC):
-    """The contract, with what losses of labels -1 and 1 share, whose direction is the label."""
+class _DualLabels(DualLoss):
+    """Whose direction is the label, and whose alpha is not negative."""
 
-    #: Of the type for which the loss registers its compiled functions.
-    steps: ClassVar[tuple]
-    #: Whether the best alpha_i may lie at a bound: such rows are left out of epochs.
-    at_bounds: ClassVar[bool] = True
-
-    @abstractmethod
-    def bounds(self, weights: Array) -> tuple[Array | float, Array | float]:
-        """The least and the largest alpha."""
-
-    @abstractmethod
-    def offset(self, alpha: Array, target: Array, weights: Array) -> float:
-        """Of the plane that alpha makes: the dual without its quadratic term."""
-
-    def slope(self, alpha: Array, target: Array) -> float:
-        """Derivative in t of the offset that ``t alpha`` makes, at t = 0; asked if `at_bounds`."""
+    def slope(self, alpha, target):
         return float(alpha.sum())
 
-    def direction(self, target: Array) -> Array:
-        """The y_i."""
+    def direction(self, target):
         return target
 
-    def balanced(self, alpha: Array, target: Array) -> Array:
-        """A feasible alpha with ``y'alpha = 0`` near this one: the heavier class scaled down."""
+    def balanced(self, alpha, target):
+        """The heavier class scaled down."""
         positive = target > 0.0
         of_positive = float(alpha[positive].sum())
         of_negative = float(alpha[~positive].sum())
@@ -185,42 +169,53 @@ class DualLoss(ABC):
         return alpha * np.where(positive == (of_positive > of_negative), share, 1.0)
 
 
-class DualHinge(DualLoss):
+class DualHinge(_DualLabels):
     steps = HingeSteps()
 
     def bounds(self, weights):
         return 0.0, weights
 
-    def offset(self, alpha, target, weights):
+    def offset(self, alpha, target, weights, free):
         return float(np.sum(alpha))
 
 
-class DualSquaredHinge(DualLoss):
+class DualSquaredHinge(_DualLabels):
     steps = SquaredHingeSteps()
 
     def bounds(self, weights):
         return 0.0, np.inf
 
-    def offset(self, alpha, target, weights):
+    def offset(self, alpha, target, weights, free):
         return float(np.sum(alpha - 0.5 * alpha * alpha / weights))
 
 
-class DualLogLoss(DualLoss):
+class DualLogLoss(_DualLabels):
     steps = LogLossSteps()
     at_bounds = False
 
     def bounds(self, weights):
         return 0.0, weights
 
-    def offset(self, alpha, target, weights):
+    def offset(self, alpha, target, weights, free):
         p = alpha / weights
         return float(np.sum(weights * (entr(p) + entr(1.0 - p))))
 
 
-_KINDS = {Hinge: DualHinge, SquaredHinge: DualSquaredHinge, LogLoss: DualLogLoss}
+# By the class itself: one that is derived from it may have another conjugate.
+_KINDS: dict[type[Loss], Callable[[Loss], DualLoss]] = {
+    Hinge: lambda loss: DualHinge(),
+    SquaredHinge: lambda loss: DualSquaredHinge(),
+    LogLoss: lambda loss: DualLogLoss(),
+    AbsoluteError: lambda loss: DualTargets(-1.0, 1.0),
+    Quantile: lambda loss: DualTargets(-float(loss.quantile), 1.0 - float(loss.quantile)),
+    EpsilonInsensitive: lambda loss: DualTargets(-1.0, 1.0, half=float(loss.epsilon)),
+    SquaredError: lambda loss: DualTargets(bend=1.0),
+    SquaredEpsilonInsensitive: lambda loss: DualTargets(half=float(loss.epsilon), bend=1.0),
+    Huber: lambda loss: DualTargets(-float(loss.delta), float(loss.delta), bend=1.0),
+}
 
 
 def dual_loss(loss: Loss) -> DualLoss | None:
     """The loss as dual coordinate ascent sees it, None for one that has no steps."""
     kind = _KINDS.get(type(loss))
-    return None if kind is None else kind()
+    return None if kind is None else kind(loss)

@@ -202,6 +202,41 @@ def squared_cut(scores, y, weights, free, out):
     return 0.5 * sums[0].sum(), sums[1].sum(), b + rest
 
 
+# ---- slopes of the squared epsilon-insensitive loss --------------------------------------------
+# l(r) = u^2/2 with u = r less its clip to [-half, half]; l*(u) = half |u| + u^2/2
+
+
+@jit
+def tube_risk(scores, y, weights, b, half):
+    risk = 0.0
+    for i in range(scores.shape[0]):
+        r = b - (y[i] - scores[i])
+        u = max(r - half, 0.0) + min(r + half, 0.0)
+        risk += 0.5 * weights[i] * u * u
+    return risk
+
+
+@jit
+def tube_slope(scores, y, weights, b, half):
+    """First and second derivative of the risk in b, and the mean size of a slope."""
+    first = second = size = 0.0
+    for i in range(scores.shape[0]):
+        r = b - (y[i] - scores[i])
+        u = max(r - half, 0.0) + min(r + half, 0.0)
+        first += weights[i] * u
+        second += weights[i] * (u != 0.0)
+        size += weights[i] * abs(u)
+    return first, second, size
+
+
+@jit
+def tube_slopes(scores, y, b, fine, half, out):
+    """Slopes u at the intercept b + fine."""
+    for i in range(scores.shape[0]):
+        r = (b - (y[i] - scores[i])) + fine
+        out[i] = max(r - half, 0.0) + min(r + half, 0.0)
+
+
 # ---- from slopes to planes -----------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ class RegressionLoss(SampleLoss):
 
     See Also
     --------
-    SquaredError, MultivariateSquaredError, Huber : With curvature, with their sources.
+    SquaredError, MultivariateSquaredError, Huber, SquaredEpsilonInsensitive : With curvature.
     AbsoluteError, Quantile, EpsilonInsensitive : Piecewise linear.
     Poisson : With a log link.
     Loss : All methods that may be overridden.

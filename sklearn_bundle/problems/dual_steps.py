@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import coordinate
-from sklearn_bundle.losses._dual import DualLoss
+from sklearn_bundle.losses._dual_loss import DualLoss
 from sklearn_bundle.problems.rows import RowOperator, StoredRows
 
 Array = NDArray[np.float64]
@@ -109,9 +109,11 @@ class DualAscent:
         """The dual point, a copy."""
         return self._alpha.copy()
 
-    def begin(self, *, single: bool) -> None:
-        """Make the working w, zeros until :meth:`restart`."""
+    def begin(self, intercept: float, *, single: bool) -> None:
+        """Make the working w, zeros until :meth:`restart`; this intercept suits far targets."""
         self.w = np.zeros(self._rows.shape[1], dtype=np.float32 if single else np.float64)
+        if self._loss.far_targets:
+            self._b = intercept
 
     def shorten(self) -> None:
         """Scale alpha down as far as a linear dual rises: it may be of another reg_lambda."""
@@ -148,7 +150,7 @@ class DualAscent:
 
     def plane(self, alpha: Array) -> tuple[Array, float]:
         """The cutting plane (a, c) that a feasible dual point makes: a product with X'."""
-        offset = self._loss.offset(alpha, self._target, self._weights)
+        offset = self._loss.offset(alpha, self._target, self._weights, self._free)
         return self._rows.gradient(-self._direction * alpha), offset
 
     def restart(self, alpha: Array, w: Array, intercept: float, scores: Array) -> None:

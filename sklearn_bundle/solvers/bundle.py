@@ -150,6 +150,11 @@ class BundleSolver(LinearSolver):
         """What a new solver may start from, beside the point."""
         return LinearStart(point, self.proof, bundle=self.bundle)
 
+    @property
+    def multiplications(self) -> float:
+        """As of :class:`LinearSolver`: of the inner problems."""
+        return self.bundle.multiplications
+
     def attach(self, problem: CuttingPlanes) -> None:
         """Go on with the same problem in another object."""
         self._problem = with_points(problem)

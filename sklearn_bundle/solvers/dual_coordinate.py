@@ -105,7 +105,6 @@ class DualCoordinateSolver(LinearSolver):
         self._mean: Array | None = None  # of dual points, if a check is near
         self._ratio, self._dual = _MET, 0.0  # the latter is the dual's value, about
         self._estimates: deque[float] = deque(maxlen=_RECENT)
-        self._trail: list[tuple[int, float]] = []  # passes and estimates
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
         self._since = 0.0  # passes over all rows since the last check
         self._idle = 0  # checks since the gap last became smaller
@@ -177,16 +176,13 @@ class DualCoordinateSolver(LinearSolver):
         return self._problem.passes - self._passes_before
 
     @property
-    def rate_a_pass(self) -> float:
-        """By how much the logarithm of the estimated gap fell in a pass, of the later half."""
-        last, estimate = self._trail[-1]
-        first, before = next(at for at in self._trail if 2 * at[0] >= last)
-        return float(np.log(before / estimate)) / max(last - first, 1)
-
-    @property
     def estimate(self) -> float:
         """The relative gap after the last epoch, about; the certificate is that of the state."""
         return self._estimates[-1] if self._estimates else np.inf
+
+    def gap_of(self, state: State) -> float:
+        """The estimate: a state has the certificate of the last check."""
+        return self.estimate
 
     @property
     def bundle(self) -> Bundle:
@@ -236,10 +232,11 @@ class DualCoordinateSolver(LinearSolver):
         return self._state()
 
     def _begin(self) -> None:
-        self._offer(self._problem.point(self._start[0]))
+        start = self._problem.point(self._start[0])
+        self._offer(start)
         if not self.bundle.is_empty:
             self._solve_inner()
-        self._steps.begin(single=self._single)
+        self._steps.begin(float(start.intercept), single=self._single)
         if self._steps.alpha.any():
             self._steps.shorten()
             self._check()
@@ -261,7 +258,6 @@ class DualCoordinateSolver(LinearSolver):
         self._dual += epoch.gained
         gap = max(epoch.gap, 0.0) * self._ratio
         self._estimates.append(gap / max(self._dual + gap, _TINY))
-        self._trail.append((self.n_passes, max(self.estimate, _TINY)))
         self._average()
 
     def _average(self) -> None:

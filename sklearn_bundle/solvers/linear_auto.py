@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import log
+from math import log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import confirmed
+from sklearn_bundle.solvers._contest import Contestant
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
@@ -29,13 +30,25 @@ Array = NDArray[np.float64]
 
 _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
 _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
-# What the other methods are reckoned to cost, in products with X or X': estimates that the user
-# guide states. They are compared with half of what the epochs have cost, so that a factor of 2
-# hardly matters.
-_NEWTON_STEPS, _NEWTON_PASSES = 25, 4.0  # a step has one with X, one with X' and the Hessian's two
-_LINE_SEARCH_PASSES = 300.0
-_SURE = 2  # judgements in a row, since the rate of one epoch may be chance
-_INDULGENCE = 10.0  # times the passes of other methods, for epochs that were asked for by name
+# What the methods are reckoned to cost, in products with X or X': estimates that the user guide
+# states. They say after how much work a method is judged by the rate at which its gap falls.
+# Where Newton's method is not the first choice there are few rows a feature. A kinked loss takes it
+# through so many widths then, and half of the rows have curvature.
+_STEPS_A_DECADE, _SMOOTH_STEPS = 50, 25  # the former of the gap
+_CURVED, _SMOOTH_HESSIAN = 0.5, 2.0  # rows, and passes: a sample of the rows is enough
+_SOLVING = 4.0  # times the factorisation's arithmetic: small matrices are slower than large ones
+_LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 300.0, 1e8  # the latter in multiplications
+_EPOCH_PASSES = 100.0
+_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
+# Of a kinked loss's smoothing, times the gap that Newton's method is to begin with: it had 12 to 20
+# times its gap where many rows were at a kink, and up to 300 times where few were.
+_WIDTH = 15.0
+_JUDGED = 0.15  # of what the other is reckoned to cost: early rates flatter the epochs
+_SURE = 2  # judgements in a row, since the rate of one state may be chance
+_AGAIN = 2.0  # times cheaper than going on: then a method that was left is taken up again
+# Epochs that were asked for by name have so many passes before they are judged, and may then have
+# so many times the work to come that another method is reckoned to have.
+_INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
@@ -78,7 +91,7 @@ def linear_solver(
         return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
     kind = solver_class(name, task)
     if kind is DualCoordinateSolver and not to_the_end:
-        return LinearAutoSolver(task, kept, first=name)
+        return LinearAutoSolver(task, kept, asked=name)
     return kind.of(task, kept)
 
 
@@ -100,17 +113,22 @@ def _best(task: Task) -> type[LinearSolver] | None:
 
 
 class LinearAutoSolver:
-    """Newton's method, dual coordinate epochs or line search.
+    """Newton's method, dual coordinate epochs or line search, or a race between two of them.
 
     * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
       the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
       handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
       factorisation may cost a whole pass.
-    * Otherwise dual coordinate epochs, as long as they promise to need fewer passes than the others
-      would. When half as many passes have been spent as the other method takes, the rate at which
-      the gap falls says how many are to come. If they are too many, or the epochs stall, Newton's
-      method goes on (up to 2000 features), or line search does.
+    * Otherwise dual coordinate epochs, as long as they promise to need less work than the others
+      would. When a part has been done of what the other method takes, the rate at which the gap
+      falls says how much is to come. If it is too much, or the epochs stall, Newton's method goes
+      on (up to 2000 features), or line search does.
     * Line search for all other losses and regularizers.
+
+    A method that goes on from where another ends has at least as much work as that one had before
+    it is judged. If the work that it seems to have left is more than twice that of the other, then
+    this one goes on from where it was left. So each change doubles the work, and all in all it is
+    no more than a few times that of the better method. Work is counted, and never timed.
 
     A warm start from planes without a dual point skips the epochs.
 
@@ -118,21 +136,32 @@ class LinearAutoSolver:
     ----------
     task : Task
     start : LinearStart
-    first : str, default=None
-        The solver to begin with, which has ten times the passes before it is judged, and may be ten
-        times as slow; by default the one that the rule says.
+    asked : str, default=None
+        The solver to begin with, which has more passes before it is judged, and may be slower than
+        others; by default the one that the rule says.
     """
 
     history_fields = BundleSolver.history_fields
 
-    def __init__(self, task: Task, start: LinearStart, first: str | None = None):
+    def __init__(self, task: Task, start: LinearStart, asked: str | None = None):
         self._task, self._start = task, start
-        self._indulgence = 1.0 if first is None else _INDULGENCE
-        first = self._first() if first is None else first
-        self._solver = linear_solver(first, task, start, to_the_end=True)
-        self._in_epochs = first == "dual-coordinate"
-        self._floor = -np.inf  # what the solver before has proved
+        self._indulgence = 1.0 if asked is None else _INDULGENCE
+        first = self._first() if asked is None else asked
+        self._running = self._contestant(first)
+        self._running.solver = linear_solver(first, task, start, to_the_end=True)
+        self._waiting: Contestant | None = None
+        if first == "dual-coordinate":
+            self._waiting = self._contestant(self._second())
+            # Whatever the answer after half of it, little is lost.
+            early = _JUDGED * self._waiting.prior
+            self._running.allowed = early if asked is None else _INDULGED_PASSES
+        self._left: State | None = None  # as confirmed, of the solver before
         self._patience = _SURE
+        self._looking = 0  # passes of confirmations, which are nobody's work
+
+    @property
+    def _solver(self) -> LinearSolver:
+        return self._running.solver
 
     @property
     def name(self) -> str:
@@ -149,61 +178,118 @@ class LinearAutoSolver:
         return replace(self._start, point=point)
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of the solver at work."""
+        """As of the solvers."""
         self._task = replace(self._task, problem=problem)
-        self._solver.attach(problem)
+        for contestant in self._started():
+            contestant.solver.attach(problem)
 
     def detach(self) -> None:
-        """As of the solver at work."""
+        """As of the solvers."""
         self._task = replace(self._task, problem=None)
-        self._solver.detach()
+        for contestant in self._started():
+            contestant.solver.detach()
+
+    def _started(self) -> list[Contestant]:
+        both = self._running, self._waiting
+        return [one for one in both if one is not None and one.solver is not None]
 
     def states(self) -> Iterator[State]:
         """Those of the solvers at work."""
-        if self._in_epochs:
-            yield from self._epochs()
+        following = self._running
+        while following is not None:
+            yield from self._run(following)
             following = self._following()
-        else:
-            following = self._solver
-        for state in following.states():
-            # Not before: until now it has no point to confirm.
-            self._solver, self._in_epochs = following, False
-            yield self._raised(state)
 
-    def _epochs(self) -> Iterator[State]:
-        """Those that are worth it."""
-        if self._patience == 0:
+    def _run(self, contestant: Contestant) -> Iterator[State]:
+        """Its states, until another one promises to need less work."""
+        if self._patience == 0:  # the last run has ended so
             return
-        for state in self._solver.states():
+        solver, before = contestant.solver, self._spent(contestant.solver)
+        for state in solver.states():
+            if contestant is not self._running:
+                # Not before: until now it has no point to confirm.
+                self._running, self._waiting = contestant, self._running
+            spent = self._spent(solver)
+            work, before = spent - before, spent
+            contestant.note(work + self._beside(solver.name), solver.gap_of(state))
             self._patience = self._patience - 1 if self._is_slow() else _SURE
-            yield state
+            yield self._combined(state)
             if self._patience == 0:
                 return
+        contestant.ended = True
 
-    def _following(self) -> BundleSolver:
-        """The solver that goes on from where the epochs end."""
-        best = self._solver.confirm()
-        self._floor = best.lower_bound
-        self._start = replace(
-            self._start,
-            point=(best.point, best.intercept),
-            proof=self._solver.proof,
-            bundle=self._solver.bundle,
-        )
-        return linear_solver(self._second(), self._task, self._start)
+    def _spent(self, solver: LinearSolver) -> float:
+        """What counts itself, in passes."""
+        problem = self._task.problem
+        entries = max(problem.n_entries, _LEAST_ENTRIES)
+        return problem.passes - self._looking + solver.multiplications / entries
+
+    def _beside(self, name: str) -> float:
+        """What a step costs beside that, in passes."""
+        return self._of_newton() if name == "newton" else 0.0
+
+    def _of_newton(self) -> float:
+        """Passes that a step takes for its Hessian and for solving with it."""
+        problem = self._task.problem
+        hessian = _SMOOTH_HESSIAN
+        if not problem.newton_loss.smooth:
+            rows = problem.newton_model().rows_in_passes(1.0)
+            hessian = _CURVED * problem.n_samples / max(rows, 1)
+        return hessian + _SOLVING * factorisation(problem)
+
+    def _following(self) -> Contestant | None:
+        """The one that goes on, from where the other one ends; None if there is none."""
+        ended, following = self._running, self._waiting
+        self._patience = _SURE
+        if following is None or following.ended:
+            return None if ended.ended else ended
+        self._left = self.confirm()
+        if following.solver is None:
+            following.solver = self._solver_from(following.name, self._left)
+        following.allowed = following.work + max(following.prior, ended.work)
+        return following
+
+    def _solver_from(self, name: str, best: State) -> LinearSolver:
+        """A solver that starts from what this one has found."""
+        start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
+        if isinstance(self._solver, DualCoordinateSolver):
+            start = replace(start, proof=self._solver.proof, bundle=self._solver.bundle)
+        return linear_solver(name, self._task, start, to_the_end=True)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Best point and bound, computed afresh; a bound of the solver before was so as well."""
-        solver = self._solver
-        state = solver.confirm(moving=moving)
-        if not self._in_epochs and self._floor > state.lower_bound:
-            state.lower_bound = confirmed(self._floor, state.primal, ADVICE, solver.size_of_terms)
-        self._start = self._solver.kept((state.point, state.intercept))
+        """Best point and bound, computed afresh; those of the solver before were so as well."""
+        solver, passes = self._solver, self._task.problem.passes
+        state, left = solver.confirm(moving=moving), self._left
+        if left is not None and left.lower_bound > state.lower_bound:
+            least = min(left.primal, state.primal)
+            state.lower_bound = confirmed(left.lower_bound, least, ADVICE, solver.size_of_terms)
+        state = self._combined(state)
+        self._start = solver.kept((state.point, state.intercept))
+        self._looking += self._task.problem.passes - passes
         return state
 
-    def _raised(self, state: State) -> State:
-        state.lower_bound = uncrossed(max(state.lower_bound, self._floor), state.primal)
+    def _combined(self, state: State) -> State:
+        """With the point and the bound of the solver before where these are better."""
+        left = self._left
+        if left is None:
+            return state
+        if left.primal < state.primal:
+            state.primal, state.point, state.intercept = left.primal, left.point, left.intercept
+        state.lower_bound = uncrossed(max(state.lower_bound, left.lower_bound), state.primal)
         return state
+
+    def _contestant(self, name: str) -> Contestant:
+        """With what it is reckoned to cost."""
+        entries = max(self._task.problem.n_entries, _LEAST_ENTRIES)
+        prior = _LINE_SEARCH_PASSES + _LINE_SEARCH_PROGRAMMES / entries
+        if name == "newton":
+            n_steps: float = _SMOOTH_STEPS
+            if not self._task.problem.newton_loss.smooth:
+                n_steps = _STEPS_A_DECADE * max(-log10(self._task.tol), 1.0)
+            prior = n_steps * (2.0 + self._of_newton())
+        elif name == "dual-coordinate":
+            prior = _EPOCH_PASSES
+        return Contestant(name, prior)
 
     def _first(self) -> str:
         task = self._task
@@ -225,16 +311,10 @@ class LinearAutoSolver:
         return "line-search"
 
     def _is_slow(self) -> bool:
-        """Whether the epochs to come cost more passes than another method would from its start.
-
-        That is asked when half as much has been spent: whatever the answer, little is lost.
-        """
-        solver = self._solver
-        others = _LINE_SEARCH_PASSES
-        if self._second() == "newton":
-            others = _NEWTON_STEPS * (_NEWTON_PASSES + factorisation(self._task.problem))
-        others *= self._indulgence
-        if solver.n_passes < 0.5 * others:
+        """Whether the solver at work has more left to do than the other one."""
+        at_work, other = self._running, self._waiting
+        if other is None or other.ended or at_work.work < at_work.allowed:
             return False
-        to_fall = log(max(solver.estimate / self._task.tol, 1.0))
-        return to_fall > max(others * solver.rate_a_pass, 0.0)
+        cost = other.likely(self._task.tol, at_work.gap)
+        cost *= self._indulgence if other.solver is None else _AGAIN
+        return at_work.remaining(self._task.tol) > cost

@@ -8,6 +8,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.asks import offers
+from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.linear_start import LinearStart
 
 
@@ -44,6 +45,9 @@ class LinearSolver(ABC):
     ``kept(point) -> LinearStart``, what a next solver may start from.
     """
 
+    #: Multiplications so far in what grows with the steps, beside the products with X and X'.
+    multiplications: float = 0.0
+
     #: What a problem has to offer.
     needs: ClassVar[type]
     #: Whether the regularizer has to be ``||w||^2 / 2``.
@@ -63,6 +67,10 @@ class LinearSolver(ABC):
     def is_best(cls, task: Task) -> bool:
         """Whether "auto" takes it for this task without trying others."""
         return False
+
+    def gap_of(self, state: State) -> float:
+        """The relative gap by which its rate is judged: that of the state, or a better guess."""
+        return state.relative_gap
 
     @classmethod
     @abstractmethod

@@ -27,7 +27,11 @@ from tests.interrupts import interrupting
 from tests.reference_regression import objective, optimum
 
 ROWS = 80
-PARAMETERS = {"quantile": {"quantile": 0.8}, "epsilon_insensitive": {"epsilon": 0.3}, "huber": {}}
+PARAMETERS = {
+    "quantile": {"quantile": 0.8},
+    "epsilon_insensitive": {"epsilon": 0.3},
+    "squared_epsilon_insensitive": {"epsilon": 0.3},
+}
 M = np.array([[2.0, -1.0], [-1.0, 1.0]])
 TIGHT = {"tol": 1e-9, "max_iter": 5000}
 
@@ -187,12 +191,16 @@ def test_lasso(X, targets):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
-def test_linear_svr(X, targets, epsilon):
+@pytest.mark.parametrize(
+    "loss, factor", [("epsilon_insensitive", 1.0), ("squared_epsilon_insensitive", 0.5)]
+)
+def test_linear_svr(X, targets, loss, factor, epsilon):
     y = targets["real"]
     parameters = {"epsilon": epsilon, "fit_intercept": False}
-    ours = model("epsilon_insensitive", **parameters, **TIGHT).fit(X, y)
-    C = 1 / (ROWS * 1e-2)
-    theirs = LinearSVR(C=C, tol=1e-10, max_iter=1_000_000, **parameters).fit(X, y)
+    ours = model(loss, **parameters, **TIGHT).fit(X, y)
+    theirs = LinearSVR(
+        loss=loss, C=factor / (ROWS * 1e-2), tol=1e-10, max_iter=1_000_000, **parameters
+    ).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
 
 

@@ -22,6 +22,7 @@ from sklearn_bundle.losses.regression import (
     SquaredError,
 )
 from sklearn_bundle.losses.samples import SampleLoss
+from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 from tests import reference_regression
 from tests.reference_regression import LOSSES, objective, solution
 
@@ -34,6 +35,7 @@ BUILT_IN = {  # name, parameters
     "quantile_0.9": (Quantile, {"quantile": 0.9}),
     "epsilon_insensitive": (EpsilonInsensitive, {"epsilon": 0.5}),
     "epsilon_insensitive_0": (EpsilonInsensitive, {"epsilon": 0.0}),
+    "squared_epsilon_insensitive": (SquaredEpsilonInsensitive, {"epsilon": 0.5}),
     "huber": (Huber, {"delta": 0.7}),
     "poisson": (Poisson, {}),
     "novelty": (Novelty, {"rho": 0.8}),
@@ -409,6 +411,7 @@ def test_mean_is_the_inverse_link():
         (Quantile("half"), None, "quantile must be .* but is 'half'"),
         (EpsilonInsensitive(-0.1), None, "epsilon must be at least 0 .* but is -0.1"),
         (EpsilonInsensitive(np.nan), None, "epsilon must be at least 0 .* but is nan"),
+        (SquaredEpsilonInsensitive(-0.1), None, "epsilon must be at least 0 .* but is -0.1"),
         (Huber(0.0), None, "delta must be above 0 and finite, but is 0.0"),
         (Huber(np.inf), None, "delta must be above 0 and finite, but is inf"),
         (Novelty(0.0), None, "rho must be above 0 and finite, but is 0.0"),

@@ -1,20 +1,16 @@
 """Dual coordinate steps against plain numpy, certificates and optima against other solvers."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numba.core.caching import NullCache
 from scipy.optimize import brentq
 from scipy.special import entr, expit
 from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
 
 from sklearn_bundle._compiled import coordinate
-from sklearn_bundle._jit import registered
-from sklearn_bundle.losses import BINARY_LOSSES, AbsoluteError, Exponential, Hinge, _dual
-from sklearn_bundle.losses._dual import DualLoss, dual_loss
+from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
+from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
@@ -300,76 +296,3 @@ def test_rate_and_estimate(small):
 
 def test_which_losses_have_steps():
     assert dual_loss(Hinge()) is not None and dual_loss(Exponential()) is None
-
-
-# ---- a loss that is not one of labels --------------------------------------------------------
-
-
-class AbsoluteSteps(NamedTuple):
-    pass
-
-
-@registered(coordinate.direction, AbsoluteSteps)
-def _one(loss, target):
-    return 1.0
-
-
-@registered(coordinate.step, AbsoluteSteps)
-def _absolute_step(loss, target, margin, alpha, weight, curvature, high, low):
-    residual = target - margin
-    gap = weight * abs(residual) - alpha * residual
-    if alpha == weight and residual > 0.0 and residual * residual > low * curvature:
-        return alpha, 0.0, gap, False
-    if alpha == -weight and residual < 0.0 and residual * residual > high * curvature:
-        return alpha, 0.0, gap, False
-    new = min(max(alpha + residual / curvature, -weight), weight)
-    return new, -residual if abs(new) < weight else 0.0, gap, True
-
-
-@registered(coordinate.gain, AbsoluteSteps)
-def _absolute_gain(loss, target, margin, alpha, new, weight, curvature):
-    change = new - alpha
-    return change * ((target - margin) - 0.5 * curvature * change), 0.0
-
-
-class DualAbsolute(DualLoss):
-    steps = AbsoluteSteps()
-
-    def bounds(self, weights):
-        return -weights, weights
-
-    def offset(self, alpha, target, weights):
-        return float(alpha @ target)
-
-    def slope(self, alpha, target):
-        return float(alpha @ target)
-
-    def direction(self, target):
-        return np.ones(len(target))
-
-    def balanced(self, alpha, target):
-        up, down = alpha[alpha > 0.0].sum(), -alpha[alpha < 0.0].sum()
-        share = min(up, down) / max(up, down) if max(up, down) > 0.0 else 0.0
-        return alpha * np.where((alpha > 0.0) == (up > down), share, 1.0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("free", [False, True])
-def test_a_loss_of_targets(small, free, kind, monkeypatch):
-    """Its rows have other directions, boxes and offsets than those of labels."""
-    monkeypatch.setitem(_dual._KINDS, AbsoluteError, DualAbsolute)
-    for compiled in (coordinate.epoch, coordinate.keep_active):  # others cannot import the type
-        monkeypatch.setattr(compiled, "_cache", NullCache())
-    X, _, weights = small
-    X, y = np.ascontiguousarray(X[:, :8]), 3.0 * X[:, 8] + X[:, 9]
-    rows = rows_in_memory(sp.csr_matrix(X) if kind == "csr" else X)
-    problem = LinearProblem(rows, y, weights, AbsoluteError(), free)
-    solver = DualCoordinateSolver(problem, 1e-2, tol_hint=1e-5)
-    result = run(solver, tol=1e-5, max_iter=10_000)
-    best = run(BundleSolver(problem, 1e-2), tol=1e-8, max_iter=10_000)
-    assert result.status is best.status is Status.CONVERGED
-    assert best.lower_bound <= result.primal and result.lower_bound <= best.primal
-    risk = weights @ np.abs(y - X @ result.point - result.intercept)
-    assert 0.5e-2 * result.point @ result.point + risk == pytest.approx(result.primal, rel=1e-9)
-    warm = DualCoordinateSolver(problem, 2e-2, alpha=solver.alpha)
-    assert run(warm, tol=1e-5, max_iter=10_000).status is Status.CONVERGED

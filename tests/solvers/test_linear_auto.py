@@ -112,7 +112,7 @@ def changing(monkeypatch):
     def change(second, n_epochs=3):
         def is_slow(self):
             solver = self._solver
-            return isinstance(solver, DualCoordinateSolver) and len(solver._trail) >= n_epochs
+            return isinstance(solver, DualCoordinateSolver) and len(self._running.trail) >= n_epochs
 
         monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
         monkeypatch.setattr(LinearAutoSolver, "_second", lambda self: second)

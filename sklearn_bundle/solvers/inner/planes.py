@@ -41,6 +41,7 @@ class Bundle:
         self.size = 0
         self.max_size = max_size
         self.omega = L2() if omega is None else omega
+        self.multiplications = 0.0  # of quadratic programmes, about
         self._n_free = n_free
         self._master = master_for(self.omega, n_free)
         self._planes = np.empty((0, dimension))
@@ -118,7 +119,7 @@ class Bundle:
             gram = self._gram
             if centre is not None:
                 gram = gram[:t, :t] + balance @ balance.T
-            simplex_qp.solve(
+            _, steps = simplex_qp.solve(
                 gram,
                 reg_lambda * offsets,  # all times reg_lambda: the Gram matrix is not divided
                 alpha,
@@ -129,6 +130,8 @@ class Bundle:
                 self._factor,
                 self._work,
             )
+            m = float(np.count_nonzero(alpha))
+            self.multiplications += steps * m * (t + m * m / 6.0)  # gradient, Cholesky factor
             return alpha
         planes = self._planes[:t]
         if centre is not None:

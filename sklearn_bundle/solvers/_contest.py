@@ -1,0 +1,75 @@
+"""A solver in a race with others: what it has cost, and what it seems to have left to do."""
+
+from math import exp, inf, log
+
+from sklearn_bundle.solvers.linear_task import LinearSolver
+
+_TINY = 1e-300  # in place of a gap of 0
+_LEAST_SHARE = 0.2  # of the work from the start that is left for one that begins near the end
+
+
+class Contestant:
+    """Costs are in products with X or X', so that equal fits make equal choices.
+
+    Parameters
+    ----------
+    name : str
+        The public one.
+    prior : float
+        What a solver of this name is reckoned to cost from its start.
+
+    Attributes
+    ----------
+    solver : LinearSolver
+        None before the start.
+    work : float
+        What it has cost.
+    allowed : float
+        The work up to which it is not judged.
+    trail : list of (float, float)
+        Work and logarithm of the gap, after each state.
+    ended : bool
+        Whether it has nothing more to gain.
+    """
+
+    def __init__(self, name: str, prior: float):
+        self.name, self.prior = name, prior
+        self.solver: LinearSolver | None = None
+        self.work = self.allowed = 0.0
+        self.ended = False
+        self.trail: list[tuple[float, float]] = []
+        self._half = 0  # where the later half of the work begins
+
+    def note(self, work: float, gap: float) -> None:
+        """One more state, which has cost ``work``; the relative gap that is left, about."""
+        self.work += work
+        self.trail.append((self.work, log(max(gap, _TINY))))
+        while 2.0 * self.trail[self._half][0] < self.work:
+            self._half += 1
+
+    @property
+    def gap(self) -> float:
+        """The last relative gap, about."""
+        return exp(self.trail[-1][1]) if self.trail else inf
+
+    def remaining(self, tol: float) -> float:
+        """The work to come until the relative gap is ``tol``, at the rate of the later half."""
+        if self.ended or not self.trail:
+            return inf
+        (first, before), (last, now) = self.trail[self._half], self.trail[-1]
+        fall, to_fall = before - now, now - log(tol)
+        if to_fall <= 0.0:
+            return 0.0
+        return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
+
+    def likely(self, tol: float, gap: float) -> float:
+        """The same for one that waits, another one having got to this gap.
+
+        At its start a share of the prior; as much again as there has been where its rate says
+        nothing: its gap may have stood still since another one had got to it before.
+        """
+        if not self.trail:
+            share = log(max(gap, _TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
+            return min(max(share, _LEAST_SHARE), 1.0) * self.prior
+        remaining = self.remaining(tol)
+        return remaining if remaining < inf or self.ended else max(self.work, self.prior)
