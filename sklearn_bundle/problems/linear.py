@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
+from sklearn_bundle.losses._class_dual import class_dual
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.rows import RowOperator
@@ -83,6 +85,8 @@ class LinearProblem:
         The loss as Newton's method sees it; None where it cannot.
     dual_loss : DualLoss
         The loss as dual coordinate ascent sees it; None where it has no steps.
+    class_dual : ClassDual
+        The same for losses of several classes.
     """
 
     nonnegative = True  # no loss is negative
@@ -92,6 +96,7 @@ class LinearProblem:
     ):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
+        self.class_dual = class_dual(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -210,6 +215,11 @@ class LinearProblem:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""
         args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
         return DualAscent(*args, reg_lambda, alpha)
+
+    def class_ascent(self, reg_lambda: float, alpha: Array | None = None) -> ClassAscent:
+        """The same for several classes, alpha of shape (n, n_outputs)."""
+        args = self.rows, self.target, self.weights, self.class_dual, self.n_outputs
+        return ClassAscent(*args, self.n_free > 0, reg_lambda, alpha)
 
     def _scores(self, w: Array) -> Array:
         return self.rows.scores(w, *self.scores_shape[1:])

@@ -12,6 +12,7 @@ from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import confirmed
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
+from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.linear_start import LinearStart
@@ -34,7 +35,7 @@ _INDULGENCE = 10.0  # times the passes of other methods, for epochs that were as
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "newton": (NewtonSolver,),
-    "dual-coordinate": (DualCoordinateSolver,),
+    "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
 }
