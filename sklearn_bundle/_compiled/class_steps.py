@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 
-from sklearn_bundle._compiled.design import dense_scores
 from sklearn_bundle._compiled.vector import (
     WIDTH,
     fma,
@@ -32,6 +31,7 @@ from sklearn_bundle._compiled.vector import (
 )
 from sklearn_bundle._jit import inner, jit
 
+_NEVER = -1e300  # a score that is never the best one
 _LEAD = 4  # rows from the request for a row's first lines to its use: a miss lasts as long
 
 
@@ -76,6 +76,57 @@ def _scores(data, indices, start, end, first, k, W, out):
             c += WIDTH
 
 
+@jit
+def filled(data, n, width, starts, blocks):
+    """Write the vectors of each dense row that are not all zeros, one row after the other.
+
+    Entries after the last whole vector are in none; row i has those from ``starts[i]`` on.
+    """
+    size = 0
+    for i in range(n):
+        starts[i] = size
+        for h in range(width // WIDTH):
+            at = i * width + h * WIDTH
+            some = False
+            for j in range(at, at + WIDTH):
+                some |= data[j] != 0.0
+            blocks[size] = h
+            size += some
+    starts[n] = size
+
+
+@inner
+def _dot(W, at, data, start, width, blocks, first, last):
+    """<w, x> of ``width`` numbers of W from ``at`` on; x is zero but for these blocks."""
+    s0 = s1 = s2 = s3 = splat(0.0)
+    long = last - (last - first) % 4
+    for e in range(first, long, 4):
+        h0, h1 = np.intp(blocks[e]) * WIDTH, np.intp(blocks[e + 1]) * WIDTH
+        h2, h3 = np.intp(blocks[e + 2]) * WIDTH, np.intp(blocks[e + 3]) * WIDTH
+        s0 = fma(load(W, at + h0), load(data, start + h0), s0)
+        s1 = fma(load(W, at + h1), load(data, start + h1), s1)
+        s2 = fma(load(W, at + h2), load(data, start + h2), s2)
+        s3 = fma(load(W, at + h3), load(data, start + h3), s3)
+    for e in range(long, last):
+        h0 = np.intp(blocks[e]) * WIDTH
+        s0 = fma(load(W, at + h0), load(data, start + h0), s0)
+    result = total(plus(plus(s0, s1), plus(s2, s3)))
+    for j in range(width - width % WIDTH, width):
+        result += W[at + j] * data[start + j]
+    return result
+
+
+@inner
+def _add(factor, data, start, width, blocks, first, last, W, at):
+    """Add ``factor x`` to ``width`` numbers of W from ``at`` on."""
+    times_x = splat(factor)
+    for e in range(first, last):
+        h = np.intp(blocks[e]) * WIDTH
+        store(W, at + h, fma(times_x, load(data, start + h), load(W, at + h)))
+    for j in range(width - width % WIDTH, width):
+        W[at + j] += factor * data[start + j]
+
+
 @inner
 def _threshold(r, k, height, theta):
     """The t with ``sum_k max(r_k - t, 0) = height``, and how many terms are positive.
@@ -100,6 +151,23 @@ def _threshold(r, k, height, theta):
         theta, count = better, above
 
 
+@inner
+def _shorten(scores, alpha, at, classes):
+    """Let go of classes of no weight with a score below all of those with weight."""
+    size = classes.shape[0] - 1
+    lowest = np.inf
+    for e in range(classes[size]):
+        c = classes[e]
+        if alpha[at + c] > 0.0:
+            lowest = min(lowest, scores[c])
+    stay = 0
+    for e in range(classes[size]):
+        c = classes[e]
+        classes[stay] = c
+        stay += alpha[at + c] > 0.0 or scores[c] >= lowest
+    classes[size] = stay
+
+
 @jit
 def sweep(
     data,
@@ -113,7 +181,9 @@ def sweep(
     size,
     order,
     alpha,
-    by_class,
+    listed,
+    starts,
+    blocks,
     W,
     intercepts,
     scale,
@@ -124,16 +194,18 @@ def sweep(
     """One step for each of the first ``size`` rows of ``active``, in random order.
 
     ``data`` holds the rows one after the other, of ``width`` entries each; with ``width`` 0 they
-    are those of CSR. ``rows`` holds weight and curvature of one row after the other. W is of shape
-    (K, d) with ``by_class``, else (d, k), which is faster for short rows and sparse ones. A row
-    whose alpha is the best one already leaves ``active``; LIBLINEAR does the same.
+    are those of CSR. ``rows`` holds weight and curvature of one row after the other. A row whose
+    alpha is the best one already leaves ``active``; LIBLINEAR does the same. W is of shape (d, k),
+    or (K, d) if ``listed`` has rows. These are classes that a row's step considers, and at last how
+    many: one of no weight whose score is below all of those with weight leaves the list. ``starts``
+    and ``blocks`` are those of :func:`filled` then.
 
     Returns how many rows stay, the sum of the rows' parts of the duality gap as they were met, and
     what the dual gained.
     """
     K, k = costs.shape
     flat = costs.reshape(-1)
-    single = W.reshape((K, W.shape[0] // K)) if by_class else W[:0].reshape((0, 0))
+    by_class = listed.shape[0] > 0
     scores, change = space[0], space[1]
     random = seed[0]
     for a in range(size):
@@ -156,8 +228,12 @@ def sweep(
             prefetch(rows, 2 * i)
             prefetch(labels, i)
             start = np.intp(i * width if width > 0 else indptr[i])
-            prefetch(data, start)
-            prefetch(data, start + WIDTH)
+            if by_class:
+                for e in range(starts[i], starts[i + 1]):
+                    prefetch(data, start + np.intp(blocks[e]) * WIDTH)
+            else:
+                prefetch(data, start)
+                prefetch(data, start + WIDTH)
         i = order[a]
         at, cost = i * k, labels[i] * k
         weight, curvature = rows[2 * i], rows[2 * i + 1]
@@ -166,9 +242,12 @@ def sweep(
         else:
             start, end = np.intp(indptr[i]), np.intp(indptr[i + 1])
         if by_class:
-            dense_scores(single, data[start:end], 0, K, scores)
-            for c in range(K, k):
-                scores[c] = 0.0
+            for c in range(k):
+                scores[c] = _NEVER
+            for e in range(listed[i, K]):
+                c = listed[i, e]
+                x = (data, start, width, blocks, starts[i], starts[i + 1])
+                scores[c] = _dot(W, c * width, *x)
         else:
             _scores(data, indices, start, end, start, k, W, scores)
         tops, means = splat(-np.inf), zero
@@ -184,6 +263,8 @@ def sweep(
         active[stay] = i
         stay += 1
         gap += weight * part
+        if by_class:
+            _shorten(scores, alpha, at, listed[i])
         # The best alpha is max(r - theta, 0) / curvature; the classes of the last one tell a theta
         # that is not too large.
         sums = counts = zero
@@ -218,10 +299,9 @@ def sweep(
         gained += weight * total(rises)
         if by_class:
             for h in range(K):
-                factor = change[h]
-                if factor != 0.0:
-                    for j in range(width):
-                        single[h, j] += factor * data[start + j]
+                if change[h] != 0.0:
+                    x = (data, start, width, blocks, starts[i], starts[i + 1])
+                    _add(change[h], *x, W, h * width)
         else:
             for p in range(start, end):
                 x = spread(data, p)

@@ -1,7 +1,7 @@
 """A linear problem of several classes as dual coordinate ascent sees it: sweeps, balance, planes.
 
-The dual of ``reg_lambda/2 ||W||^2 + sum_i s_i max_k (f_ik - f_iy + Delta(y_i, k))`` at a point alpha
-of shape (n, K), whose rows are on the simplex: Crammer and Singer's, section 3 of Keerthi,
+The dual of ``reg_lambda/2 ||W||^2 + sum_i s_i max_k (f_ik - f_iy + Delta(y_i, k))`` at an alpha of
+shape (n, K), whose rows are on the simplex: Crammer and Singer's, section 3 of Keerthi,
 Sundararajan, Chang, Hsieh and Lin (2008). ``W = X'S(Y - alpha) / reg_lambda``, Y the indicators.
 """
 
@@ -105,7 +105,7 @@ class ClassAscent:
         reg_lambda: float,
         alpha: Array | None = None,
     ):
-        n, d = rows.shape
+        n = rows.shape[0]
         self._free, self._lambda, self._weights = free, reg_lambda, weights
         self._labels = labels.astype(np.int64)
         self._own = np.arange(n), self._labels
@@ -126,7 +126,6 @@ class ClassAscent:
         self._order = np.empty(n, dtype=index)
         self._active = np.empty(n, dtype=index)
         self._mean: _Mean | None = None
-        self.take_all()
         self._seed = np.array([_SEED], dtype=np.uint64)
         self._space = np.zeros((2, self._k))
         self._b, self._off = np.zeros((2, self._k))
@@ -135,6 +134,9 @@ class ClassAscent:
         self._W: Array | None = None
         self.attach(rows)
         self._by_class = self._stored.width >= _WIDE
+        self._filled = self._blocks()
+        self._listed = np.empty((n if self._by_class else 0, n_classes + 1), dtype=np.int32)
+        self.take_all()
 
     def attach(self, rows: RowOperator) -> None:
         """Go on with the same rows in another object."""
@@ -183,8 +185,9 @@ class ClassAscent:
         taken, before = self.n_active, self._b.copy()
         self.n_active, gap, gained = class_steps.sweep(
             *(*self._stored, self._labels, self._costs, self._numbers),
-            *(self._active, taken, self._order, self._alpha.reshape(-1), self._by_class),
-            *(self._W, self._b, 1.0 / self._lambda, self._pull, self._space, self._seed),
+            *(self._active, taken, self._order, self._alpha.reshape(-1), self._listed),
+            *(*self._filled, self._W, self._b, 1.0 / self._lambda, self._pull),
+            *(self._space, self._seed),
         )
         self._off += self._b - before
         self._b += self._off
@@ -197,11 +200,12 @@ class ClassAscent:
         return Sweep(gap, gained, share)
 
     def take_all(self) -> None:
-        """Let the next sweep take all rows."""
+        """Let the next sweep take all rows, and all classes of each."""
         if self._mean is not None:
             self._catch_up(self._mean)
         self.n_active = len(self._order)
         self._active[:] = np.arange(self.n_active)
+        self._listed[:] = np.arange(self._n_classes + 1)  # the last number is how many
 
     def start_mean(self) -> None:
         """From now on :meth:`newest` is a running mean of alpha, and so are the intercepts."""
@@ -254,6 +258,16 @@ class ClassAscent:
         alphas = self._alpha.reshape(-1), self._k, newest, mean.alpha.reshape(-1)
         class_steps.follow(rows, *alphas, mean.stamps, mean.stamp)
         mean.intercepts += newest * (self._b - mean.intercepts)
+
+    def _blocks(self) -> tuple[NDArray[np.int64], NDArray[np.unsignedinteger]]:
+        """Where each wide row has entries, as compiled sweeps read it."""
+        data, width = self._stored.data, self._stored.width
+        n, count = (len(self._order), width // WIDTH) if self._by_class else (0, 0)
+        starts = np.zeros(n + 1, dtype=np.int64)
+        blocks = np.empty(n * count, dtype=np.uint16 if count < 2**16 else np.uint32)
+        if n:
+            class_steps.filled(data, n, width, starts, blocks)
+        return starts, blocks
 
     def _catch_up(self, mean: _Mean) -> None:
         """Let rows that have left move as well: to the alpha at which they stay."""

@@ -1,4 +1,4 @@
-"""Dual coordinate steps for several classes, a distribution over them per row, with certificates."""
+"""Dual coordinate steps for several classes, a distribution over them per row, certified."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Self
