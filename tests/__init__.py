@@ -77,6 +77,8 @@ solvers
                                 /_compiled/hessian.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /_compiled/coordinate.py
+    test_class_coordinate.py    class_coordinate.py /problems/class_dual.py
+                                /losses/_class_dual.py /_compiled/class_steps.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py

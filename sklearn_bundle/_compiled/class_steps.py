@@ -276,7 +276,8 @@ def sweep(
             counts = plus(counts, where_below(zero, old, one))
         below = (total(sums) - curvature) / total(counts)
         theta, above = _threshold(scores, k, curvature, below)
-        if above == 0.0:  # a row of zeros, or of next to nothing: the best vertex
+        to_vertex = above == 0.0
+        if to_vertex:  # a row of zeros, or of next to nothing: the best vertex
             best = 0
             for c in range(K):
                 best = c if scores[c] > scores[best] else best
@@ -296,7 +297,7 @@ def sweep(
             move = times(move, splat(-weight))
             store(intercepts, c, fma(splat(pull), move, load(intercepts, c)))
             store(change, c, times(move, splat(scale)))
-        gained += weight * total(rises)
+        gained += weight * (part if to_vertex else total(rises))
         if by_class:
             for h in range(K):
                 if change[h] != 0.0:

@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 # How far a step moves the intercepts, relative to its row's own scores. With 0.02 to 0.05 the
 # fewest sweeps were needed on standardised sets; larger values make rows disturb each other.
 _PULL = 0.05
+_LEAST_PULL = 0.1  # of the largest cost: where the weights can do little, the intercepts must move
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
 # Entries of a dense row from which one dot product per class is faster than a sum of rows of W:
 # a step changes two or three classes alone.
@@ -114,7 +115,8 @@ class ClassAscent:
         self._costs = np.full((n_classes, self._k), _PAD)
         self._costs[:, :n_classes] = loss.costs(n_classes)
         squares = rows.squared_norms() / reg_lambda
-        self._pull = _PULL * float(weights @ squares) if free else 0.0
+        least = _LEAST_PULL * float(self._costs.max())
+        self._pull = max(_PULL * float(weights @ squares), least) if free else 0.0
         self._numbers = np.column_stack([weights, weights * (squares + self._pull)]).ravel()
         self._of_class = sp.csr_array((weights, (self._labels, np.arange(n))), (n_classes, n))
         self._alpha = np.zeros((n, self._k))
@@ -231,7 +233,7 @@ class ClassAscent:
         confusions = self._of_class @ alpha
         if not self._free:
             return ClassPlane(-pulled.ravel(), self._offset(confusions), pulled.ravel())
-        balance = _balance(confusions)
+        balance = balancing(confusions)
         gradient = balance.T @ (self._attracted - pulled) - self._attracted
         return ClassPlane(gradient.ravel(), self._offset(confusions @ balance), pulled.ravel())
 
@@ -286,7 +288,7 @@ class ClassAscent:
         return float(np.sum(confusions * self._costs[:, : self._n_classes]))
 
 
-def _balance(confusions: Array) -> Array:
+def balancing(confusions: Array) -> Array:
     """M with rows on the simplex, so that the columns of ``confusions M`` have the rows' sums.
 
     What a class has too much of goes to those that have too little, by what they lack.

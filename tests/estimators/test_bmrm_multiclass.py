@@ -82,7 +82,8 @@ def test_many_classes_take_many_planes_to_cancel():
     X, y = make_classification(
         200, 6, n_informative=6, n_redundant=0, n_classes=20, n_clusters_per_class=1, random_state=0
     )
-    model = BMRMClassifier("multiclass_hinge", reg_lambda=LAMBDA).fit(X, y)
+    loss = MulticlassHinge()
+    model = BMRMClassifier(loss, reg_lambda=LAMBDA, solver="line-search").fit(X, y)
     best = optimum(X, y, np.full(len(y), 1 / len(y)), LAMBDA, True)[0]
     assert model.status_ == "converged"
     assert model.history_["lower_bound"][12] == 0.0  # so long there was no progress
@@ -327,7 +328,8 @@ def test_warm_start_only_on_the_same_problem(iris, first, second):
 
 @pytest.mark.parametrize("name", ["multiclass_hinge", "softmax"])
 def test_few_planes(iris, name):
-    few = joint(name, tol=1e-3, bundle_size=20, max_iter=20_000, warm_start=True).fit(*iris)
+    limits = {"bundle_size": 20, "max_iter": 20_000, "solver": "line-search"}
+    few = joint(name, tol=1e-3, warm_start=True, **limits).fit(*iris)
     assert few.status_ == "converged"
     assert few._warm.kept[0].bundle.size <= 20 + 1  # and the plane 0
     assert few.objective_ == pytest.approx(joint(name).fit(*iris).objective_, rel=2e-3)
