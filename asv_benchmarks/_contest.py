@@ -87,6 +87,8 @@ class Peer:
     monotone: bool = False  # the ladder ends at the first setting that reaches all aims
     own_intercept: bool = False  # it does not get the best intercept for its weights
     max_features: float = inf  # it does not run on more
+    takes: Callable[[Any, Array], bool] = lambda X, y: True  # whether it runs on such data
+    compiles: bool = False  # its first fit in a process, which is not timed
 
 
 @dataclass(frozen=True)
@@ -116,45 +118,55 @@ class Contest:
     """The fits and objectives of all sides in one cell."""
 
     def __init__(self, part: Part, cell: Cell, X: Any, y: Array, kept: KeptFits):
-        self._part, self._cell = part, cell
-        self._X, self._y = X, y
+        self.part, self.cell = part, cell
+        self.X, self.y = X, y
         self._kept = kept
-        features = X.shape[1]
-        self.peers = {k: peer for k, peer in part.peers.items() if features <= peer.max_features}
+        self.longest = LONG  # seconds of a peer's fit, beyond which its ladder ends
+        self.enough = ENOUGH  # seconds of all runs of a fit, after which it is not repeated
+        self.peers = {
+            name: peer
+            for name, peer in part.peers.items()
+            if X.shape[1] <= peer.max_features and peer.takes(X, y)
+        }
+
+    def first_fit(self) -> tuple[float, Any]:
+        """Seconds and model of our fit, once what it needs is compiled."""
+        self.fit_ours(max_iter=20)
+        return self.part.clock(self.fit_ours)
 
     def fit_ours(self, **limits: Any) -> Any:
-        model = self._part.ours(self._cell.reg_lambda).set_params(**limits)
-        return model.fit(self._X, self._y)
+        model = self.part.ours(self.cell.reg_lambda).set_params(**limits)
+        return model.fit(self.X, self.y)
 
-    def fit_reference(self) -> BMRMClassifier:
-        """A more accurate fit, which says what the optimum is."""
-        part = self._part
+    def fit_reference(self, model: Any) -> Any:
+        """A more accurate fit than the model, which says what the optimum is."""
+        part = self.part
         tol = max(1e-3 * part.suboptimality, 1e-8)
-        model = make_bmrm(self._cell.reg_lambda, tol, part.fit_intercept, part.loss)
-        most_planes = min(5000, max(100, _PLANE_ENTRIES // self._X.shape[1]))
+        model = make_bmrm(self.cell.reg_lambda, tol, part.fit_intercept, part.loss)
+        most_planes = min(5000, max(100, _PLANE_ENTRIES // self.X.shape[1]))
         limits = {"max_iter": most_planes, "max_time": _REFERENCE_TIME}
-        return model.set_params(**limits).fit(self._X, self._y)
+        return model.set_params(**limits).fit(self.X, self.y)
 
     def fit_peer(self, name: str, setting: Any) -> Any:
-        reg_lambda = self._cell.reg_lambda
-        C = 1.0 / (len(self._y) * reg_lambda)
-        if self._part.loss == "squared_hinge":  # LIBLINEAR's has no factor 1/2
+        reg_lambda = self.cell.reg_lambda
+        C = 1.0 / (len(self.y) * reg_lambda)
+        if self.part.loss == "squared_hinge":  # LIBLINEAR's has no factor 1/2
             C *= 0.5
-        return self.peers[name].make(reg_lambda, C, setting).fit(self._X, self._y)
+        return self.peers[name].make(reg_lambda, C, setting).fit(self.X, self.y)
 
     def objective(self, model: Any, mend_intercept: bool = False) -> float:
-        mend = mend_intercept and self._part.fit_intercept
-        data = self._X, self._y, self._cell.reg_lambda
-        return model_objective(model, *data, self._part.loss, mend)
+        mend = mend_intercept and self.part.fit_intercept
+        data = self.X, self.y, self.cell.reg_lambda
+        return model_objective(model, *data, self.part.loss, mend)
 
-    def climb(self, own: float, best: float) -> tuple[dict[str, list[Rung]], float]:
+    def climb(self, own: Rung, best: float) -> tuple[dict[str, list[Rung]], float]:
         """The ladders of all peers, up to what their aims need, and the lowest objective of all.
 
         The peer goes on whose last fit was the cheapest, so that the fastest gets there first. One
         that gets lower than what was known makes the aims of all harder.
         """
         ladders: dict[str, list[Rung]] = {name: [] for name in self.peers}
-        while going := [name for name in ladders if not self._is_done(name, ladders, own, best)]:
+        while going := [k for k in ladders if not self._is_done(k, ladders, own.objective, best)]:
             name = min(going, key=lambda k: max((r.first_seconds for r in ladders[k]), default=0))
             rung = self._rung(name, self.peers[name].ladder[len(ladders[name])])
             ladders[name].append(rung)
@@ -174,11 +186,11 @@ class Contest:
 
     def _patience(self, ladders: dict[str, list[Rung]], name: str, target: float) -> float:
         """Seconds of a fit, beyond which the rest of a ladder is waste."""
-        if not self._part.best_of:
-            return LONG
+        if not self.part.best_of:
+            return self.longest
         others = (r for k, rungs in ladders.items() if k != name for r in rungs)
         reaching = [r.first_seconds for r in others if r.objective <= target]
-        return min(LONG, 1.5 * min(reaching, default=LONG))
+        return min(self.longest, 1.5 * min(reaching, default=self.longest))
 
     def refine(self, name: str, ladders: dict[str, list[Rung]], target: float) -> None:
         """Try settings between the last rung that misses and the first that reaches."""
@@ -201,7 +213,7 @@ class Contest:
         found = self._kept.find(self._fit_name(name, setting), setting)
         if found is not None:
             return found
-        seconds, model = self._part.clock(partial(self.fit_peer, name, setting))
+        seconds, model = self.part.clock(partial(self.fit_peer, name, setting))
         gap = relative_gap(model) if hasattr(model, "dual_gap_") else None
         mend = not self.peers[name].own_intercept
         return Rung(setting, self.objective(model, mend), seconds, gap)
@@ -210,15 +222,15 @@ class Contest:
         self._kept.keep(self._fit_name(name, rung.setting), rung)
 
     def _fit_name(self, name: str, setting: Any) -> str:
-        part, cell = self._part, self._cell
+        part, cell = self.part, self.cell
         intercept = "free intercept" if part.fit_intercept else "no intercept"
         return (
-            f"{part.loss}, {intercept}, {cell.task}, {len(self._y)} rows, {cell.reg_lambda:g}, "
+            f"{part.loss}, {intercept}, {cell.task}, {len(self.y)} rows, {cell.reg_lambda:g}, "
             f"{name} at {setting!r}, {part.clock.__name__} in {part.n_threads} threads"
         )
 
     def within(self, best: float) -> float:
-        return best * (1.0 + self._part.suboptimality)
+        return best * (1.0 + self.part.suboptimality)
 
 
 def relative_gap(model: Any) -> float:
@@ -228,14 +240,18 @@ def relative_gap(model: Any) -> float:
 def compare(
     part: Part, cell: Cell, X: Any, y: Array, repeat: int, kept: KeptFits
 ) -> dict[str, Any]:
+    """All numbers of a row."""
+    return hold(Contest(part, cell, X, y, kept), repeat)
+
+
+def hold(contest: Contest, repeat: int) -> dict[str, Any]:
     """All numbers of a row; the first fits compile and find the settings, and are not timed."""
-    contest = Contest(part, cell, X, y, kept)
-    contest.fit_ours(max_iter=20)
-    seconds, model = part.clock(contest.fit_ours)
+    part = contest.part
+    seconds, model = contest.first_fit()
     own = Rung("ours", contest.objective(model), seconds, relative_gap(model))
-    reference = contest.fit_reference()
+    reference = contest.fit_reference(model)
     best = min(own.objective, contest.objective(reference))
-    ladders, best = contest.climb(own.objective, best)
+    ladders, best = contest.climb(own, best)
     targets: dict[str, dict[str, float]] = {}
     for name, peer in contest.peers.items():
         lowest = min(r.objective for r in ladders[name])
@@ -251,17 +267,18 @@ def compare(
     fits = [(own, contest.fit_ours)]
     for name, rung in _worth_timing(part, ladders, targets):
         fits.append((rung, partial(contest.fit_peer, name, rung.setting)))
-    time_rungs(fits, repeat, part.clock)
+    time_rungs(fits, repeat, part.clock, contest.enough)
     for name, rungs in ladders.items():
         for rung in rungs:
             contest.keep(name, rung)
             rung.seconds = rung.seconds or rung.first_seconds
     return {
-        **asdict(cell),
-        "n": X.shape[0],
-        "d": X.shape[1],
+        **asdict(contest.cell),
+        "n": contest.X.shape[0],
+        "d": contest.X.shape[1],
         "best": best,
         "bound": max(model.lower_bound_, reference.lower_bound_),
+        "claimed": model.objective_,
         "suboptimality": part.suboptimality,
         "n_iter": model.n_iter_,
         "passes": int(model.history_["passes"][-1]),

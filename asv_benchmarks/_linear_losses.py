@@ -27,11 +27,11 @@ B: hinge, free intercept, all rows. The peer is SVC(kernel="linear", cache_size=
 gets the best intercept for its weights.""",
 }
 
-_MAX_ITERS = tuple(2**k for k in range(14))  # what takes more is for tol
+PEER_ITERS = tuple(2**k for k in range(14))  # what takes more is for tol
 # From where LIBLINEAR's first check ends it.
-_TOLERANCES = tuple(factor * 10.0**-k for k in range(-1, 8) for factor in (1.0, 0.3))
-_ENDLESS = 10_000_000  # iterations, of what tol is to end
-_MOST_HESSIAN_FEATURES = 2_000
+PEER_TOLERANCES = tuple(factor * 10.0**-k for k in range(-1, 8) for factor in (1.0, 0.3))
+ENDLESS = 10_000_000  # iterations, of what tol is to end
+MOST_HESSIAN_FEATURES = 2_000
 
 _CELLS = (
     *(*cells("ijcnn1", (1e-5,), 1.5), *cells("ijcnn1", (1e-6,), 3.0)),
@@ -60,13 +60,13 @@ def _make_linear_svc(
     dual: bool = True,
 ) -> LinearSVC:
     """By dual coordinate descent or a trust-region Newton method; the parameter alone ends it."""
-    limits = {"tol": 1e-12, "max_iter": _ENDLESS, parameter: setting}
+    limits = {"tol": 1e-12, "max_iter": ENDLESS, parameter: setting}
     form = {"loss": loss, "dual": dual, "fit_intercept": False, "random_state": 0}
     return LinearSVC(C=C, **form, **limits)
 
 
-def _svc_peers(loss: str) -> dict[str, Peer]:
-    ladders = {"max_iter": _MAX_ITERS, "tol": _TOLERANCES}
+def svc_peers(loss: str) -> dict[str, Peer]:
+    ladders = {"max_iter": PEER_ITERS, "tol": PEER_TOLERANCES}
     return {
         name: Peer(
             partial(_make_linear_svc, parameter=name, loss=loss), ladder, ("J*",), monotone=True
@@ -75,7 +75,7 @@ def _svc_peers(loss: str) -> dict[str, Peer]:
     }
 
 
-_PRIMAL = partial(_make_linear_svc, parameter="tol", loss="squared_hinge", dual=False)
+PRIMAL = partial(_make_linear_svc, parameter="tol", loss="squared_hinge", dual=False)
 
 
 def _make_logistic(reg_lambda: float, C: float, max_iter: int, solver: str) -> LogisticRegression:
@@ -85,11 +85,11 @@ def _make_logistic(reg_lambda: float, C: float, max_iter: int, solver: str) -> L
 
 def _logistic_peer(solver: str, **limits: Any) -> Peer:
     make = partial(_make_logistic, solver=solver)
-    return Peer(make, _MAX_ITERS, ("J*",), monotone=True, **limits)
+    return Peer(make, PEER_ITERS, ("J*",), monotone=True, **limits)
 
 
-_LOGISTIC = {
-    "newton-cholesky": _logistic_peer("newton-cholesky", max_features=_MOST_HESSIAN_FEATURES),
+LOGISTIC = {
+    "newton-cholesky": _logistic_peer("newton-cholesky", max_features=MOST_HESSIAN_FEATURES),
     "lbfgs": _logistic_peer("lbfgs"),
     "newton-cg": _logistic_peer("newton-cg"),
     "sag": _logistic_peer("sag"),
@@ -100,7 +100,7 @@ PARTS = {
     "A": Part(
         title=TITLES["A"],
         ours=partial(make_bmrm, fit_intercept=False),
-        peers=_svc_peers("hinge"),
+        peers=svc_peers("hinge"),
         best_of=True,
         fit_intercept=False,
         required=_CELLS,
@@ -109,7 +109,7 @@ PARTS = {
     "A6": Part(
         title=TITLES["A6"],
         ours=partial(make_bmrm, tol=1e-6, fit_intercept=False, max_iter=3000),
-        peers=_svc_peers("hinge"),
+        peers=svc_peers("hinge"),
         best_of=True,
         fit_intercept=False,
         suboptimality=1e-6,
@@ -120,8 +120,8 @@ PARTS = {
         title=TITLES["squared_hinge"],
         ours=partial(make_bmrm, fit_intercept=False, loss="squared_hinge"),
         peers={
-            **_svc_peers("squared_hinge"),
-            "primal": Peer(_PRIMAL, _TOLERANCES, ("J*",), monotone=True),
+            **svc_peers("squared_hinge"),
+            "primal": Peer(PRIMAL, PEER_TOLERANCES, ("J*",), monotone=True),
         },
         best_of=True,
         loss="squared_hinge",
@@ -132,7 +132,7 @@ PARTS = {
     "log_loss": Part(
         title=TITLES["log_loss"],
         ours=partial(make_bmrm, loss="log_loss"),
-        peers=_LOGISTIC,
+        peers=LOGISTIC,
         best_of=True,
         loss="log_loss",
         required=without_asked(),

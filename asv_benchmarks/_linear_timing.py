@@ -30,7 +30,12 @@ def quiet_threads(n_threads: int) -> Iterator[None]:
         yield
 
 
-def time_rungs(fits: Sequence[tuple[Rung, Callable[[], Any]]], repeat: int, clock: Clock) -> None:
+def time_rungs(
+    fits: Sequence[tuple[Rung, Callable[[], Any]]],
+    repeat: int,
+    clock: Clock,
+    enough: float = ENOUGH,
+) -> None:
     """Set the medians of all rungs, whose fits take turns; a slow one has fewer of them, or none.
 
     Where a fit is not repeated its first run counts.
@@ -38,7 +43,7 @@ def time_rungs(fits: Sequence[tuple[Rung, Callable[[], Any]]], repeat: int, cloc
     taken: list[list[float]] = [[] for _ in fits]
     for _ in range(repeat):
         for (rung, fit), seconds in zip(fits, taken, strict=True):
-            if rung.first_seconds + sum(seconds) <= ENOUGH:
+            if rung.first_seconds + sum(seconds) <= enough:
                 seconds.append(clock(fit)[0])
     for (rung, _), seconds in zip(fits, taken, strict=True):
         rung.seconds = median(seconds or [rung.first_seconds])

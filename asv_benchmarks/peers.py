@@ -1,6 +1,7 @@
 """Compare sklearn_bundle with its peers: time, memory and ratios at equal suboptimality.
 
 python asv_benchmarks/peers.py linear --data FOLDER
+python asv_benchmarks/peers.py cells --data FOLDER
 python asv_benchmarks/peers.py pragam --data FOLDER
 python asv_benchmarks/peers.py projection
 python asv_benchmarks/peers.py kernel --data FOLDER
@@ -12,6 +13,7 @@ python asv_benchmarks/peers.py structured --data FOLDER
 import argparse
 from pathlib import Path
 
+import _cells
 import _crf
 import _kernel
 import _linear
@@ -23,6 +25,7 @@ import _structured
 # A study is a module with HELP, add_arguments(parser) and run(arguments).
 STUDIES = {
     "linear": _linear,
+    "cells": _cells,
     "pragam": _pragam,
     "projection": _projection,
     "kernel": _kernel,

@@ -74,7 +74,9 @@ solvers
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
+                                /losses/_newton_loss.py /losses/_newton_binary.py
                                 /_compiled/hessian.py
+    test_newton_regression.py   newton.py /losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /_compiled/coordinate.py
     test_class_coordinate.py    class_coordinate.py /problems/class_dual.py

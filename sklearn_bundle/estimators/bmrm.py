@@ -94,7 +94,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
         features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
-        "hinge", "squared_hinge" and "log_loss" with L2.
+        "hinge", "squared_hinge" and "log_loss" with L2; the latter for "multiclass_hinge" as well,
+        but for slack scaling with costs.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".
@@ -113,7 +114,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
         Limit on the iterations, for each class: one product with X and one with X' each, of
-        "dual-coordinate" an epoch, which may leave rows out.
+        "dual-coordinate" an epoch, which may leave rows out; of "multiclass_hinge" as many steps as
+        there are rows, and 16,384.
     max_time : float, default=None
         Limit in seconds on the whole fit, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True

@@ -1,241 +1,31 @@
-"""How Newton's method sees a loss: its cut, the derivatives along a line, and who has curvature.
+"""Which losses Newton's method takes, and how it sees them."""
 
-A kinked loss is smoothed over a width: the hinge's derivative falls from 1 to 0 while the slack
-``h = 1 - y f`` does from ``width`` to 0. What it falls to in between, u in [0, 1], is a derivative
-that makes a valid cutting plane of the hinge itself, with the offset ``sum_i s_i u_i``. Scores are
-given without the intercept b.
-"""
-
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
-
-from sklearn_bundle._compiled.elementary import exp
-from sklearn_bundle._jit import jit
-from sklearn_bundle.losses._sums import LANES, balance
+from sklearn_bundle.losses._newton_binary import NewtonHinge, NewtonLogLoss, NewtonSquaredHinge
+from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._newton_regression import NewtonPoisson, NewtonResidual
 from sklearn_bundle.losses.base import Loss
-from sklearn_bundle.losses.hinge import Hinge, SquaredHinge, squared_hinge_cut
-from sklearn_bundle.losses.logistic import LogLoss, log_loss_cut
-
-
-@jit
-def _hinge_cut(scores, y, weights, width, b, out):
-    """The hinge's risk, and the offset of the plane of the smoothed one's derivatives."""
-    risk, offset = np.zeros(LANES), np.zeros(LANES)
-    n = scores.shape[0]
-    steepness = 1.0 / width
-    for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            slack = y[i] * ((y[i] - scores[i]) - b)
-            su = weights[i] * min(max(slack * steepness, 0.0), 1.0)
-            out[i] = -y[i] * su
-            offset[k] += su
-            risk[k] += weights[i] * max(slack, 0.0)
-    return risk.sum(), offset.sum()
-
-
-@jit
-def _hinge_slope(scores, direction, y, weights, width, b, along_b, t):
-    first, second = np.zeros(LANES), np.zeros(LANES)
-    n = scores.shape[0]
-    steepness = 1.0 / width
-    for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            share = y[i] * ((y[i] - scores[i]) - b - t * move) * steepness
-            first[k] -= weights[i] * y[i] * move * min(max(share, 0.0), 1.0)
-            second[k] += weights[i] * move * move * ((share > 0.0) & (share < 1.0))
-    return first.sum(), steepness * second.sum()
-
-
-@jit
-def _hinge_curved(scores, y, width, b, rows):
-    size = 0
-    for i in range(scores.shape[0]):
-        slack = y[i] * ((y[i] - scores[i]) - b)
-        rows[size] = i
-        size += (slack > 0.0) & (slack < width)
-    return size
-
-
-@jit
-def _even_out(derivatives, excess):
-    """Make the derivatives, whose sum is ``excess``, sum to zero: those of a few rows shrink.
-
-    Each is a share of a hinge's slope, and so is what is left of it.
-    """
-    for _ in range(2):
-        for i in range(derivatives.shape[0]):
-            if excess * derivatives[i] > 0.0:
-                change = derivatives[i] if abs(derivatives[i]) < abs(excess) else excess
-                derivatives[i] -= change
-                excess -= change
-            if excess == 0.0:
-                break
-        excess = derivatives.sum()
-
-
-@jit
-def _squared_hinge_slope(scores, direction, y, weights, b, along_b, t):
-    first, second = np.zeros(LANES), np.zeros(LANES)
-    n = scores.shape[0]
-    for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            slack = y[i] * ((y[i] - scores[i]) - b - t * move)
-            first[k] -= weights[i] * y[i] * move * max(slack, 0.0)
-            second[k] += weights[i] * move * move * (slack > 0.0)
-    return first.sum(), second.sum()
-
-
-@jit
-def _squared_hinge_curved(scores, y, b, rows):
-    size = 0
-    for i in range(scores.shape[0]):
-        rows[size] = i
-        size += y[i] * ((y[i] - scores[i]) - b) > 0.0
-    return size
-
-
-@jit
-def _log_loss_slope(scores, direction, y, weights, b, along_b, t):
-    first, second = np.zeros(LANES), np.zeros(LANES)
-    n = scores.shape[0]
-    for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            z = y[i] * (scores[i] + b + t * move)
-            e = exp(-abs(z))
-            q = e / (1.0 + e)
-            first[k] -= weights[i] * y[i] * move * (q if z > 0.0 else 1.0 - q)
-            second[k] += weights[i] * move * move * q * (1.0 - q)
-    return first.sum(), second.sum()
-
-
-Array = NDArray[np.float64]
-
-
-class NewtonLoss(ABC):
-    """The contract; ``width`` is that of the smoothing, if there is one."""
-
-    #: Whether the loss is smooth by itself, and ``width`` means nothing.
-    smooth = True
-
-    @abstractmethod
-    def cut(
-        self,
-        scores: Array,
-        y: Array,
-        weights: Array,
-        width: float,
-        b: float,
-        free: bool,
-        out: Array,
-    ) -> tuple[float, float]:
-        """The loss's risk, and the offset of a plane with the derivatives written to ``out``.
-
-        With ``free`` these sum to zero, nearly their own values where b is nearly the best.
-        """
-
-    @abstractmethod
-    def slope(
-        self,
-        scores: Array,
-        direction: Array,
-        y: Array,
-        weights: Array,
-        width: float,
-        b: float,
-        along_b: float,
-        t: float,
-    ) -> tuple[float, float]:
-        """First and second derivative of the smoothed risk at t along (direction, along_b)."""
-
-    @abstractmethod
-    def curved(
-        self, scores: Array, y: Array, width: float, b: float, rows: NDArray[np.int64]
-    ) -> int:
-        """How many rows have curvature; writes which."""
-
-    @abstractmethod
-    def curvature(
-        self, scores: Array, weights: Array, width: float, b: float, rows: NDArray[np.int64]
-    ) -> Array:
-        """Second derivatives of the smoothed risk in the scores of these rows."""
-
-
-class NewtonHinge(NewtonLoss):
-    smooth = False
-
-    def cut(self, scores, y, weights, width, b, free, out):
-        risk, offset = _hinge_cut(scores, y, weights, width, b, out)
-        if free:
-            excess = float(out.sum())
-            _even_out(out, excess)
-            offset -= abs(excess)
-        return risk, offset
-
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
-        return _hinge_slope(scores, direction, y, weights, width, b, along_b, t)
-
-    def curved(self, scores, y, width, b, rows):
-        return _hinge_curved(scores, y, width, b, rows)
-
-    def curvature(self, scores, weights, width, b, rows):
-        return weights[rows] / width
-
-
-class _SmoothNewtonLoss(NewtonLoss):
-    """A loss that has a tangent and curvature as it is."""
-
-    _cut_kernel: ClassVar[Callable]
-
-    def cut(self, scores, y, weights, width, b, free, out):
-        risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
-        return risk, balance(y, out, offset, signed) if free else offset
-
-
-class NewtonSquaredHinge(_SmoothNewtonLoss):
-    _cut_kernel = staticmethod(squared_hinge_cut)
-
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
-        return _squared_hinge_slope(scores, direction, y, weights, b, along_b, t)
-
-    def curved(self, scores, y, width, b, rows):
-        return _squared_hinge_curved(scores, y, b, rows)
-
-    def curvature(self, scores, weights, width, b, rows):
-        return weights[rows]
-
-
-class NewtonLogLoss(_SmoothNewtonLoss):
-    _cut_kernel = staticmethod(log_loss_cut)
-
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
-        return _log_loss_slope(scores, direction, y, weights, b, along_b, t)
-
-    def curved(self, scores, y, width, b, rows):
-        rows[:] = np.arange(len(rows))
-        return len(rows)
-
-    def curvature(self, scores, weights, width, b, rows):
-        p = expit(scores[rows] + b)
-        return weights[rows] * p * (1.0 - p)
-
+from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
+from sklearn_bundle.losses.logistic import LogLoss
+from sklearn_bundle.losses.poisson import Poisson
+from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
+from sklearn_bundle.losses.regression import Huber
 
 # By the class itself: one that is derived from it may have another curvature.
-_KINDS = {Hinge: NewtonHinge, SquaredHinge: NewtonSquaredHinge, LogLoss: NewtonLogLoss}
+_KINDS: dict[type[Loss], Callable[..., NewtonLoss]] = {
+    Hinge: lambda loss: NewtonHinge(),
+    SquaredHinge: lambda loss: NewtonSquaredHinge(),
+    LogLoss: lambda loss: NewtonLogLoss(),
+    AbsoluteError: lambda loss: NewtonResidual(-1.0, 1.0, smooth=False),
+    Quantile: lambda loss: NewtonResidual(-loss.quantile, 1.0 - loss.quantile, smooth=False),
+    EpsilonInsensitive: lambda loss: NewtonResidual(-1.0, 1.0, loss.epsilon, smooth=False),
+    Huber: lambda loss: NewtonResidual(-loss.delta, loss.delta, smooth=True),
+    Poisson: lambda loss: NewtonPoisson(),
+}
 
 
 def newton_loss(loss: Loss) -> NewtonLoss | None:
     """The loss as Newton's method sees it, None for one that it does not know."""
     kind = _KINDS.get(type(loss))
-    return None if kind is None else kind()
+    return None if kind is None else kind(loss)

@@ -12,7 +12,7 @@ _TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x
 
 
 @jit
-def _exp_remainder(x, e):
+def exp_remainder(x, e):
     """exp(x) - 1 - x given e = exp(x) - 1, by the series where x is small."""
     p = 1.0 / 1307674368000.0
     p = p * x + 1.0 / 87178291200.0
@@ -42,7 +42,7 @@ def risk(scores, y, weights, b):
             z = scores[i] + b
             m = exp(z)
             positive = max(y[i], _TINY)
-            loss = positive * _exp_remainder(z - log(positive), (m - y[i]) / positive)
+            loss = positive * exp_remainder(z - log(positive), (m - y[i]) / positive)
             total[k] += weights[i] * (loss if y[i] > 0.0 else m)
     return total.sum()
 

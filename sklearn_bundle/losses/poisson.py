@@ -1,7 +1,7 @@
 """Poisson regression: half the deviance, of scores that are logarithms of means."""
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import xlogy
 
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses import _poisson
@@ -64,7 +64,9 @@ class Poisson(RegressionLoss):
 
     def intercept(self, scores, y, weights, scratch):
         """The b at which the predictions have the mean of the targets, in closed form."""
-        return float(np.log(weighted_mean(y, weights)) - logsumexp(scores, b=weights))
+        largest = float(scores.max())
+        means = np.exp(np.subtract(scores, largest, out=scratch[0]), out=scratch[0])
+        return float(np.log(weighted_mean(y, weights) / weighted_mean(means, weights))) - largest
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch):
         b = centre = 0.0

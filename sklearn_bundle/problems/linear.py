@@ -209,7 +209,9 @@ class LinearProblem:
 
     def newton_model(self) -> NewtonModel:
         """The problem as Newton's method sees it."""
-        return NewtonModel(self.rows, self.target, self.weights, self.fit_intercept)
+        return NewtonModel(
+            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
+        )
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""

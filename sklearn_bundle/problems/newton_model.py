@@ -5,13 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
-
-_FEWEST_OF_A_CLASS = (
-    20  # rows of a class in a sample: with fewer its solution is of no use as a start
-)
 
 
 @dataclass
@@ -21,8 +18,9 @@ class NewtonModel:
     Parameters
     ----------
     rows : RowOperator
-    y : ndarray of shape (n,), of -1 and 1
+    y : ndarray of shape (n,)
     weights : ndarray of shape (n,)
+    loss : NewtonLoss
     free : bool
         Whether there is an intercept, whose coordinate comes last.
     """
@@ -30,6 +28,7 @@ class NewtonModel:
     rows: RowOperator
     y: Array
     weights: Array
+    loss: NewtonLoss
     free: bool
 
     def rows_in_passes(self, passes: float) -> int:
@@ -37,15 +36,15 @@ class NewtonModel:
         return self.rows.rows_in_passes(passes)
 
     def sample(self, share: int, seed: int) -> "NewtonModel | None":
-        """One row of every ``share`` neighbours; None if that leaves too few of a class."""
+        """One row of every ``share`` neighbours; None if the loss learns nothing from these."""
         n = len(self.y) // share
         drawn = np.random.default_rng(seed).integers(0, share, n)
         rows = np.arange(n) * share + drawn
         y, weights = self.y[rows], self.weights[rows]
-        positive = np.count_nonzero(y > 0.0)
-        if min(positive, n - positive) < _FEWEST_OF_A_CLASS:
+        if not self.loss.suffices(y):
             return None
-        return NewtonModel(self.rows.sample(rows), y, weights / weights.sum(), self.free)
+        sampled = self.rows.sample(rows)
+        return NewtonModel(sampled, y, weights / weights.sum(), self.loss, self.free)
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; with an intercept x has a last entry 1."""

@@ -32,6 +32,7 @@ _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing it
 # rows only half of the products are formed.
 _DENSE_PRODUCTS = 16.0
 _CSR_PRODUCTS = 2.0
+_LEAST_PASSES = 8.0  # that a dense Hessian takes however short the rows are
 
 
 class StoredRows(NamedTuple):
@@ -214,7 +215,7 @@ class DenseRows(_RowsInMemory):
 
     def rows_in_passes(self, passes: float) -> int:
         n, d = self.shape
-        return int(passes * n / max(d / _DENSE_PRODUCTS, 1.0))
+        return int(passes * n / max(d / _DENSE_PRODUCTS, _LEAST_PASSES))
 
     def stored(self) -> StoredRows:
         none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)

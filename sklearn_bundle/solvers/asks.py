@@ -15,7 +15,7 @@ from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._dual import DualLoss
-from sklearn_bundle.losses._newton import NewtonLoss
+from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified

@@ -68,7 +68,7 @@ def linear_solver(
         best = _best(task)
         return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
     kind = solver_class(name, task)
-    if kind is DualCoordinateSolver and not to_the_end:
+    if name == "dual-coordinate" and not (to_the_end or kind.is_best(task)):
         return LinearAutoSolver(task, kept, first=name)
     return kind.of(task, kept)
 

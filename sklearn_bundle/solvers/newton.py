@@ -22,16 +22,23 @@ from sklearn_bundle.solvers.linear_task import Task
 
 Array = NDArray[np.float64]
 
-_SAMPLES = ((16, 0.3), (4, 0.1))  # one row out of so many, down to this width
-_FEWEST_ROWS, _ROWS_A_FEATURE = 500, 2  # of a sample: the optimum of fewer is too far away
+_SHARES = (16, 4)  # one row out of so many: the first that leaves enough of them
+_FEWEST_ROWS, _ROWS_A_FEATURE = 500, 50  # of a sample: the optimum of fewer is too far away
+# Times features a row of the sample, in units of the targets: the width there at the end. What it
+# says of a narrower one is its own and not that of the full problem, which goes on from there.
+_NARROWEST = 8.0
 _LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
-_SAMPLE_STEPS = 8  # on each sample at most: it is a start and not a solution
+_SAMPLE_STEPS = 10  # at most: it is a start and not a solution
 _SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
-_SHRINK, _BELOW = 0.4, 0.95  # of the width at a time; and of the one that is aimed at
+_SHRINK = 0.4  # of the width at a time on a sample
+_BALANCED = 1e-2  # of the gap asked for may be lost by a derivative in b that is not quite zero,
+_FINEST, _COARSEST = 1e-12, 1e-6  # which is no less and no more than these, in typical slopes
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
-_NEARLY = 4.0  # times the gap asked for: then the exact intercept is worth its search
 _PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
-_MOST_STEPS, _MOST_SMOOTH_STEPS = 200, 50  # and in so many to all that is asked for
+_MOST_STEPS, _MOST_SMOOTH_STEPS = 500, 50  # and in so many to all that is asked for
+_MOST_WIDENINGS = (
+    5  # where the smoothing is too narrow for a step; near the end rounding may be why
+)
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 # A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
 # multiplications with additions, eight of them side by side.
@@ -46,12 +53,12 @@ def factorisation(problem: NewtonSteps) -> float:
 
 
 class NewtonSolver(BundleSolver):
-    """Newton's method in (w, b), on samples of the rows first; each step on all rows adds a plane.
+    """Newton's method in (w, b), on a sample of the rows first; each step on all rows adds a plane.
 
-    The hinge is smoothed over a width that shrinks as steps get whole, down to where what the
-    smoothing leaves of the gap is a share of ``tol``; its derivatives make planes of the hinge
-    itself (see :mod:`sklearn_bundle.losses._newton`), so that the bound is exact. Where it stalls,
-    line search goes on from its bundle and its best point.
+    A kinked loss is smoothed over a width that shrinks as steps get whole, down to where what the
+    smoothing leaves of the gap is a share of ``tol``; the derivatives make planes of the loss
+    itself (see :mod:`sklearn_bundle.losses._newton_loss`), so that the bound is exact. Where it
+    stalls, line search goes on from its bundle and its best point.
 
     Parameters
     ----------
@@ -60,7 +67,7 @@ class NewtonSolver(BundleSolver):
         The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
         become.
     theta, bundle, start, proof
-        As of :class:`BundleSolver`; from a bundle with planes no samples are taken.
+        As of :class:`BundleSolver`; from a bundle with planes no sample is taken.
     width : float
         Of the smoothing, to go on with from a bundle.
     """
@@ -83,11 +90,15 @@ class NewtonSolver(BundleSolver):
         require(problem, NewtonSteps, "newton", "line-search")
         super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
         self._tol = tol
-        self.width = 1.0 if width is None else min(1.0, width / _SHRINK**2)
         self._loss = problem.newton_loss
+        model = problem.newton_model()
+        self._units = self._loss.start(model.y, model.weights, model.free)
+        widest = self._units.unit
+        self.width = widest if width is None else min(widest, width / _SHRINK**2)
         self._scores: Array | None = None
         self._descent: Descent | None = None
         self._gaps: list[float] = []
+        self._widenings = 0
         self.name = "newton"
 
     @classmethod
@@ -146,52 +157,60 @@ class NewtonSolver(BundleSolver):
                 return
 
     def _go_on(self) -> bool:
-        """A step; False if nothing came of it."""
-        if self._narrow(self._descent):
-            self._descent.differentiate()
-        return self._descent.step()
+        """A step, or a wider smoothing if nothing came of it; False after enough of these."""
+        descent = self._descent
+        if descent.narrow(_SMOOTHED * self._tol * self._best.primal):
+            self.width = descent.width
+            descent.differentiate()
+        if descent.step():
+            return True
+        if self._loss.smooth or self._widenings == _MOST_WIDENINGS:
+            return False
+        self._widenings += 1
+        descent.widen(self._units.unit)
+        return True
 
     def _first_descent(self) -> Descent:
         model = self._problem.newton_model()
         w, b = self._start
-        b = 0.0 if b is None else float(b)
+        factor = None
+        b = self._units.intercept if b is None else float(b)
         if self.bundle.is_empty and not w.any():
             cheap = factorisation(self._problem) <= CHEAP_FACTORISATION
-            samples = _SAMPLES if cheap else ()
-            w, b, width, scale = self._on_samples(samples, model, w, b)
+            w, b, width, scale, factor = self._on_sample(_SHARES if cheap else (), model, w, b)
         else:
             width, scale = self.width, model.rows.column_scale()
             point = self._problem.point(w, b)
             self._offer(point, self._fresh_risk(point))
             if not self.bundle.is_empty:
                 self._solve_inner()
-        return Descent(model, self._loss, self._lambda, scale, w, b, width)
+        return Descent(model, self._lambda, self._units, scale, w, b, width, factor)
 
-    def _on_samples(
-        self, samples: tuple, full: NewtonModel, w: Array, b: float
-    ) -> tuple[Array, float, float, Array]:
-        """Start, width and scale of the features from small problems, at the cost of a part."""
-        width, scale = 1.0, None
+    def _on_sample(
+        self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float
+    ) -> tuple[Array, float, float, Array, Array | None]:
+        """Start, width, scale of the features and Hessian, from a problem that costs little."""
+        unit = self._units.unit
+        enough = max(_FEWEST_ROWS, _ROWS_A_FEATURE * len(w))
         least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
-        for share, narrowest in samples:
+        for share in shares:
             share = max(share, least)
-            n = len(full.y) // share
-            if n < max(_FEWEST_ROWS, _ROWS_A_FEATURE * len(w)):
-                continue
-            model = full.sample(share, _SEED)
+            model = full.sample(share, _SEED) if len(full.y) // share >= enough else None
             if model is None:
                 continue
+            narrowest = min(1.0, _NARROWEST * len(w) / len(model.y)) * unit
             scale = model.rows.column_scale()
-            descent = Descent(model, self._loss, self._lambda, scale, w, b, width)
+            args = model, self._lambda, self._units, scale, w, b, unit
+            descent = Descent(*args, share=share)
             for _ in range(_SAMPLE_STEPS):
                 descent.differentiate()
                 if not descent.step() or self._is_done(descent, narrowest, share):
                     break
                 if descent.settled:
                     descent.width = max(_SHRINK * descent.width, narrowest)
-            w, b, width = descent.w, descent.b, descent.width
             full.rows.passes += model.rows.passes // share
-        return w, b, width, full.rows.column_scale() if scale is None else scale
+            return descent.w, descent.b, descent.width, scale, descent.factor
+        return w, b, unit, full.rows.column_scale(), None
 
     def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
         if self._loss.smooth:
@@ -201,17 +220,25 @@ class NewtonSolver(BundleSolver):
 
     def _look(self, descent: Descent) -> None:
         """Plane and bound at the descent's point, which is offered as the best one."""
+        self._set_precision(descent)
         descent.differentiate()
         self.bundle.add(descent.gradient, descent.offset)
         point = Point(descent.w, descent.scores, descent.b, 1.0 + descent.n_steps)
         self._offer_copy(point, descent.risk)
-        slack = self._lambda * descent.w + descent.gradient
-        error = float(slack @ slack) / (2.0 * self._lambda)
-        if error <= self._objective(descent.w, descent.risk):
+        if descent.error <= self._objective(descent.w, descent.risk):
             self._solve_inner()
-        near = self._best.gap <= _NEARLY * self._tol * self._best.primal
+        # The best b of the loss itself gains no more than about what the smoothing hides.
+        missing = self._best.gap - self._tol * self._best.primal
+        near = 0.0 < missing <= descent.smoothed
         if near and descent.model.free and not self._loss.smooth:
             self._offer_copy(point, self._fresh_risk(point))
+
+    def _set_precision(self, descent: Descent) -> None:
+        """As a derivative in b takes no more than itself times the unit from the plane."""
+        units, primal = self._units, self._best.primal
+        if np.isfinite(primal):
+            share = _BALANCED * self._tol * primal / (units.unit * units.slope)
+            descent.precision = units.slope * min(max(share, _FINEST), _COARSEST)
 
     def _offer_copy(self, point: Point, risk: float) -> None:
         """The descent's scores will change."""
@@ -221,13 +248,3 @@ class NewtonSolver(BundleSolver):
             self._scores = np.empty_like(point.scores)
         self._scores[:] = point.scores
         self._offer(replace(point, scores=self._scores), risk)
-
-    def _narrow(self, descent: Descent) -> bool:
-        """Shrink the width if the last step was whole and the smoothing leaves too much."""
-        wanted = _SMOOTHED * self._tol * self._best.primal
-        if self._loss.smooth or not descent.settled or descent.smoothed <= wanted:
-            return False
-        aim = _BELOW * np.sqrt(wanted / descent.smoothed)
-        descent.width *= max(_SHRINK, aim)
-        self.width = descent.width
-        return True

@@ -1,0 +1,185 @@
+"""The losses of two classes as Newton's method sees them.
+
+The smoothed hinge's derivative falls from 1 to 0 while the slack ``h = 1 - y f`` does from
+``width`` to 0. What it falls to in between, u in [0, 1], is a derivative that makes a valid cutting
+plane of the hinge itself, with the offset ``sum_i s_i u_i``.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from sklearn_bundle._compiled.elementary import exp
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._sums import LANES, balance
+from sklearn_bundle.losses.hinge import squared_hinge_cut
+from sklearn_bundle.losses.logistic import log_loss_cut
+
+# Rows of a class in a sample: with fewer its solution is of no use as a start.
+_FEWEST_OF_A_CLASS = 20
+
+
+@jit
+def _hinge_cut(scores, y, weights, width, b, out):
+    """The hinge's risk, and the offset of the plane of the smoothed one's derivatives."""
+    risk, offset = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    steepness = 1.0 / width
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            slack = y[i] * ((y[i] - scores[i]) - b)
+            su = weights[i] * min(max(slack * steepness, 0.0), 1.0)
+            out[i] = -y[i] * su
+            offset[k] += su
+            risk[k] += weights[i] * max(slack, 0.0)
+    return risk.sum(), offset.sum()
+
+
+@jit
+def _hinge_slope(scores, direction, y, weights, width, b, along_b, t):
+    first, second = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    steepness = 1.0 / width
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            move = direction[i] + along_b
+            share = y[i] * ((y[i] - scores[i]) - b - t * move) * steepness
+            first[k] -= weights[i] * y[i] * move * min(max(share, 0.0), 1.0)
+            second[k] += weights[i] * move * move * ((share > 0.0) & (share < 1.0))
+    return first.sum(), steepness * second.sum()
+
+
+@jit
+def _hinge_curved(scores, y, width, b, rows):
+    size = 0
+    for i in range(scores.shape[0]):
+        slack = y[i] * ((y[i] - scores[i]) - b)
+        rows[size] = i
+        size += (slack > 0.0) & (slack < width)
+    return size
+
+
+@jit
+def _even_out(derivatives, excess):
+    """Make the derivatives, whose sum is ``excess``, sum to zero: those of a few rows shrink.
+
+    Each is a share of a hinge's slope, and so is what is left of it.
+    """
+    for _ in range(2):
+        for i in range(derivatives.shape[0]):
+            if excess * derivatives[i] > 0.0:
+                change = derivatives[i] if abs(derivatives[i]) < abs(excess) else excess
+                derivatives[i] -= change
+                excess -= change
+            if excess == 0.0:
+                break
+        excess = derivatives.sum()
+
+
+@jit
+def _squared_hinge_slope(scores, direction, y, weights, b, along_b, t):
+    first, second = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            move = direction[i] + along_b
+            slack = y[i] * ((y[i] - scores[i]) - b - t * move)
+            first[k] -= weights[i] * y[i] * move * max(slack, 0.0)
+            second[k] += weights[i] * move * move * (slack > 0.0)
+    return first.sum(), second.sum()
+
+
+@jit
+def _squared_hinge_curved(scores, y, b, rows):
+    size = 0
+    for i in range(scores.shape[0]):
+        rows[size] = i
+        size += y[i] * ((y[i] - scores[i]) - b) > 0.0
+    return size
+
+
+@jit
+def _log_loss_slope(scores, direction, y, weights, b, along_b, t):
+    first, second = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            move = direction[i] + along_b
+            z = y[i] * (scores[i] + b + t * move)
+            e = exp(-abs(z))
+            q = e / (1.0 + e)
+            first[k] -= weights[i] * y[i] * move * (q if z > 0.0 else 1.0 - q)
+            second[k] += weights[i] * move * move * q * (1.0 - q)
+    return first.sum(), second.sum()
+
+
+class _NewtonBinary(NewtonLoss):
+    def suffices(self, y):
+        positive = np.count_nonzero(y > 0.0)
+        return min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS
+
+
+class NewtonHinge(_NewtonBinary):
+    smooth = False
+
+    def cut(self, scores, y, weights, width, b, free, out):
+        risk, offset = _hinge_cut(scores, y, weights, width, b, out)
+        if free:
+            excess = float(out.sum())
+            _even_out(out, excess)
+            offset -= abs(excess)
+        return risk, offset
+
+    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+        return _hinge_slope(scores, direction, y, weights, width, b, along_b, t)
+
+    def curved(self, scores, y, width, b, rows):
+        return _hinge_curved(scores, y, width, b, rows)
+
+    def curvature(self, scores, weights, width, b, rows):
+        return weights[rows] / width
+
+
+class _SmoothBinary(_NewtonBinary):
+    """A loss that has a tangent and curvature as it is."""
+
+    _cut_kernel: ClassVar[Callable]
+
+    def cut(self, scores, y, weights, width, b, free, out):
+        risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
+        return risk, balance(y, out, offset, signed) if free else offset
+
+
+class NewtonSquaredHinge(_SmoothBinary):
+    _cut_kernel = staticmethod(squared_hinge_cut)
+
+    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+        return _squared_hinge_slope(scores, direction, y, weights, b, along_b, t)
+
+    def curved(self, scores, y, width, b, rows):
+        return _squared_hinge_curved(scores, y, b, rows)
+
+    def curvature(self, scores, weights, width, b, rows):
+        return weights[rows]
+
+
+class NewtonLogLoss(_SmoothBinary):
+    _cut_kernel = staticmethod(log_loss_cut)
+
+    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+        return _log_loss_slope(scores, direction, y, weights, b, along_b, t)
+
+    def curved(self, scores, y, width, b, rows):
+        rows[:] = np.arange(len(rows))
+        return len(rows)
+
+    def curvature(self, scores, weights, width, b, rows):
+        p = expit(scores[rows] + b)
+        return weights[rows] * p * (1.0 - p)

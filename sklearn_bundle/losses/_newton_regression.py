@@ -1,0 +1,230 @@
+"""The losses of a real target as Newton's method sees them.
+
+Functions of the residual r = f + b - y are written as maxima over slopes,
+
+    l(r) = max over low <= u <= high of u r - half |u| - square u^2/2,
+
+with square = 1 for those that are smooth. The others, with square = 0, are smoothed to
+
+    max over low <= u <= high of u r - half |u| - width u^2/2.
+
+Whichever u a row takes, ``l(r) >= u r - half |u| - square u^2/2``: that is its plane.
+"""
+
+import numpy as np
+
+from sklearn_bundle._compiled.elementary import exp, log
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses import _poisson
+from sklearn_bundle.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.losses._piecewise import balance_slopes
+from sklearn_bundle.losses._sums import LANES
+
+_MEDIAN_TO_UNIT = 3.0  # median absolute residuals of a constant: nearly all are within
+_SOME = 1000  # targets tell the unit well enough
+_ROUNDED = 1e-12  # of the mean: so small a sum of all derivatives goes into one of them
+_TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x log(x)
+
+
+# ---- functions of the residual ---------------------------------------------------------------
+
+
+@jit
+def _residual_cut(scores, y, weights, b, centre, low, high, half, steepness, square, out):
+    """Risk, and the offset of the plane of the derivatives with targets counted from ``centre``."""
+    risk, offset = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            r = b - (y[i] - scores[i])
+            beyond = max(r - half, 0.0) - max(-r - half, 0.0)
+            u = min(max(beyond * steepness, low), high)
+            su = weights[i] * u
+            out[i] = su
+            steepest = u if square > 0.0 else (high if beyond > 0.0 else low)
+            risk[k] += weights[i] * steepest * (beyond - 0.5 * square * u)
+            offset[k] -= su * (y[i] - centre) + half * abs(su) + 0.5 * square * su * u
+    return risk.sum(), offset.sum()
+
+
+@jit
+def _residual_slope(scores, direction, y, weights, b, along_b, t, low, high, half, steepness):
+    first, second = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            move = direction[i] + along_b
+            r = (b - (y[i] - scores[i])) + t * move
+            u = (max(r - half, 0.0) - max(-r - half, 0.0)) * steepness
+            bends = (u > low) & (u < high) & (abs(r) >= half)
+            first[k] += weights[i] * move * min(max(u, low), high)
+            second[k] += weights[i] * move * move * bends
+    return first.sum(), steepness * second.sum()
+
+
+@jit
+def _residual_curved(scores, y, b, low, high, half, steepness, rows):
+    size = 0
+    for i in range(scores.shape[0]):
+        r = b - (y[i] - scores[i])
+        u = (max(r - half, 0.0) - max(-r - half, 0.0)) * steepness
+        rows[size] = i
+        size += (u > low) & (u < high) & (abs(r) >= half)
+    return size
+
+
+@jit
+def _even_out(y, weights, derivatives, excess, centre, half, square):
+    """Make the derivatives, whose sum is ``excess``, sum to zero; returns the offset's change.
+
+    Those of a few rows get smaller: a slope times a number in [0, 1] is a slope.
+    """
+    change = 0.0
+    for _ in range(2):
+        for i in range(derivatives.shape[0]):
+            if excess * derivatives[i] > 0.0:
+                g = derivatives[i]
+                less = g if abs(g) < abs(excess) else excess
+                derivatives[i] = g - less
+                excess -= less
+                bend = square * less * (g + derivatives[i]) / weights[i]
+                change += less * (y[i] - centre) + half * abs(less) + 0.5 * bend
+            if excess == 0.0:
+                break
+        excess = derivatives.sum()
+    return change
+
+
+class NewtonResidual(NewtonLoss):
+    """A loss of the residual that is written as above.
+
+    Parameters
+    ----------
+    low, high, half : float
+    smooth : bool
+        Whether square is 1, and there is nothing to smooth.
+    """
+
+    def __init__(self, low: float, high: float, half: float = 0.0, *, smooth: bool):
+        self._low, self._high, self._half = float(low), float(high), float(half)
+        self.smooth, self._square = smooth, float(smooth)
+
+    def start(self, y, weights, free):
+        """The median, or with other slopes another quantile; the unit from the residuals."""
+        some = y[:: -(-len(y) // _SOME)]
+        width = self._high - self._low
+        level = -self._low / width if np.isfinite(width) else 0.5
+        b = float(np.quantile(some, level)) if free else 0.0
+        unit = _MEDIAN_TO_UNIT * float(np.median(np.abs(some - b)))
+        unit = unit or float(weights @ np.abs(y - b)) or 1.0
+        return Start(b, unit, min(max(self._high, -self._low), unit if self.smooth else np.inf))
+
+    def suffices(self, y):
+        return True
+
+    def cut(self, scores, y, weights, width, b, free, out):
+        centre = float(weights @ y) if free else 0.0
+        args = scores, y, weights, b, centre, *self._shape(width), self._square
+        risk, offset = _residual_cut(*args, out)
+        if free:
+            excess = float(out.sum())
+            offset += _even_out(y, weights, out, excess, centre, self._half, self._square)
+        return risk, offset
+
+    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+        args = scores, direction, y, weights, b, along_b, t
+        return _residual_slope(*args, *self._shape(width))
+
+    def curved(self, scores, y, width, b, rows):
+        return _residual_curved(scores, y, b, *self._shape(width), rows)
+
+    def curvature(self, scores, weights, width, b, rows):
+        return weights[rows] * self._shape(width)[3]
+
+    def _shape(self, width: float) -> tuple[float, float, float, float]:
+        steepness = 1.0 if self.smooth else 1.0 / width
+        return self._low, self._high, self._half, steepness
+
+
+# ---- Poisson ---------------------------------------------------------------------------------
+
+
+@jit
+def _poisson_cut(scores, y, weights, b, centre, out):
+    """Risk and offset; ``l*(u) = m log(m) - m - y log(y) + y`` at u = m - y with m = exp(f)."""
+    risk, offset = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            z = scores[i] + b
+            m = exp(z)
+            positive = max(y[i], _TINY)
+            log_y = log(positive)
+            u, x = m - y[i], z - log_y
+            remainder = _poisson.exp_remainder(x, u / positive)
+            loss = positive * remainder
+            risk[k] += weights[i] * (loss if y[i] > 0.0 else m)
+            conjugate = u * (log_y - centre) + (x * u - loss)
+            conjugate = conjugate if y[i] > 0.0 else u * (z - centre) - u
+            offset[k] -= weights[i] * conjugate
+            out[i] = weights[i] * u
+    return risk.sum(), offset.sum()
+
+
+@jit
+def _poisson_slope(scores, direction, y, weights, b, along_b, t):
+    first, second = np.zeros(LANES), np.zeros(LANES)
+    n = scores.shape[0]
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            move = direction[i] + along_b
+            m = exp(scores[i] + b + t * move)
+            first[k] += weights[i] * move * (m - y[i])
+            second[k] += weights[i] * move * move * m
+    return first.sum(), second.sum()
+
+
+class NewtonPoisson(NewtonLoss):
+    def start(self, y, weights, free):
+        mean = float(weights @ y)
+        return Start(float(np.log(mean)) if free else 0.0, 1.0, mean)
+
+    def suffices(self, y):
+        return bool(np.max(y) > 0.0)
+
+    def cut(self, scores, y, weights, width, b, free, out):
+        mean = float(weights @ y)
+        centre = float(np.log(mean)) if free else 0.0
+        risk, offset = _poisson_cut(scores, y, weights, b, centre, out)
+        if not free:
+            return risk, offset
+        excess = float(out.sum())
+        if abs(excess) <= _ROUNDED * mean:
+            # The row with the largest mean takes it: its conjugate is straight over so little.
+            i = int(np.argmax(out + weights * y))
+            out[i] -= excess
+            return risk, offset + excess * (scores[i] + b - centre)
+        _poisson.slopes(scores, y, b, out)
+        balance_slopes(weights, out)
+        return risk, _poisson.plane_from_slopes(y, weights, centre, out)
+
+    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+        return _poisson_slope(scores, direction, y, weights, b, along_b, t)
+
+    def curved(self, scores, y, width, b, rows):
+        rows[:] = np.arange(len(rows))
+        return len(rows)
+
+    def curvature(self, scores, weights, width, b, rows):
+        return weights[rows] * np.exp(scores[rows] + b)
+
+    def intercept(self, scores, y, weights, width, b, unit, precision, scratch):
+        """At which the means have the mean of the targets: in closed form."""
+        largest = float(scores.max())
+        np.subtract(scores, largest, out=scratch)
+        np.exp(scratch, out=scratch)
+        return float(np.log((weights @ y) / (weights @ scratch))) - largest
