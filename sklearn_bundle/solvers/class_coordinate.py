@@ -278,7 +278,7 @@ class ClassCoordinateSolver(LinearSolver):
         alpha = steps.newest()
         gradient, offset, pulled = steps.plane(alpha)
         proof = Proof(self._lambda, (gradient, offset))
-        bound = proof.bound(self._omega)
+        bound = offset - float(gradient @ gradient) / (2.0 * self._lambda)
         self._best.prove(bound, proof)
         intercept = steps.intercepts if self._problem.n_free else None
         point = self._problem.point(pulled / self._lambda, intercept)
