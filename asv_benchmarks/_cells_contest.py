@@ -4,6 +4,7 @@ A peer's fits that look for its cheapest setting run in a child process with a l
 timed then in this one, in turns with ours.
 """
 
+import os
 from functools import partial
 from math import inf, isfinite
 from typing import Any
@@ -25,7 +26,13 @@ _LEAST_LIMIT = 2.0  # seconds, whatever ours takes
 _OUR_FACTOR = 10.0  # a peer has so many times our seconds
 _ENOUGH = 10.0  # seconds of all runs of a fit, after which it is not repeated
 _FEW_ROWS = 200  # of the fit that compiles
+_DOUBT = 0.1  # of the suboptimality asked for: more that is unknown of the optimum is too much
 _ROUNDING = 1e-11  # of objectives and bounds, relative to the size of their terms
+
+
+def _load() -> float:
+    """Seconds on the wall clock for one of CPU time, roughly."""
+    return max(1.0, os.getloadavg()[0] / os.cpu_count())
 
 
 class CellContest(Contest):
@@ -38,6 +45,7 @@ class CellContest(Contest):
         self._most_seconds = limit
         self._reg_lambda: float = cell.reg_lambda
         self._parameters: dict[str, float] = {}
+        self._bound = -inf
         if row.restate is not None:
             self._reg_lambda, self._parameters = row.restate(X, y, cell.reg_lambda)
 
@@ -47,17 +55,21 @@ class CellContest(Contest):
         return (seconds, model) if seconds > SLOW else cpu_seconds(self.fit_ours)
 
     def fit_ours(self, **limits: Any) -> Any:
-        """Its limit is on the wall clock, where other work on the machine counts."""
-        limits = {"max_time": self._most_seconds, **self._most_planes(1000), **limits}
+        """Its limit is on the wall clock, of which other work on the machine takes its part."""
+        seconds = limits.pop("max_time", self._most_seconds) * _load()
+        limits = {"max_time": seconds, **self._most_planes(1000), **limits}
         model = self.part.ours(reg_lambda=self._reg_lambda, **self._parameters)
         return model.set_params(**limits).fit(self.X, self.y)
 
     def fit_reference(self, model: Any) -> Any:
         """A more accurate fit, which says what the optimum is, where one is within reach."""
+        self._bound = model.lower_bound_
         if model.status_ != "converged":
             return model
         limits = {"max_time": _REFERENCE_TIME, **self._most_planes(20_000)}
-        return self.fit_ours(tol=_REFERENCE_TOL, **limits)
+        reference = self.fit_ours(tol=_REFERENCE_TOL, **limits)
+        self._bound = max(self._bound, reference.lower_bound_)
+        return reference
 
     def _most_planes(self, max_iter: int) -> dict[str, int]:
         classes = len(np.unique(self.y)) if self.part.kind == "multiclass" else 1
@@ -71,15 +83,32 @@ class CellContest(Contest):
         """As ever, within ten times our seconds or the limit of all fits, the smaller one."""
         self.longest = min(self._most_seconds, max(_LEAST_LIMIT, _OUR_FACTOR * own.first_seconds))
         for name, peer in list(self.peers.items()):
-            if peer.compiles and not self._could_compile(name):
+            if peer.compile is not None and not self._could_compile(name):
                 del self.peers[name]
+        if best - self._bound > _DOUBT * self.part.suboptimality * best:
+            best = min(best, self._lowest_of_peers())
         return super().climb(own, best)
+
+    def _lowest_of_peers(self) -> float:
+        """What a tight setting of any peer reaches: the optimum, where our bound does not tell it.
+
+        Without it the lowest peer would be at the optimum wherever it stands.
+        """
+        patient, self.longest = self.longest, self._most_seconds
+        reached = [inf]
+        for name, peer in self.peers.items():
+            for setting in (peer.ladder[-1], peer.ladder[len(peer.ladder) // 2]):
+                rung = self._rung(name, setting)
+                reached.append(rung.objective)
+                if isfinite(rung.objective):
+                    break
+        self.longest = patient
+        return min(reached)
 
     def _could_compile(self, name: str) -> bool:
         few = slice(None, None, max(1, len(self.y) // _FEW_ROWS))
-        peer = self.peers[name]
         try:
-            peer.make(1.0, 1.0, peer.ladder[0]).fit(self.X[few], self.y[few])
+            self.peers[name].compile(self.X[few], self.y[few])
         except Exception as error:  # another library's, whatever it is
             self.notes.append(f"{name} failed: {error}")
             return False

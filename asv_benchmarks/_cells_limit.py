@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-_SLACK = 2  # seconds, for what the run does beside what it measures
+_SLACK = 1  # seconds, for what the run does beside what it measures
 
 
 class LimitError(Exception):

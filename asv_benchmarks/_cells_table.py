@@ -88,6 +88,8 @@ def _add(table: Table, result: dict[str, Any]) -> None:
         table.note(
             f"FALSE OBJECTIVE: {result['claimed']!r} is claimed, {own['objective']!r} is true"
         )
+    if known > 0.1 * result["suboptimality"]:
+        table.note("no bound of ours tells the optimum: J* is the lowest that anybody reached")
     for note in result["notes"]:
         table.note(note)
 

@@ -88,7 +88,8 @@ class Peer:
     own_intercept: bool = False  # it does not get the best intercept for its weights
     max_features: float = inf  # it does not run on more
     takes: Callable[[Any, Array], bool] = lambda X, y: True  # whether it runs on such data
-    compiles: bool = False  # its first fit in a process, which is not timed
+    # A little of a fit, of X and y, where the first one in a process compiles.
+    compile: Callable[[Any, Array], Any] | None = None
 
 
 @dataclass(frozen=True)

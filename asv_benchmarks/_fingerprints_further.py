@@ -80,12 +80,13 @@ RANKING = [
 ]
 
 NOVELTY = [
-    Case("novelty", detector(), "novelty"),
+    Case("novelty", detector(rho=1.0), "novelty"),
+    Case("novelty, nu", detector(nu=0.2), "novelty"),
     Case("novelty, rho", detector(rho=2.0, solver="cutting-plane"), "novelty", "CSR"),
-    Case("novelty, L1", detector(regularizer="l1"), "novelty"),
+    Case("novelty, L1", detector(rho=1.0, regularizer="l1"), "novelty"),
     Case(
         "novelty, weights",
-        detector(regularizer="lp"),
+        detector(rho=1.0, regularizer="lp"),
         "novelty",
         fit={"sample_weight": np.arange(165.0) % 3},
     ),

@@ -46,7 +46,7 @@ WARM_STARTS = [
     ),
     Case("warm start, regression", regressor("huber", warm_start=True), "regression", then=THEN),
     Case("warm start, ranking", ranker(warm_start=True), "grades", then=THEN),
-    Case("warm start, novelty", detector(warm_start=True), "novelty", then=THEN),
+    Case("warm start, novelty", detector(rho=1.0, warm_start=True), "novelty", then=THEN),
     Case(
         "warm start, Pragam",
         PragamSVC(reg_lambda=1e-2, warm_start=True, max_iter=20),

@@ -26,6 +26,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_sparse_format.py       _sparse.py
     test_jit.py                 _jit.py
     test_paper_peers.py
+    test_cells.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
                                 _compiled/box.py _compiled/pivots.py
     test_references.py
@@ -81,6 +82,8 @@ solvers
                                 /_compiled/coordinate.py
     test_class_coordinate.py    class_coordinate.py /problems/class_dual.py
                                 /losses/_class_dual.py /_compiled/class_steps.py
+    test_softmax.py             softmax.py _class_curvature.py _class_descent.py
+                                /problems/softmax_model.py /losses/_softmax.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py

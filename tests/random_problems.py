@@ -311,10 +311,10 @@ def bmrm_ranker(rng, seed, most):
 def bmrm_novelty_detector(rng, seed, most):
     n, d = sizes(rng, most)
     X = features(rng, n, d) + rng.choice([0.0, 1.0])
-    model = BMRMNoveltyDetector(
-        rho=float(10.0 ** rng.uniform(-2, 2)), reg_lambda=strength(rng),
-        regularizer=regularizer(rng, d), **limits(rng),
-    )  # fmt: skip
+    kind = {"rho": float(10.0 ** rng.uniform(-2, 2)), "regularizer": regularizer(rng, d)}
+    if rng.random() < 0.4:
+        kind = {"nu": float(rng.choice([0.05, 0.2, 0.5, 1.0]))}
+    model = BMRMNoveltyDetector(reg_lambda=strength(rng), **kind, **limits(rng))
     return Problem(seed, model, layout(rng, X), None, sample_weights(rng, n))
 
 

@@ -120,7 +120,9 @@ def position_measure(relevance, group, weights, discount, gain, k):
             continue
         count = m if k is None else min(k, m)
         a = [discount(i + 1) if i < count else 0.0 for i in range(m)]
-        c = [(min(i, count) + 1) ** -0.25 for i in range(m)]
+        step = discount(count + 1) if count < m else 0.0
+        bound = [discount(i + 1) + step * (i < count) for i in range(m)]
+        c = [(i + 1) ** -0.25 for i in range(m)]
         c = [np.mean([c[j] for j in range(m) if b[j] == b[i]]) for i in range(m)]
         best = sum(a[i] * b[i] for i in range(m))
         gradients, offsets = [], []
@@ -130,7 +132,7 @@ def position_measure(relevance, group, weights, discount, gain, k):
                 g[rows[listed[i]]] += c[i]
                 g[rows[i]] -= c[i]
             gradients.append(g)
-            offsets.append(1.0 - sum(a[i] * b[listed[i]] for i in range(m)) / best)
+            offsets.append(sum(bound[i] * (b[i] - b[listed[i]]) for i in range(m)) / best)
         blocks.append((np.mean(weights[rows]), np.array(gradients), np.array(offsets)))
     total = sum(share for share, _, _ in blocks)
     return [(share / total, G, c) for share, G, c in blocks]

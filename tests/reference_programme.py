@@ -135,6 +135,31 @@ class Pieces:
         )
 
 
+class Tail:
+    """Minus the mean of the scores in the lowest share nu of the weight."""
+
+    def __init__(self, weights, nu):
+        self.weights, self.nu = np.asarray(weights), nu
+
+    def value(self, f):
+        order = np.argsort(f)
+        above = np.cumsum(self.weights[order]) - self.weights[order]
+        taken = np.clip(LONG(self.nu) - above, 0, self.weights[order])
+        return -np.sum(taken * f[order]) / LONG(self.nu)
+
+    def moved(self, f, change):
+        """A mean of scores."""
+        return np.max(change)
+
+    def require(self, programme, scores):
+        n = len(self.weights)
+        rho = programme.variables(1, -1.0)
+        xi = programme.variables(n, np.asarray(self.weights, float) / self.nu)
+        one, ones = sp.identity(n), sp.csr_matrix(np.ones((n, 1)))
+        programme.require(halflines(n), np.zeros(n), (xi, one), (rho, -ones), *on(one, scores))
+        programme.require(halflines(n), np.zeros(n), (xi, one))
+
+
 class EachSample:
     """``sum_i s_i l(f_i)``; a subclass has the loss, convex in f."""
 

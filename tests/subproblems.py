@@ -76,7 +76,7 @@ class Linear:
         sizes = (d + 2) * EPS * (np.abs(self.X) @ np.abs(W).T + np.abs(b))
         moved = self.risk.moved(scores.ravel(), sizes.ravel())
         penalty = (W.size + 2) * EPS * self.reg_lambda * self.omega.terms(W)
-        return float(moved + (n + 2) * EPS * self.risk.value(scores.ravel()) + penalty)
+        return float(moved + (n + 2) * EPS * abs(self.risk.value(scores.ravel())) + penalty)
 
     def optimum(self):
         """By the cone programme, in units of the features, centred if the intercept is free."""
@@ -94,7 +94,8 @@ class Linear:
             scores.append((b, sp.kron(np.ones((n, 1)), sp.identity(K))))
         self.risk.require(programme, scores)
         nothing = self.objective((np.full((K, d), LONG(1) / d / K), np.zeros(K, LONG)))
-        size = float(max(self.objective(self.point), 1e-6 * nothing)) or 1.0  # all losses may be 0
+        size = float(max(abs(self.objective(self.point)), 1e-6 * abs(nothing)))
+        size = size or 1.0  # all losses may be 0
         x = programme.solve(size).astype(LONG)
         W = x[w].reshape(K, d)
         if isinstance(self.omega, programmes.Entropy):
@@ -191,6 +192,9 @@ def _linear_models(model, X, y, sample_weight, group):
     if loss == "novelty":
         free = False
         return [linear(_below(weights, np.ones(len(X)), model.rho), (points[0], 0.0))]
+    if loss == "nu_novelty":
+        tail = programmes.Tail(weights, model.nu)
+        return [linear(tail, (points[0], 0.0))]
     y = np.asarray(y)
     if loss in _RANKED:
         s = np.ones(len(X), LONG) if sample_weight is None else np.asarray(sample_weight, LONG)

@@ -23,6 +23,23 @@ from tests.parameters import ESTIMATORS, GROUP, ROWS, SEARCHES, WRONG, assert_na
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
+@pytest.mark.parametrize(
+    "kind, parameters, instead",
+    [
+        *(
+            (kind, {"reg_lambda": zero}, "Got 0.* a small positive value such as 1e-6")
+            for kind in ESTIMATORS
+            if "reg_lambda" in kind().get_params()
+            for zero in (0, np.float32(0.0))
+        ),
+        (SwapSVC, {"C": np.inf}, "Got inf instead. .* a large value such as 1e6"),
+    ],
+)
+def test_no_regularization_is_refused_with_what_to_use_instead(kind, parameters, instead):
+    with pytest.raises(ValueError, match=instead):
+        kind(**parameters).fit([[0.0], [1.0]], [0, 1])
+
+
 # ---- functions ---------------------------------------------------------------------------------
 
 

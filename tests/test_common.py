@@ -51,7 +51,7 @@ FEW = [
     BMRMRanker(),
     BMRMRanker(**STRONG),
     BMRMNoveltyDetector(),
-    BMRMNoveltyDetector(tol=1e-10),
+    BMRMNoveltyDetector(rho=1.0, tol=1e-10),
     PragamSVC(tol=1e-10, reg_lambda=0.1),
     # At a gap g the scores of a kernel machine are settled to sqrt(g).
     SwapSVC(tol=1e-10),
@@ -87,7 +87,8 @@ OTHERS = [
     *(BMRMRegressor(regularizer=r, **STRONG) for r in ("lp", "entropy", "entropy_simplex")),
     BMRMRegressor(**L1),
     BMRMRanker(**L1),
-    BMRMNoveltyDetector(regularizer="lp"),
+    BMRMNoveltyDetector(tol=1e-10),
+    BMRMNoveltyDetector(rho=1.0, regularizer="lp"),
     PragamSVC(tol=1e-10),
     PragamSVC(tol=1e-10, reg_lambda=1.0, lipschitz="power"),
     # Algorithms that end just below tol need a smaller one. FW, at a gap of about 1/steps,

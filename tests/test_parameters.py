@@ -68,7 +68,11 @@ def parameters_of(kinds, names=None, few=False):
 
 
 # Where None is allowed, by estimators whose parameters of these names other ones have without it.
-NONE_TOO = {SDCACRF: {"reg_lambda"}, StructuredSVM: {"reg_lambda", "cache_size"}}
+NONE_TOO = {
+    SDCACRF: {"reg_lambda"},
+    StructuredSVM: {"reg_lambda", "cache_size"},
+    BMRMNoveltyDetector: {"rho"},
+}
 
 
 @parameters_of(ESTIMATORS)
@@ -96,6 +100,7 @@ REALS = {
     "lipschitz": 30.1,
     "max_time": 1e3,
     "nonuniformity": 0.1,
+    "nu": 0.1,
     "quantile": 0.1,
     "reg_lambda": 0.1,
     "rho": 0.1,
@@ -252,6 +257,7 @@ OF_MODELS = [
     (losses.NDCG, "gain", BMRMRanker, None),
     (losses.NDCG, "k", BMRMRanker, None),
     (losses.Novelty, "rho", None, 0.1),
+    (losses.NuNovelty, "nu", None, 0.1),
     (losses.Ontology, "cost", BMRMClassifier, None),
     (losses.Ontology, "edges", BMRMClassifier, None),
     (losses.Ordinal, "cost", BMRMRanker, None),

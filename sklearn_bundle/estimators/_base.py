@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from numbers import Real
 from threading import Event, Lock
 from time import monotonic
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import InvalidParameterError
 
 from sklearn_bundle._parameters import in_range
 from sklearn_bundle._values import plain
@@ -37,6 +39,13 @@ __all__ = [
 ]
 
 _SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
+# By parameter and the value that is asked for in vain: what to do instead.
+_NO_REGULARIZATION = {
+    ("reg_lambda", 0): "Without regularization there may be no optimum, and no bound of it: use a "
+    "small positive value such as 1e-6, or where none is wanted an estimator without it, such as "
+    "LinearRegression or LogisticRegression without a penalty.",
+    ("C", float("inf")): "Without slack there may be no optimum: use a large value such as 1e6.",
+}
 _FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any estimator
 
 
@@ -50,7 +59,14 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
     given = estimator.get_params(deep=False)
     for name, value in given.items():
         setattr(copied, name, plain(value))
-    copied._validate_params()
+    try:
+        copied._validate_params()
+    except InvalidParameterError as error:
+        for (name, value), advice in _NO_REGULARIZATION.items():
+            asked = getattr(copied, name, None)
+            if isinstance(asked, Real) and asked == value and f"'{name}' parameter" in str(error):
+                raise InvalidParameterError(f"{error} {advice}") from None
+        raise
     caller, constraints = type(estimator).__name__, estimator._parameter_constraints
     for name in given:
         value = in_range(caller, name, constraints.get(name, ()), getattr(copied, name))

@@ -7,41 +7,63 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import safe_sparse_dot
 
+from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_unlabelled_data
-from sklearn_bundle.losses import Novelty, Target
+from sklearn_bundle.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers.contract import Status
 
 # At an optimum samples lie on the boundary, up to one a weight, to rounding on either side of it:
 # relative to rho, what that leaves of sums over 1e5 features.
 _ON_BOUNDARY = 1e-10
 
+_AROUND_ORIGIN = (
+    "If coef_ is 0, no half-space away from the origin holds enough of the data, which is always "
+    "so with centred features: use features that are not centred, for instance of MinMaxScaler or "
+    "RBFSampler."
+)
+
 
 class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
-    It minimises over w::
+    It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimises
+    over w and the offset rho, as :class:`sklearn.svm.OneClassSVM` does::
+
+        J(w) = reg_lambda Omega(w) + min_rho [ sum_i s_i max(0, rho - <w, x_i>) / nu - rho ]
+
+    and with a given `rho`, over w::
 
         J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
 
     where the s_i are the sample weights, normalised to sum to one (1/n each without weights): a
     half-space that is far from the origin and holds most of the data. A sample is new where
-    ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not. It is
-    the linear one-class SVM; map the features first, for instance by
-    :class:`sklearn.kernel_approximation.RBFSampler`, where a half-space is no good description.
+    ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not.
+
+    No half-space describes data that lie around the origin, as standardised features do: map the
+    features first, for instance by :class:`sklearn.kernel_approximation.RBFSampler`, or do not
+    centre them. See Notes for what is fitted otherwise.
 
     Parameters
     ----------
-    rho : float, default=1.0
-        The offset, positive. With "l2" it is a scale: w grows in proportion to it where
-        ``reg_lambda`` shrinks in proportion.
+    nu : float, default=0.5
+        In (0, 1]. With L2, a share of at most nu of the samples (of their weight) is new at the
+        optimum, and at least nu is new or on the boundary. Not used with a `rho`.
+    rho : float, default=None
+        None chooses the formulation with nu. A positive number is the offset, and the share of new
+        samples then depends on reg_lambda. With "l2" it is a scale: w grows in proportion to it
+        where ``reg_lambda`` shrinks in proportion.
     reg_lambda : float, default=1e-2
-        Regularization strength, on the mean loss. The larger, the more samples are new.
+        Regularization strength, on the mean loss. With nu it only scales w and the offset. With
+        rho more samples are new the larger it is.
     regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
-        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With nu
+        it has to be "l2" or quadratic.
     solver : {"auto", "line-search", "cutting-plane"}, default="auto"
         Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
     bundle_size : int, default=None
@@ -56,7 +78,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         Limit in seconds, checked after every iteration. None is no limit.
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, weights,
-        rho and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`,
+        nu or rho, and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`,
         `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration; where it
         has reached `tol`, it stays as it is.
     n_jobs : int, default=None
@@ -70,11 +92,13 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     coef_ : ndarray of shape (1, n_features)
         Weights w.
     offset_ : float
-        rho: ``decision_function = score_samples - offset_``.
+        rho, given or the best one: ``decision_function = score_samples - offset_``. Where several
+        are best, it is in the middle between them.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
     objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a value that J cannot fall below, and their difference.
+        J at the returned point, a value that J cannot fall below, and their difference. With nu, J
+        is at most 0.
     n_iter_ : int
         Iterations.
     status_ : str
@@ -91,49 +115,69 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, NaN or infinity, negative or all-zero weights. Nothing is
-        fitted then.
+        For a parameter out of its range, both `nu` and `rho` set, a regularizer that nu does not
+        take, NaN or infinity, negative or all-zero weights. Nothing is fitted then.
 
     Warns
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+        If the optimum with nu is 0, rounding leaves a gap that no `tol` allows; see Notes.
+    UserWarning
+        If the optimum with nu is 0 exactly: no sample is new.
+
+    See Also
+    --------
+    sklearn.svm.OneClassSVM : The same optimum with ``kernel="linear"``, and other kernels.
 
     Notes
     -----
-    Table 5 of [1]_, "novelty". :class:`sklearn.svm.OneClassSVM` has rho as a variable, and nu in
-    place of reg_lambda; its solution divided by its ``offset_`` and times rho is ours at the
-    ``reg_lambda = offset_ / (n rho)`` that belongs to it.
+    With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
+    by ``n nu reg_lambda``, so that both decide alike. The lower bound is ``-||X' u||^2 / (2
+    reg_lambda)`` for weights ``0 <= u_i <= s_i / nu`` of sum one (equation 3.10 of [2]_). At the
+    optimum ``X' u`` is the weighted mean of a share nu of the data that is nearest to the origin.
+    Where that mean is the origin, w = 0 is optimal, and ``predict`` is +1 everywhere; with centred
+    data it is so for every nu. There OneClassSVM returns what its tolerance leaves, which says
+    nothing about the data.
+
+    The formulation with rho is table 5 of [1]_, "novelty". The solution of OneClassSVM divided by
+    its ``offset_`` and times rho is ours at ``reg_lambda = offset_ / (n rho)``. With centred data
+    its optimum is w = 0 as well, and then all samples are new.
 
     References
     ----------
     .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
        risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    .. [2] B. Schoelkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson: Estimating
+       the support of a high-dimensional distribution. Neural Computation 13 (2001), 1443-1471.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn_bundle import BMRMNoveltyDetector
     >>> X = 3.0 + np.random.default_rng(0).normal(size=(200, 2))
-    >>> model = BMRMNoveltyDetector(reg_lambda=0.1).fit(X)
+    >>> model = BMRMNoveltyDetector(nu=0.1).fit(X)
     >>> model.predict([[3.0, 3.0], [-2.0, 0.0]])
     array([ 1, -1])
+    >>> round(float((model.predict(X) == -1).mean()), 2)
+    0.1
     """
 
-    _losses = {"novelty": Novelty}  # noqa: RUF012
-    _loss_parameters = {"novelty": {"rho": 1.0}}  # noqa: RUF012
-    loss = "novelty"  # not a parameter: there is one
+    _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
+    _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
     fit_intercept = False
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
-        "rho": [Interval(Real, 0, None, closed="neither")],
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "rho": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
         self,
         *,
-        rho: float = 1.0,
+        nu: float = 0.5,
+        rho: float | None = None,
         reg_lambda: float = 1e-2,
         regularizer: str | Regularizer = "l2",
         solver: str = "auto",
@@ -146,6 +190,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
+        self.nu = nu
         self.rho = rho
         self.reg_lambda = reg_lambda
         self.regularizer = regularizer
@@ -158,6 +203,11 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @property
+    def loss(self) -> str:
+        """Of the two formulations; not a parameter."""
+        return "nu_novelty" if self.rho is None else "novelty"
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -231,11 +281,42 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     def _check(self, X, y, sample_weight):
+        self._refuse_unused()
+        omega = self._omega()
+        if self.rho is None and not omega.is_quadratic:
+            raise ValueError(
+                f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
+                "has to be 'l2' or Quadratic. Set rho, or choose another regularizer."
+            )
         data = check_unlabelled_data(self, X, sample_weight)
         data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
         return data
 
+    def _unused(self, name, default):
+        return (
+            f"nu={shown(self.nu)} and rho={shown(self.rho)} are both set, but are two "
+            "formulations: nu fixes the share of new samples and leaves the offset free, rho fixes "
+            f"the offset. Leave rho=None to use nu, or nu={default!r} to use rho."
+        )
+
     def _model(self, data, points):
-        offset = float(self.rho)
         coef = points[0][0][None]
+        if self.rho is None:
+            scores = safe_sparse_dot(data.X, coef[0], dense_output=True)
+            offset = float(self._loss().offset(scores, data.weights))
+        else:
+            offset = float(self.rho)
         return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}
+
+    @property
+    def _advice(self):
+        if self.rho is not None:
+            return super()._advice
+        return {status: f"{advice} {_AROUND_ORIGIN}" for status, advice in super()._advice.items()}
+
+    def _doubt(self, outcome):
+        # Elsewhere the optimum 0 is a miss of any relative gap, and the warning of it says this.
+        exact = outcome.results[0].status is Status.CONVERGED
+        if self.rho is None and exact and not outcome.fitted["coef_"].any():
+            return f"No sample is new. {_AROUND_ORIGIN}"
+        return None

@@ -10,7 +10,7 @@ from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.losses.logistic import Exponential, LogLoss
 from sklearn_bundle.losses.measures import ROCAUC, FBeta, MeasureLoss
 from sklearn_bundle.losses.multiclass import MulticlassHinge, MulticlassLoss
-from sklearn_bundle.losses.novelty import Novelty
+from sklearn_bundle.losses.novelty import Novelty, NuNovelty
 from sklearn_bundle.losses.ontology import Ontology
 from sklearn_bundle.losses.pairs import Preference
 from sklearn_bundle.losses.poisson import Poisson
@@ -77,6 +77,7 @@ __all__ = [
     "MulticlassLoss",
     "MultivariateSquaredError",
     "Novelty",
+    "NuNovelty",
     "Ontology",
     "Ordinal",
     "Poisson",

@@ -58,7 +58,7 @@ class Cut(NamedTuple):
 
 
 class Loss(Shown, ABC):
-    """Contract of a loss: a convex risk R(f) of all scores, never negative.
+    """Contract of a loss: a convex risk R(f) of all scores, not negative unless it says so.
 
     Scores have shape (n,), or (n, k) for a loss with k outputs a sample. ``y`` is what the loss
     takes for a target, as :meth:`prepare_target` makes it. ``weights`` are the s_i, positive and of
@@ -93,11 +93,16 @@ class Loss(Shown, ABC):
     #: Whether all classes make one problem, with a score each. If not, they are handled
     #: one-versus-rest, a problem each, and y is -1 or +1.
     joint: ClassVar[bool] = False
+    #: Whether R is never negative, as every loss of a class, a target or an order is.
+    nonnegative: ClassVar[bool] = True
     #: Whether weights mean something, and why not.
     supports_weights: ClassVar[bool] = True
     weights_reason: ClassVar[str] = ""
     #: Optional method ``probability(scores)`` of a loss of classes; None without probabilities.
     probability: ClassVar[Callable[..., Array] | None] = None
+    #: Optional method ``log_probability(scores)`` beside it, without the overflow of a logarithm of
+    #: it; of a loss of two classes for which P(y = -1 | f) = P(y = +1 | -f).
+    log_probability: ClassVar[Callable[..., Array] | None] = None
 
     def prepare_target(self, target: Target) -> "Prepared":
         """The loss as it is for a target, and what the other methods take for ``y``.

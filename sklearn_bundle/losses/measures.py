@@ -5,19 +5,19 @@ what the planes have at scores zero, in closed form.
 """
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sklearn_bundle._jit import jit
 from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle._values import as_float, is_between, shown
-from sklearn_bundle.losses.base import Cut, Loss
+from sklearn_bundle.losses.base import Array, Cut, Loss
 
 # A line search ends after so many risks, each of them a sort, or at this relative precision of the
-# step: a better one would cost as much as the next plane, and gain less.
-_EVALUATIONS = 15
-_STEP_PRECISION = 1e-3
+# step. With 15 and 1e-3 fits took as many iterations and a third to a half more time.
+_EVALUATIONS = 6
+_STEP_PRECISION = 1e-2
 
 
 class PiecewiseLinearLoss(Loss):
@@ -58,15 +58,28 @@ class PiecewiseLinearLoss(Loss):
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         """Inexact: a better step would cost as much as the next plane, and gain less."""
-        gradient = np.empty_like(scores)
+        return search_tangents(self, scores, direction, y, weights, slope, curvature)
 
-        def along(t):
-            risk = self.evaluate(scores + t * direction, y, weights, gradient)
-            return risk, float(gradient @ direction)
 
-        return search_kink(
-            along, slope, curvature, precision=_STEP_PRECISION, max_evaluations=_EVALUATIONS
-        )
+def search_tangents(
+    loss: Loss,
+    scores: Array,
+    direction: Array,
+    y: Any,
+    weights: Array,
+    slope: float,
+    curvature: float,
+) -> float:
+    """As :meth:`Loss.line_search`, by a few evaluations: for a risk with far too many kinks."""
+    gradient = np.empty_like(scores)
+
+    def along(t):
+        risk = loss.evaluate(scores + t * direction, y, weights, gradient)
+        return risk, float(gradient @ direction)
+
+    return search_kink(
+        along, slope, curvature, precision=_STEP_PRECISION, max_evaluations=_EVALUATIONS
+    )
 
 
 def _height(offset, gradient, scores):

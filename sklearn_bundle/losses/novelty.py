@@ -1,10 +1,20 @@
-"""The loss of novelty detection, a function of the score alone."""
+"""The losses of novelty detection, functions of the scores alone."""
 
 import numpy as np
 
 from sklearn_bundle._values import as_float, is_between, shown
-from sklearn_bundle.losses._piecewise import line_zero, plane_from_slopes, step_risk, step_slopes
-from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses._piecewise import (
+    balance_slopes,
+    intercept_zero,
+    line_zero,
+    plane_from_slopes,
+    step_risk,
+    step_share,
+    step_slopes,
+)
+from sklearn_bundle.losses._sums import WEIGHT_ROUNDING
+from sklearn_bundle.losses.base import Cut, Loss
+from sklearn_bundle.losses.measures import search_tangents
 from sklearn_bundle.losses.samples import SampleLoss
 
 
@@ -80,3 +90,109 @@ class Novelty(SampleLoss):
 
     def _target(self, scores):
         return np.full(len(scores), self.rho)
+
+
+class NuNovelty(Loss):
+    """Novelty loss with the offset as a variable, of the one-class support vector machine.
+
+    ``R(f) = min_rho sum_i s_i max(0, rho - f_i) / nu - rho``: minus the mean of the scores in the
+    lowest share ``nu`` of the weight, their conditional value at risk (theorem 1 of [2]_). It is
+    the risk of [1]_, equation 3.3. It is convex and positively homogeneous, so that its planes have
+    the offset 0, and it may be negative. With the L2 regularizer the optimal w for reg_lambda is
+    that for 1, divided by reg_lambda. There is no target: ``y`` is None, or is ignored.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1]. At most this share of the weight is below the best offset; at least this share
+        is below or at it.
+
+    Raises
+    ------
+    ValueError
+        If `nu` is not in (0, 1]; raised by :meth:`check`, and so by `fit`.
+
+    See Also
+    --------
+    Novelty : With a fixed offset.
+    sklearn_bundle.BMRMNoveltyDetector : The estimator, which has nu as a parameter of its own.
+
+    References
+    ----------
+    .. [1] B. Schoelkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson: Estimating
+       the support of a high-dimensional distribution. Neural Computation 13 (2001), 1443-1471.
+    .. [2] R. T. Rockafellar, S. Uryasev: Optimization of conditional value-at-risk. Journal of Risk
+       2 (2000), 21-41.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import NuNovelty
+    >>> scores, weights = np.array([1.0, 2.0, 5.0, 6.0]), np.full(4, 0.25)
+    >>> NuNovelty(nu=0.5).risk(scores, None, weights, 0.0)  # minus the mean of the lower half
+    -1.5
+    >>> NuNovelty(nu=0.5).offset(scores, weights)
+    3.5
+    """
+
+    free_intercept = None
+    nonnegative = False
+
+    def __init__(self, nu=0.5):
+        self.nu = as_float(nu)
+
+    def check(self, y):
+        """Raise ValueError unless nu is above 0 and at most 1."""
+        if not (self.nu == 1.0 or is_between(self.nu, 0.0, 1.0)):
+            raise ValueError(f"nu must be above 0 and at most 1, but is {shown(self.nu)}.")
+
+    def offset(self, scores, weights):
+        """The best rho, a weighted quantile of the scores; in the middle where there are several.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+
+        Returns
+        -------
+        rho : float
+            The share `nu` of the weight lies below, or with samples at rho exactly.
+        """
+        top = self._top(scores, weights)
+        below = scores < top
+        if float(weights[below].sum()) >= self.nu - WEIGHT_ROUNDING:
+            return 0.5 * (top + float(scores[below].max()))
+        return top
+
+    def evaluate(self, scores, y, weights, out):
+        # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
+        # - f. Samples at rho share what is left of the weight nu.
+        shape = self._shape()
+        b = -self._top(scores, weights)
+        zeros = np.zeros_like(scores)
+        share = step_share(scores, zeros, weights, b, *shape)
+        step_slopes(scores, zeros, b, *shape, True, share, out)
+        balance_slopes(weights, out)
+        out /= self.nu
+        out -= 1.0
+        out *= weights
+        return float(out @ scores)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        return Cut(self.evaluate(scores, y, weights, out), 0.0, 0.0)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+        return search_tangents(self, scores, direction, y, weights, slope, curvature)
+
+    def _shape(self):
+        return self.nu - 1.0, self.nu, 0.0
+
+    def _top(self, scores, weights):
+        """The largest rho that is best."""
+        low, high, _ = self._shape()
+        kinks, scratch = [(0.0, high - low, 0.0)], np.empty((4, len(scores)))
+        zeros = np.zeros_like(scores)
+        return -float(intercept_zero(scores, zeros, weights, low, kinks, scratch))

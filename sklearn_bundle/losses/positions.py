@@ -28,12 +28,13 @@ _GAINS = {
 class Query(NamedTuple):
     """A query with its documents in order of decreasing gain.
 
-    The first L positions have a discount or a weight; which documents come after is all the same.
+    The first L positions have a cost or a weight; which documents come after is all the same.
     """
 
     rows: Indices  # (m,)
     gains: Array  # (m,) in shares of the best sum of discounted gains
-    discounts: Array  # (L,)
+    discounts: Array  # (k,) of the measure
+    costs: Array  # (L,) the discounts that the bound puts in their place
     emphasis: Array  # (L,) the weights c_i of positions
 
 
@@ -51,15 +52,20 @@ class PositionMeasure(RankingLoss):
     """Structured loss of the order of a query's documents; bounds 1 - the measure of its list.
 
     A list pi, with document pi(i) in position i = 0, 1, ..., has the measure ``sum_i a_i b_pi(i)``,
-    in shares of the best one possible: a_i the discount of the position, b_j the gain of the
-    document. With ``Delta(pi)`` 1 minus that and the documents in order of decreasing gain::
+    in shares of the best one possible: a_i the discount of the position, 0 from position k on, b_j
+    the gain of the document. With the documents in order of decreasing gain::
 
-        R(f) = sum_q v_q max_pi [ Delta(pi) + sum_i c_i (f_pi(i) - f_i) ]
+        R(f) = sum_q v_q max_pi sum_i [ a'_i (b_i - b_pi(i)) + c_i (f_pi(i) - f_i) ]
 
-    Here c_i is ``(min(i, k) + 1)^-0.25``, averaged over documents of the same gain (whose order is
-    free), so that it falls and nothing below position k counts. Queries in which all gains are the
-    same say nothing about an order: they are left out, of the score too. v_q is the mean weight of
-    the rows of the query, in shares of the sum of these: the rows should have the same.
+    Here c_i is ``(i + 1)^-0.25``, averaged over documents of the same gain (whose order is free).
+    Where ``k`` leaves positions out, a'_i has the discounts of all of them, and on top of those
+    before k that of position k. As ``a' - a`` does not increase, the sum over a' is at least 1
+    minus the measure (rearrangement inequality). With a in its place all lists without a relevant
+    document before k would cost the same, and on noisy data w = 0 would be the optimum.
+
+    Queries in which all gains are the same say nothing about an order: they are left out, of the
+    score too. v_q is the mean weight of the rows of the query, in shares of the sum of these: the
+    rows should have the same.
     Section A.3.4 and algorithm 10 of [1]_, with the permutation turned round; the worst pi solves
     a linear assignment.
 
@@ -149,10 +155,10 @@ class PositionMeasure(RankingLoss):
         out[:] = 0.0
         offset = 0.0
         for query, share in zip(y.queries, _query_weights(y, weights), strict=True):
-            rows, gains, discounts, emphasis = query
-            value = emphasis[:, None] * scores[rows] - discounts[:, None] * gains
+            rows, gains, _, costs, emphasis = query
+            value = emphasis[:, None] * scores[rows] - costs[:, None] * gains
             _, listed = linear_sum_assignment(value, maximize=True)
-            offset += share * (1.0 - float(discounts @ gains[listed]))
+            offset += share * float(costs @ (gains[: len(costs)] - gains[listed]))
             out[rows[: len(emphasis)]] -= share * emphasis
             out[rows[listed]] += share * emphasis
         return offset
@@ -183,17 +189,20 @@ class PositionMeasure(RankingLoss):
     def _query(self, rows, gains, discounts):
         m = len(rows)
         k = m if self.k is None else min(self.k, m)
-        discounts = np.where(np.arange(m) < k, discounts[:m], 0.0)
-        best = float(discounts @ gains)
+        costs, discounts = discounts[:m].copy(), discounts[:k]
+        if k < m:
+            costs[:k] += costs[k]
+        best = float(discounts @ gains[:k])
         if gains[0] == gains[-1] or best == 0.0:
             return None
         tied = np.cumsum(np.r_[0, np.diff(gains) != 0.0]).astype(np.int64)
-        falling = (np.minimum(np.arange(m), k) + 1.0) ** -_DECAY
-        falling -= falling[-1]  # a constant changes no difference between orders
+        falling = (np.arange(m) + 1.0) ** -_DECAY
         emphasis = (np.bincount(tied, falling) / np.bincount(tied))[tied]
+        # constants change no difference between orders
+        costs -= costs[-1]
         emphasis -= emphasis[-1]
-        length = np.flatnonzero((discounts > 0.0) | (emphasis > 0.0))[-1] + 1
-        return Query(rows, gains / best, discounts[:length], emphasis[:length])
+        length = np.flatnonzero((costs > 0.0) | (emphasis > 0.0))[-1] + 1
+        return Query(rows, gains / best, discounts, costs[:length], emphasis[:length])
 
 
 def _check_alike(weights, group):

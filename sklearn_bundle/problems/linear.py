@@ -12,11 +12,13 @@ from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._class_dual import class_dual
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
+from sklearn_bundle.losses._softmax import class_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
 
 Array = NDArray[np.float64]
 
@@ -87,9 +89,11 @@ class LinearProblem:
         The loss as dual coordinate ascent sees it; None where it has no steps.
     class_dual : ClassDual
         The same for losses of several classes.
+    nonnegative : bool
+        Whether the risk is known not to be negative.
+    class_loss : SoftmaxByClass
+        The loss of scores that are kept by class; None where it has no such form.
     """
-
-    nonnegative = True  # no loss is negative
 
     def __init__(
         self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
@@ -97,6 +101,8 @@ class LinearProblem:
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
         self.class_dual = class_dual(loss)
+        self.nonnegative = loss.nonnegative
+        self.class_loss = class_loss(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -212,6 +218,12 @@ class LinearProblem:
         return NewtonModel(
             self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
         )
+
+    def softmax_model(self) -> SoftmaxModel:
+        """The problem with scores by class."""
+        free = self.n_free > 0
+        args = self.target, self.weights, self.class_loss, self.n_outputs, free
+        return SoftmaxModel(self.rows, *args)
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""

@@ -73,6 +73,18 @@ class RowOperator(Protocol):
     def gradient(self, g: Array) -> Array:
         """``X'g``; with g of shape (n, k) ``G'X``, one row after the other."""
 
+    def class_scores(self, W: Array) -> Array:
+        """``W X'`` of shape (k, n), W of shape (k, d)."""
+
+    def class_gradient(self, g: Array) -> Array:
+        """``g X`` of shape (k, d), g of shape (k, n)."""
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        """These rows as a dense array of float64."""
+
+    def column_squares(self, weights: Array) -> Array:
+        """``sum_i s_i x_ij^2`` of every column."""
+
     def mean_square(self, weights: Array) -> float:
         """Weighted mean of the rows' squared lengths."""
 
@@ -217,6 +229,41 @@ class DenseRows(_RowsInMemory):
         n, d = self.shape
         return int(passes * n / max(d / _DENSE_PRODUCTS, _LEAST_PASSES))
 
+    def class_scores(self, W: Array) -> Array:
+        (X,), out = self._arrays, np.empty((len(W), self.shape[0]))
+
+        def multiply(k: int) -> None:
+            for start, stop in self._pieces(k):
+                np.matmul(W, X[start:stop].T, out=out[:, start:stop])
+
+        self._runner.run(multiply, len(self._bounds) - 1)
+        self.passes += 1
+        return out
+
+    def class_gradient(self, g: Array) -> Array:
+        (X,), parts = self._arrays, np.zeros((len(self._bounds) - 1, len(g), self.shape[1]))
+
+        def multiply(k: int) -> None:
+            for start, stop in self._pieces(k):
+                parts[k] += g[:, start:stop] @ X[start:stop]
+
+        self._runner.run(multiply, len(parts))
+        self.passes += 1
+        return parts.sum(axis=0)
+
+    def _pieces(self, k: int) -> list[tuple[int, int]]:
+        """A block's rows, few at a time: BLAS gets a copy of them where X is float32."""
+        first, last = self._bounds[k], self._bounds[k + 1]
+        starts = range(first, last, _DENSE_ROWS)
+        return [(start, min(start + _DENSE_ROWS, last)) for start in starts]
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        return self._arrays[0][rows].astype(np.float64, copy=False)
+
+    def column_squares(self, weights: Array) -> Array:
+        (X,) = self._arrays
+        return np.einsum("i,ij,ij->j", weights, X, X)
+
     def stored(self) -> StoredRows:
         none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
         return StoredRows(self._arrays[0].reshape(-1), frozen(none[0]), none[1], self.shape[1])
@@ -287,6 +334,20 @@ class CSRRows(_RowsInMemory):
 
     def rows_in_passes(self, passes: float) -> int:
         return int(passes * self.shape[0] / max(self._entries_a_row() / _CSR_PRODUCTS, 1.0))
+
+    def class_scores(self, W: Array) -> Array:
+        return np.ascontiguousarray(self.scores(W.ravel(), len(W)).T)
+
+    def class_gradient(self, g: Array) -> Array:
+        return self.gradient(g.T).reshape(len(g), -1)
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        return self._X[rows].toarray().astype(np.float64, copy=False)
+
+    def column_squares(self, weights: Array) -> Array:
+        data = self._X.data.astype(np.float64, copy=False)
+        terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
+        return np.bincount(self._X.indices, terms, self.shape[1])
 
     def stored(self) -> StoredRows:
         return StoredRows(*self._arrays, 0)

@@ -72,9 +72,10 @@ class SampleSpace:
     ----------
     norm : SampleNorm
         The regularizer, which knows the start that the shares of all points belong to.
+    nonnegative : bool
+        Whether the risk is known not to be negative.
     """
 
-    nonnegative = True
     n_free = 0
     intercept_scale = 1.0
 
@@ -94,6 +95,7 @@ class SampleSpace:
         """Stand for this problem; for another object with the same data all points stay."""
         self._linear = problem
         self._rows = problem.rows
+        self.nonnegative = problem.nonnegative
         # These ask a point for its scores and its intercept alone.
         self.set_intercept = problem.set_intercept
         self.risk = problem.risk

@@ -16,12 +16,14 @@ from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
 
 Array = NDArray[np.float64]
 
@@ -105,6 +107,27 @@ class NewtonSteps(LineSearch, Protocol):
     n_entries: int
 
     def newton_model(self) -> NewtonModel:
+        """Rows, targets and weights."""
+
+
+class SoftmaxSteps(Points, Protocol):
+    """Derivatives of multinomial logistic regression, whose scores are kept by class.
+
+    Attributes
+    ----------
+    class_loss : SoftmaxByClass
+        The loss; None where it is another one.
+    n_samples, n_features, n_outputs, n_entries : int
+        Rows and columns of X, classes, stored entries: what a step costs.
+    """
+
+    class_loss: SoftmaxByClass
+    n_samples: int
+    n_features: int
+    n_outputs: int
+    n_entries: int
+
+    def softmax_model(self) -> SoftmaxModel:
         """Rows, targets and weights."""
 
 

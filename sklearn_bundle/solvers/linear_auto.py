@@ -19,6 +19,7 @@ from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
+from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
 
 Array = NDArray[np.float64]
 
@@ -34,7 +35,8 @@ _INDULGENCE = 10.0  # times the passes of other methods, for epochs that were as
 
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver,),
+    "newton": (NewtonSolver, SoftmaxNewtonSolver),
+    "lbfgs": (SoftmaxLBFGSSolver,),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),

@@ -328,7 +328,7 @@ def test_warm_start_only_on_the_same_problem(iris, first, second):
 
 @pytest.mark.parametrize("name", ["multiclass_hinge", "softmax"])
 def test_few_planes(iris, name):
-    limits = {"bundle_size": 20, "max_iter": 20_000, "solver": "line-search"}
+    limits = {"solver": "line-search", "bundle_size": 20, "max_iter": 20_000}
     few = joint(name, tol=1e-3, warm_start=True, **limits).fit(*iris)
     assert few.status_ == "converged"
     assert few._warm.kept[0].bundle.size <= 20 + 1  # and the plane 0
@@ -409,3 +409,17 @@ def test_uneven_class_weights_are_certified():
     weights = {0: 1.0, 1: 1e-5, 2: 1e-5}
     model = BMRMClassifier("softmax", reg_lambda=0.1, class_weight=weights).fit(X, y)
     assert model.status_ == "converged" and model.lower_bound_ > 0.0
+
+
+def test_log_probabilities_stay_finite(iris, binary):
+    """Where a probability is 0 in float64; one-versus-rest is scaled as the probabilities are."""
+    for loss, (X, y) in (("softmax", iris), ("log_loss", iris), ("softmax", binary)):
+        model = BMRMClassifier(loss, reg_lambda=LAMBDA).fit(X, y)
+        log_p = model.predict_log_proba(X)
+        np.testing.assert_allclose(log_p, np.log(model.predict_proba(X)), atol=1e-12)
+    model = BMRMClassifier("log_loss", reg_lambda=LAMBDA).fit(*binary)
+    log_p = model.predict_log_proba(1e6 * binary[0])
+    f = np.abs(model.decision_function(1e6 * binary[0]))
+    np.testing.assert_allclose(log_p.min(axis=1), -f, rtol=1e-12)
+    with pytest.raises(AttributeError, match="predict_log_proba"):
+        BMRMClassifier().fit(*binary).predict_log_proba(binary[0])

@@ -5,16 +5,18 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import OneClassSVM
 
 from sklearn_bundle import BMRMNoveltyDetector
-from sklearn_bundle.losses import Novelty
+from sklearn_bundle.losses import Novelty, NuNovelty
 from tests.certificates import judge
 
 ROWS = 80
 TIGHT = {"tol": 1e-9, "max_iter": 5000}
+FIXED = {"rho": 1.0}  # the formulation with a given offset
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,62 @@ def test_optimum_against_clarabel(X, weighted, solver, rho, reg_lambda):
     assert ours.status_ == "converged"
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nu", [0.1, 0.5, 1.0])
+def test_optimum_with_nu_against_clarabel(X, weighted, nu):
+    weight = np.random.default_rng(1).integers(0, 4, ROWS) if weighted else None
+    ours = BMRMNoveltyDetector(nu=nu, **TIGHT).fit(X, sample_weight=weight)
+    judge(ours, X, None, weight)
+    assert ours.status_ == "converged"
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.4])
+def test_nu_decides_like_one_class_svm(X, nu):
+    theirs = OneClassSVM(kernel="linear", nu=nu, tol=1e-9).fit(X)
+    ours = BMRMNoveltyDetector(nu=nu, reg_lambda=0.5, **TIGHT).fit(X)
+    times = ROWS * nu * 0.5
+    np.testing.assert_allclose(times * ours.coef_, theirs.coef_, rtol=1e-4)
+    np.testing.assert_allclose(times * ours.offset_, theirs.offset_, rtol=1e-4)
+    apart = np.abs(theirs.decision_function(X)) > 1e-3 * theirs.offset_
+    assert apart.sum() > 70
+    assert np.array_equal(ours.predict(X)[apart], theirs.predict(X)[apart])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tail_mean_is_a_maximum_of_its_planes(weighted):
+    """Over all u with 0 <= u_i <= s_i / nu and sum one, by linear programming."""
+    rng = np.random.default_rng(3)
+    s = rng.dirichlet(np.ones(12)) if weighted else np.full(12, 1 / 12)
+    f, g = rng.integers(0, 4, 12).astype(float), np.empty(12)  # with ties
+    loss = NuNovelty(nu=0.3)
+    cut = loss.cut(f, None, s, False, g, None)
+    best = linprog(f, A_eq=np.ones((1, 12)), b_eq=[1.0], bounds=[(0.0, x / 0.3) for x in s])
+    assert cut.risk == pytest.approx(-best.fun, rel=1e-12)
+    assert cut.offset == 0.0 and g @ f == pytest.approx(cut.risk, rel=1e-12)
+    assert (g <= 1e-16).all() and (-g <= s / 0.3 + 1e-15).all() and g.sum() == pytest.approx(-1.0)
+    rho = loss.offset(f, s)
+    assert s[f < rho].sum() <= 0.3 + 1e-12 and s[f <= rho].sum() >= 0.3 - 1e-12
+
+
+def test_nu_with_weights_as_repeated_rows(X):
+    counts = np.random.default_rng(1).integers(0, 4, ROWS)
+    ours = BMRMNoveltyDetector(nu=0.2, **TIGHT)
+    weighted = clone(ours).fit(X, sample_weight=counts)
+    repeated = clone(ours).fit(X.repeat(counts, axis=0))
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=2e-9)
+    assert weighted.offset_ == pytest.approx(repeated.offset_, rel=1e-4)
+
+
+def test_centred_data_have_no_half_space(X):
+    """The mean of all samples is 0, and so is the best w: no sample is new, and that is said."""
+    with pytest.warns(ConvergenceWarning, match="If coef_ is 0, .* centred features"):
+        ours = BMRMNoveltyDetector(max_iter=200).fit(X - X.mean(axis=0))
+    with pytest.warns(UserWarning, match="No sample is new. If coef_ is 0"):
+        assert BMRMNoveltyDetector().fit([[1.0], [-1.0]]).status_ == "converged"
+    assert (ours.coef_ == 0.0).all() and ours.offset_ == 0.0 and ours.objective_ == 0.0
+    assert (ours.predict(X) == 1).all() and -1e-20 < ours.lower_bound_ <= 0.0
+
+
 def test_cut_is_a_plane_below_the_risk():
     rng = np.random.default_rng(2)
     loss, weights = Novelty(rho=1.5), rng.dirichlet(np.ones(ROWS))
@@ -48,7 +106,7 @@ def test_cut_is_a_plane_below_the_risk():
 
 @pytest.mark.parametrize("nu", [0.1, 0.4])
 @pytest.mark.parametrize("rho", [1.0, 5.0])
-def test_one_class_svm(X, nu, rho):
+def test_one_class_svm_with_a_given_offset(X, nu, rho):
     """libsvm's coefficients are nu n times those of its problem with mean losses over nu."""
     theirs = OneClassSVM(kernel="linear", nu=nu, tol=1e-10).fit(X)
     offset = theirs.offset_[0] / (nu * ROWS)
@@ -68,14 +126,14 @@ def test_a_large_constant_column(seed):
     Fits stalled at 1.5 to 6 times the optimum.
     """
     X = np.c_[np.random.default_rng(seed).normal(size=(40, 3)), np.full(40, 1e6)]
-    ours = BMRMNoveltyDetector(reg_lambda=1e-5).fit(X)
+    ours = BMRMNoveltyDetector(**FIXED, reg_lambda=1e-5).fit(X)
     assert ours.status_ == "converged"
     assert ours.objective_ <= (1 + 1e-3) * 0.5 * 1e-5 * 1e-12
 
 
 def test_weights_are_repeated_and_missing_rows(X):
     counts = np.random.default_rng(1).integers(0, 4, ROWS)
-    ours = BMRMNoveltyDetector(**TIGHT)
+    ours = BMRMNoveltyDetector(**FIXED, **TIGHT)
     weighted = clone(ours).fit(X, sample_weight=counts).objective_
     repeated = clone(ours).fit(X.repeat(counts, axis=0)).objective_
     assert weighted == pytest.approx(repeated, rel=2e-9)
@@ -97,6 +155,9 @@ def test_scores(X):
     "parameters, further, message",
     [
         ({"rho": 0.0}, {}, "'rho' parameter of BMRMNoveltyDetector .*0.0"),
+        ({"nu": 1.5}, {}, "'nu' parameter of BMRMNoveltyDetector .*1.5"),
+        ({"nu": 0.1, "rho": 1.0}, {}, "nu=0.1 and rho=1.0 are both set, .* Leave rho=None"),
+        ({"regularizer": "l1"}, {}, "regularizer='l1' is for the formulation with a rho"),
         ({"reg_lambda": -1.0}, {}, "'reg_lambda' parameter .*-1.0"),
         ({"regularizer": "quadratic"}, {}, r"needs B: .*Quadratic\(B=...\)"),
         ({}, {"sample_weight": np.ones(3)}, r"sample_weight.shape == \(3,\), expected \(80,\)"),
@@ -116,7 +177,7 @@ def test_what_cannot_work_is_refused(X, parameters, further, message):
 def test_sparse_equals_dense_and_threads_change_nothing(X, dtype, monkeypatch):
     monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ENTRIES", 50)
     Z = (X * (X > 0.5)).astype(dtype)
-    ours = BMRMNoveltyDetector(tol=1e-8)
+    ours = BMRMNoveltyDetector(**FIXED, tol=1e-8)
     dense, sparse = clone(ours).fit(Z), clone(ours).fit(sp.csr_array(Z))
     assert sparse.objective_ == pytest.approx(dense.objective_, rel=2e-8)
     for data in (Z, sp.csr_array(Z)):
@@ -126,7 +187,7 @@ def test_sparse_equals_dense_and_threads_change_nothing(X, dtype, monkeypatch):
 
 @pytest.mark.parametrize("regularizer", ["l2", "lp", "entropy"])
 def test_warm_start(X, regularizer):
-    warm = BMRMNoveltyDetector(warm_start=True, tol=1e-7, regularizer=regularizer).fit(X)
+    warm = BMRMNoveltyDetector(**FIXED, warm_start=True, tol=1e-7, regularizer=regularizer).fit(X)
     warm.set_params(reg_lambda=5e-3).fit(X)
     cold = clone(warm).fit(X)
     assert warm.n_iter_ < cold.n_iter_
@@ -136,10 +197,20 @@ def test_warm_start(X, regularizer):
     assert warm.n_iter_ == cold.n_iter_ and warm.objective_ == cold.objective_
 
 
+def test_nu_starts_warm_from_the_same_nu_alone(X):
+    warm = BMRMNoveltyDetector(nu=0.2, warm_start=True, tol=1e-7).fit(X)
+    first = warm.n_iter_
+    warm.set_params(reg_lambda=5e-3).fit(X)
+    assert warm.n_iter_ < first
+    warm.set_params(nu=0.3).fit(X)
+    cold = clone(warm).fit(X)
+    assert warm.n_iter_ == cold.n_iter_ and warm.objective_ == cold.objective_
+
+
 def test_few_planes(X):
-    few = BMRMNoveltyDetector(tol=1e-4, bundle_size=3, max_iter=20_000).fit(X)
+    few = BMRMNoveltyDetector(**FIXED, tol=1e-4, bundle_size=3, max_iter=20_000).fit(X)
     assert few.status_ == "converged"
-    best = BMRMNoveltyDetector(tol=1e-4).fit(X).objective_
+    best = BMRMNoveltyDetector(**FIXED, tol=1e-4).fit(X).objective_
     assert few.objective_ == pytest.approx(best, rel=2e-4)
 
 
@@ -147,7 +218,7 @@ def test_limits_pickle_and_names(X):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcd"))
     with pytest.warns(ConvergenceWarning, match="'max_iter' after 1 iterations"):
-        ours = BMRMNoveltyDetector(max_iter=1, tol=1e-14).fit(frame)
+        ours = BMRMNoveltyDetector(**FIXED, max_iter=1, tol=1e-14).fit(frame)
     assert ours.feature_names_in_.tolist() == list("abcd") and len(ours.history_) == 1
     copy = pickle.loads(pickle.dumps(ours))
     assert np.array_equal(copy.decision_function(frame), ours.decision_function(frame))
@@ -160,8 +231,10 @@ def test_samples_on_the_boundary_are_not_new_whatever_rounding_says(convert):
         rng = np.random.default_rng(seed)
         X, weights = rng.random((15, 30)), rng.integers(0, 5, 15)
         order = rng.permutation(15)
-        ours = BMRMNoveltyDetector(tol=1e-10).fit(convert(X[order]), sample_weight=weights[order])
-        other = BMRMNoveltyDetector(tol=1e-10).fit(convert(X.repeat(weights, axis=0)))
+        ours = BMRMNoveltyDetector(**FIXED, tol=1e-10).fit(
+            convert(X[order]), sample_weight=weights[order]
+        )
+        other = BMRMNoveltyDetector(**FIXED, tol=1e-10).fit(convert(X.repeat(weights, axis=0)))
         assert np.array_equal(ours.predict(X), other.predict(X))
         boundary = np.abs(X @ ours.coef_[0] - 1.0) < 1e-11
         assert boundary.any() and (ours.predict(X)[boundary] == 1).all()

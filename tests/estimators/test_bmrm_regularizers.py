@@ -133,7 +133,7 @@ def test_powers_near_their_limits(problems):
 def test_default_calls_converge(problems, loss, name, solver):
     if loss == "novelty":
         X, y = problems["hinge"]
-        model = BMRMNoveltyDetector()
+        model = BMRMNoveltyDetector(rho=1.0)
     else:
         (X, y), model = problems[loss], clone(ESTIMATORS[loss])
     model.set_params(regularizer=REGULARIZERS[name], solver=solver, reg_lambda=1e-2).fit(X, y)

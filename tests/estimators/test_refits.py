@@ -42,7 +42,7 @@ def table():
     for solver in ("line-search", "cutting-plane"):
         yield BMRMClassifier("multiclass_hinge", solver=solver, **of), X, THREE
         yield BMRMRanker(solver=solver, **of), X, THREE, GROUP
-        yield BMRMNoveltyDetector(solver=solver), X, None
+        yield BMRMNoveltyDetector(rho=1.0, solver=solver), X, None
     for regularizer in ("l2", "l1"):
         yield BMRMClassifier(solver="cutting-plane", regularizer=regularizer, **of), X, TWO
     yield BMRMRegressor(solver="cutting-plane", **of), X, TRUE

@@ -53,7 +53,7 @@ def table():
     yield BMRMClassifier("softmax", **of), X, THREE, softmax
     yield BMRMRegressor("quantile", **of), X, TRUE, regression("quantile")
     yield BMRMRegressor("squared_error", regularizer="l1", **of), X, TRUE, lasso
-    yield BMRMNoveltyDetector(**of), X, None, novelty
+    yield BMRMNoveltyDetector(rho=1.0, **of), X, None, novelty
     for lipschitz in ("adaptive", "power"):
         yield PragamSVC(lipschitz=lipschitz, **of), X, SIGNS, binary("hinge")
 

@@ -356,3 +356,14 @@ def test_inputs_are_not_written_to(loss):
 def test_prepare_names_what_is_wrong(loss, y, group, match):
     with pytest.raises(ValueError, match=match):
         loss.prepare(y, group, 3)
+
+
+def test_ndcg_of_few_positions_rewards_scores_that_help():
+    """Were all lists alike that have nothing relevant on top, 0 would be the best of all scores."""
+    rng = np.random.default_rng(0)
+    relevance = np.where(rng.random(800) < 0.2, 1.0, 0.0)
+    scores, weights = relevance + 0.6 * rng.normal(size=800), np.full(800, 1 / 800)
+    loss = NDCG(k=3)
+    target = loss.prepare(relevance, np.repeat(np.arange(20), 40), 800)
+    risks = [loss.risk(t * scores, target, weights, 0.0) for t in (0.0, 1e-3)]
+    assert risks[1] < risks[0]

@@ -123,7 +123,7 @@ def test_a_tolerance_is_named_once(ax):
         BMRMClassifier(reg_lambda=1e-2),
         BMRMRegressor("absolute_error", reg_lambda=1e-2),
         BMRMRanker(reg_lambda=1e-2),
-        BMRMNoveltyDetector(),
+        BMRMNoveltyDetector(rho=1.0),
         BMRMClassifierCV(reg_lambdas=2, cv=2),
         BMRMRegressorCV(reg_lambdas=2, cv=2),
         PragamSVC(reg_lambda=1e-1),

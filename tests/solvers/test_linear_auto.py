@@ -89,7 +89,7 @@ def test_planes_in_sample_space_where_they_are_shorter(wide):
 @pytest.mark.parametrize("solver", ["newton", "dual-coordinate"])
 @pytest.mark.parametrize(
     "parameters",
-    [{"loss": "exponential"}, {"regularizer": "l1"}, {"loss": "softmax"}, {"loss": "roc_auc"}],
+    [{"loss": "exponential"}, {"regularizer": "l1"}, {"loss": "roc_auc"}],
     ids=str,
 )
 def test_refuses_what_a_solver_does_not_know(data, solver, parameters):
