@@ -105,7 +105,7 @@ default="auto"
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
         "hinge", "squared_hinge" and "log_loss" with L2. For "softmax" with L2 there are "newton",
         for some 700 features times classes, and "lbfgs".
-        "dual-coordinate" takes "multiclass_hinge" with L2 as well, but for slack scaling with costs.
+        "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".
