@@ -97,6 +97,7 @@ default="auto"
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
         "hinge", "squared_hinge" and "log_loss" with L2. For "softmax" with L2 there are "newton",
         for some 700 features times classes, and "lbfgs".
+        "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".
@@ -115,7 +116,8 @@ default="auto"
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
         Limit on the iterations, for each class: one product with X and one with X' each, of
-        "dual-coordinate" an epoch, which may leave rows out.
+        "dual-coordinate" an epoch, which may leave rows out; of "multiclass_hinge" as many steps as
+        there are rows, and 16,384.
     max_time : float, default=None
         Limit in seconds on the whole fit, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True

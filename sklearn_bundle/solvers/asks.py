@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
+from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.losses._squares import SquaredErrors
+from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
@@ -168,6 +170,24 @@ class DualSteps(LineSearch, Protocol):
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
+
+
+class ClassSteps(LineSearch, Protocol):
+    """Steps in the dual of a loss of several classes, a distribution over them per row.
+
+    Attributes
+    ----------
+    class_dual : ClassDual
+        The loss as these steps see it; None where it has none.
+    rows : RowOperator
+        As of :class:`DualSteps`.
+    """
+
+    class_dual: ClassDual
+    rows: RowOperator
+
+    def class_ascent(self, reg_lambda: float, alpha: Array | None) -> ClassAscent:
+        """The dual with ``reg_lambda/2 ||W||^2`` at alpha, or at the labels: sweeps, planes."""
 
 
 class ExcessiveGap(Protocol):

@@ -13,6 +13,7 @@ from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import confirmed
 from sklearn_bundle.solvers._contest import Contestant
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
+from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.least_squares import (
@@ -54,7 +55,7 @@ _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver),
     "lbfgs": (SoftmaxLBFGSSolver,),
-    "dual-coordinate": (DualCoordinateSolver,),
+    "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
     "conjugate-gradient": (ConjugateGradientSolver,),
@@ -90,7 +91,7 @@ def linear_solver(
         best = _best(task)
         return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
     kind = solver_class(name, task)
-    if kind is DualCoordinateSolver and not to_the_end:
+    if name == "dual-coordinate" and not (to_the_end or kind.is_best(task)):
         return LinearAutoSolver(task, kept, asked=name)
     return kind.of(task, kept)
 
@@ -252,9 +253,7 @@ class LinearAutoSolver:
     def _solver_from(self, name: str, best: State) -> LinearSolver:
         """A solver that starts from what this one has found."""
         start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
-        if isinstance(self._solver, DualCoordinateSolver):
-            start = replace(start, proof=self._solver.proof, bundle=self._solver.bundle)
-        return linear_solver(name, self._task, start, to_the_end=True)
+        return linear_solver(name, self._task, self._solver.handed_on(start), to_the_end=True)
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh; those of the solver before were so as well."""

@@ -82,7 +82,8 @@ def test_many_classes_take_many_planes_to_cancel():
     X, y = make_classification(
         200, 6, n_informative=6, n_redundant=0, n_classes=20, n_clusters_per_class=1, random_state=0
     )
-    model = BMRMClassifier("multiclass_hinge", reg_lambda=LAMBDA).fit(X, y)
+    loss = MulticlassHinge()
+    model = BMRMClassifier(loss, reg_lambda=LAMBDA, solver="line-search").fit(X, y)
     best = optimum(X, y, np.full(len(y), 1 / len(y)), LAMBDA, True)[0]
     assert model.status_ == "converged"
     assert model.history_["lower_bound"][12] == 0.0  # so long there was no progress

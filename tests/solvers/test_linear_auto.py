@@ -63,7 +63,7 @@ def test_sparse_rows_in_a_high_dimension(wide, loss):
         {"loss": "exponential"},
         {"loss": "roc_auc"},
         {"loss": "fbeta"},
-        {"loss": "multiclass_hinge"},
+        {"loss": "multiclass_hinge", "cost": [[0.0, 1.0], [2.0, 0.0]], "scaling": "slack"},
         {"regularizer": "l1"},
         {"regularizer": "lp"},
         {"loss": type("Mine", (Hinge,), {})()},
