@@ -297,8 +297,9 @@ def test_sparse_equals_dense_and_threads_change_nothing(iris, name, dtype, monke
 @pytest.mark.matrix
 @pytest.mark.parametrize("regularizer", ["l2", "l1", "lp"])
 @pytest.mark.parametrize("name", JOINT)
-def test_warm_start(iris, name, regularizer):
-    warm = joint(name, warm_start=True, tol=1e-6, max_iter=5000, regularizer=regularizer)
+def test_planes_serve_another_reg_lambda(iris, name, regularizer):
+    limits = {"tol": 1e-6, "max_iter": 5000, "solver": "line-search"}
+    warm = joint(name, warm_start=True, regularizer=regularizer, **limits)
     warm.fit(*iris)
     warm.set_params(reg_lambda=LAMBDA / 2).fit(*iris)
     cold = clone(warm).fit(*iris)
