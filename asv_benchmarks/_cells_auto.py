@@ -43,7 +43,9 @@ _COLUMNS = (
 Cell = tuple[str, str, float, float, int]
 
 
-def run(session: Session, sets: Sets | None = None, further: argparse.Namespace | None = None):
+def run(
+    session: Session, sets: Sets | None = None, further: argparse.Namespace | None = None
+) -> None:
     """All cells; those of the losses that were asked for, if any were."""
     print(f"\nauto: {__doc__.strip()}")
     asked = getattr(further, "loss", None) or LOSSES

@@ -200,7 +200,11 @@ def _linear_models(model, X, y, sample_weight, group):
         s = np.ones(len(X), LONG) if sample_weight is None else np.asarray(sample_weight, LONG)
         return [linear(_RANKED[loss](model, y, s, group), (points[0], 0.0))]
     if loss in _REGRESSION:
-        return [linear(_REGRESSION[loss](model, weights, y.astype(LONG)), points)]
+        y, risk = y.astype(LONG), _REGRESSION[loss]
+        if y.ndim == 1 or loss == "squared_error":
+            return [linear(risk(model, weights, y), points)]
+        columns = zip(y.T, *points, strict=True)
+        return [linear(risk(model, weights, column), (w, b)) for column, w, b in columns]
     labels = np.searchsorted(model.classes_, y)
     if loss in ("softmax", "multiclass_hinge", "ontology"):
         risk, A = _joint(model, weights, labels)

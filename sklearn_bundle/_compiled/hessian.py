@@ -34,13 +34,13 @@ def fold(H):
 
 
 @jit
-def scaled_rows(X, rows, coefs, start, stop, free, out):
-    """Rows times the square roots of their coefficients, so that ``out' out`` is their Hessian."""
+def scaled_rows(X, rows, coefs, mean, start, stop, free, out):
+    """Rows less ``mean`` times the roots of their coefficients: ``out' out`` is their Hessian."""
     d = X.shape[1]
     for r in range(start, stop):
         root = np.sqrt(coefs[r])
         for j in range(d):
-            out[r - start, j] = root * X[rows[r], j]
+            out[r - start, j] = root * (X[rows[r], j] - mean[j])
         if free:
             out[r - start, d] = root
 

@@ -277,6 +277,21 @@ def total(typing_context, a):
 
 
 @intrinsic
+def largest(typing_context, a):
+    """The largest of the eight; none of them is NaN."""
+
+    def generate(context, builder, signature, arguments):
+        value = arguments[0]
+        for half in (4, 2, 1):
+            mask = [k + half if k < half else k for k in range(WIDTH)]
+            other = _shuffle(builder, value, value, mask)
+            value = builder.select(builder.fcmp_ordered(">", other, value), other, value)
+        return builder.extract_element(value, _INT32(0))
+
+    return types.float64(_vector), generate
+
+
+@intrinsic
 def store_totals(typing_context, array, index, a, b, c, d):
     """``array[index:index + 4]`` = the totals of four vectors, each in the order of ``total``."""
 

@@ -1,6 +1,7 @@
 """What the estimators of the bundle method share: loss and regularizer by name, the solver."""
 
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,12 +14,13 @@ from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
-from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
+from sklearn_bundle.regularizers import L2, REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, linear_solver
+from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
+MOST_NEWTON_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
 _FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
 # What to do where a limit ended a fit with L1, in place of what linear models say.
 _L1_ADVICE = {
@@ -70,6 +72,21 @@ class BundleEstimator(CertifiedLinear):
                 if name not in own and _is_given(getattr(self, name), default):
                     raise ValueError(self._unused(name, default))
 
+    def _refuse_solver(self, loss: Loss) -> None:
+        """Raise ValueError if the solver that was asked for does not take loss and regularizer."""
+        if knows(self.solver, loss, self._omega()):
+            return
+        defaults = self._loss_parameters
+        names = [
+            name
+            for name, make in self._losses.items()
+            if knows(self.solver, make(**defaults.get(name, {})), L2())
+        ]
+        raise ValueError(
+            f"solver={self.solver!r} is for {_in_words(names)} with regularizer='l2'; got "
+            f"loss={self.loss!r} and regularizer={self.regularizer!r}. Use solver='auto'."
+        )
+
     def _unused(self, name: str, default: Any) -> str:
         table, loss, value = self._loss_parameters, self.loss, shown(getattr(self, name))
         owners = " or ".join(repr(owner) for owner, names in table.items() if name in names)
@@ -82,7 +99,7 @@ class BundleEstimator(CertifiedLinear):
         if not isinstance(self.regularizer, str):
             return self.regularizer
         kind = REGULARIZERS[self.regularizer]
-        needs = [p.name for p in signature(kind).parameters.values() if p.default is p.empty]
+        needs = _without_default(kind)
         if needs:
             raise ValueError(
                 f"regularizer={self.regularizer!r} needs {needs[0]}: pass an instance, "
@@ -127,6 +144,21 @@ class BundleEstimator(CertifiedLinear):
 
     def _keep(self, solver: LinearSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
         return solver.kept((result.point, result.intercept))
+
+
+def _in_words(names: list[str]) -> str:
+    """One loss, several, or none of the estimator's."""
+    if not names:
+        return "other losses"
+    if len(names) == 1:
+        return f"loss={names[0]!r}"
+    return f"the losses {', '.join(map(repr, names[:-1]))} and {names[-1]!r}"
+
+
+@cache  # a fit asks for it several times, and reading a signature takes 0.1 ms
+def _without_default(kind: type) -> list[str]:
+    """Parameters that it needs."""
+    return [p.name for p in signature(kind).parameters.values() if p.default is p.empty]
 
 
 def _is_given(value: Any, default: Any) -> bool:

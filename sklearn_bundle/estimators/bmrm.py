@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
-from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._thresholds import best_thresholds
@@ -26,17 +27,16 @@ from sklearn_bundle.losses import (
     Target,
 )
 from sklearn_bundle.regularizers import Regularizer
-from sklearn_bundle.solvers.linear_auto import knows
 
-_MOST_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
+_SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
     loss = estimator._loss()
     if loss.probability is None:
         raise AttributeError(
-            f"predict_proba needs a loss with probabilities such as 'log_loss'; this "
-            f"{type(estimator).__name__} has loss={estimator.loss!r}."
+            "predict_proba and predict_log_proba need a loss with probabilities such as "
+            f"'log_loss'; this {type(estimator).__name__} has loss={estimator.loss!r}."
         )
     return True
 
@@ -90,11 +90,14 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
-    solver : {"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"}, \
+default="auto"
         "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
         features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
-        "hinge", "squared_hinge" and "log_loss" with L2.
+        "hinge", "squared_hinge" and "log_loss" with L2. For "softmax" with L2 there are "newton",
+        for some 700 features times classes, and "lbfgs".
+        "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".
@@ -113,7 +116,8 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
         Limit on the iterations, for each class: one product with X and one with X' each, of
-        "dual-coordinate" an epoch, which may leave rows out.
+        "dual-coordinate" an epoch, which may leave rows out; of "multiclass_hinge" as many steps as
+        there are rows, and 16,384.
     max_time : float, default=None
         Limit in seconds on the whole fit, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True
@@ -229,7 +233,7 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_losses)), *_loss_kinds],
         "solver": [
-            StrOptions({"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"})
+            StrOptions({"auto", *_SOLVERS}),
         ],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],
@@ -313,6 +317,41 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
             total > 0.0, total, positive.shape[1]
         )
 
+    @available_if(_has_probability)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes, finite where a probability is 0.
+
+        As :meth:`predict_proba`; a loss of one's own without ``log_probability`` gets the logarithm
+        of that.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the loss has no probabilities.
+        """
+        loss = self._loss()
+        if loss.log_probability is None:
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(X))
+        scores = self.decision_function(X)
+        if loss.joint:
+            if scores.ndim == 1:  # the difference of two
+                scores = np.column_stack([np.zeros_like(scores), scores])
+            return loss.log_probability(scores)
+        if scores.ndim == 1:
+            return np.column_stack([loss.log_probability(-scores), loss.log_probability(scores)])
+        return log_softmax(loss.log_probability(scores), axis=1)
+
     def _check(self, X, y, sample_weight):
         self._refuse_unused()
         if self.loss == "ontology" and self.edges is None:
@@ -326,20 +365,17 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
             raise ValueError(
                 f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
             )
-        if not knows(self.solver, loss, self._omega()):
-            raise ValueError(
-                f"solver={self.solver!r} is for the losses 'hinge', 'squared_hinge' and 'log_loss' "
-                f"with regularizer='l2'; got loss={self.loss!r} and "
-                f"regularizer={self.regularizer!r}. Use solver='auto'."
-            )
+        self._refuse_solver(loss)
         data = super()._check(X, y, sample_weight)
-        if self.solver == "newton" and data.X.shape[1] > _MOST_FEATURES:
-            raise ValueError(
-                f"solver='newton' needs a matrix of n_features x n_features numbers, at most "
-                f"{_MOST_FEATURES} of them a row; X has {data.X.shape[1]} features. "
-                "Use solver='auto'."
-            )
         n, classes = len(data.labels), data.classes
+        width = data.X.shape[1] * (len(classes) if loss.joint else 1)
+        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
+            by_class = ", times the classes," if loss.joint else ""
+            raise ValueError(
+                f"solver='newton' needs a matrix of n_features x n_features numbers{by_class} at "
+                f"most {MOST_NEWTON_FEATURES} of them a row; X has {data.X.shape[1]} features and "
+                f"y {len(classes)} classes. Use solver='auto'."
+            )
         if loss.joint:
             targets = [Target(data.labels.astype(np.int64), n, classes)]
         else:

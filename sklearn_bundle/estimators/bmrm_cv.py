@@ -218,7 +218,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with several targets: the loss is ``r' M r / 2``. None is the identity.
-    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "dual-coordinate", "conjugate-gradient", "line-search", \
+"cutting-plane"}, default="auto"
         As in :class:`BMRMRegressor`.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
@@ -334,7 +335,7 @@ n_features_in_, feature_names_in_
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data.
-        y : array-like of shape (n_samples,) or, for "squared_error", (n_samples, n_targets)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one, in every fit.

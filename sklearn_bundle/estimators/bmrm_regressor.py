@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_regression_data
@@ -20,6 +20,8 @@ from sklearn_bundle.losses import (
     Target,
 )
 from sklearn_bundle.regularizers import Regularizer
+
+_SOLVERS = "newton", "dual-coordinate", "conjugate-gradient", "line-search", "cutting-plane"
 
 
 def _squared_error(M: ArrayLike | None) -> RegressionLoss:
@@ -36,7 +38,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
 
     where the s_i are the sample weights, normalised to sum to one (1/n each without weights). The
     intercept b is not penalised. Every fit returns a lower bound of the optimum, and with it the
-    duality gap.
+    duality gap. Of several targets the objectives add up: each has w and b of its own, and with
+    every loss but "squared_error" a certificate of its own.
 
     Parameters
     ----------
@@ -63,8 +66,14 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
         symmetric and positive semidefinite. None is the identity.
-    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
-        Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
+    solver : {"auto", "newton", "dual-coordinate", "conjugate-gradient", "line-search", \
+"cutting-plane"}, default="auto"
+        "line-search" is algorithm 3 of [1]_, "cutting-plane" algorithm 2, for comparison; they take
+        every loss and regularizer. For "squared_error" with L2 or
+        :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
+        Cholesky factorisation and "conjugate-gradient" without one; "auto" takes the former where
+        it costs less, and the latter first where that is not known. Other losses have "newton" and
+        "dual-coordinate" with L2, as in :class:`BMRMClassifier`, where the user guide says so.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
@@ -72,7 +81,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations (one product with X and one with X' each).
+        Limit on the iterations (one product with X and one with X' each), of each target.
     max_time : float, default=None
         Limit in seconds, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True
@@ -83,8 +92,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         `max_iter`, `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration;
         where it has reached `tol`, it stays as it is.
     n_jobs : int, default=None
-        Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
-        joblib context.
+        Threads, over targets that are problems of their own, or else over blocks of rows. The
+        result does not depend on it. None is 1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -94,20 +103,21 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         Weights w.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept b.
-    objective_ : float
-        J at the returned point.
-    lower_bound_ : float
+    objective_ : float or ndarray of shape (n_targets,)
+        J at the returned point; of several targets one each, but for "squared_error", which has one
+        for all.
+    lower_bound_ : float or ndarray of shape (n_targets,)
         A value that J cannot fall below.
-    dual_gap_ : float
+    dual_gap_ : float or ndarray of shape (n_targets,)
         ``objective_ - lower_bound_``.
-    n_iter_ : int
+    n_iter_ : int or ndarray of shape (n_targets,)
         Iterations.
-    status_ : str
+    status_ : str or list of str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
         left nothing to gain).
-    history_ : structured ndarray of shape (`n_iter_`,)
+    history_ : structured ndarray of shape (`n_iter_`,), or list of them
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far).
+        with X or X' so far), ``solver`` (the one at work).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -116,9 +126,10 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, `quantile`, `epsilon`, `delta` or `M` with a loss that
-        does not take it (unless it has its default), NaN or infinity, negative or all-zero weights,
-        a y that the loss cannot take. Nothing is fitted then.
+        For a parameter out of its range, a `solver` that does not take the loss, `quantile`,
+        `epsilon`, `delta` or `M` with a loss that does not take it (unless it has its default), NaN
+        or infinity, negative or all-zero weights, a y that the loss cannot take. Nothing is fitted
+        then.
 
     Warns
     -----
@@ -134,6 +145,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     -----
     Table 5 of [1]_, its pinball loss corrected. The best intercept is a weighted quantile, the zero
     of a piecewise linear function or a closed form, exact in O(n). The lower bound is Theorem 2.
+    For squared errors its plane is that of the residuals r at the returned weights, which makes it
+    ``sum_i s_i (r_i y_i - r_i^2 / 2) - ||sum_i s_i r_i x_i||^2 / (2 reg_lambda)`` with y centred.
 
     References
     ----------
@@ -161,10 +174,12 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         "huber": {"delta": 1.0},
     }
     _loss_kinds = (RegressionLoss,)
+    _unit = "target"
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinear._common_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_losses)), *_loss_kinds],
+        "solver": [StrOptions({"auto", *_SOLVERS})],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "delta": [Interval(Real, 0, None, closed="neither")],
@@ -217,7 +232,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
-        y : array-like of shape (n_samples,) or, for "squared_error", (n_samples, n_targets)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets; for "poisson" at least 0, and not all of them 0.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
@@ -252,33 +267,38 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
 
     def _check(self, X, y, sample_weight):
         self._refuse_unused()
-        data = check_regression_data(self, X, y, sample_weight)
         loss = self._loss()
-        if data.y.ndim == 2 and not loss.multi_output:
-            raise ValueError(
-                f"loss={self.loss!r} takes y of shape (n_samples,), got {data.y.shape}: only "
-                "'squared_error' takes several targets. Wrap the estimator in "
-                "sklearn.multioutput.MultiOutputRegressor."
-            )
+        self._refuse_solver(loss)
+        data = check_regression_data(self, X, y, sample_weight)
         if data.y.ndim == 1 and self.M is not None:
             raise ValueError(
                 "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
                 f"more, got y of shape {data.y.shape}."
             )
-        data.prepared = [loss.prepare_target(Target(data.y, len(data.y)))]
+        if self.solver == "newton" and data.X.shape[1] > MOST_NEWTON_FEATURES:
+            raise ValueError(
+                "solver='newton' needs a matrix of n_features x n_features numbers, at most "
+                f"{MOST_NEWTON_FEATURES} of them a row; X has {data.X.shape[1]} features. Use "
+                "solver='auto'."
+            )
+        together = data.y.ndim == 1 or loss.multi_output
+        columns = [data.y] if together else list(np.ascontiguousarray(data.y.T))
+        data.prepared = [loss.prepare_target(Target(y, len(y))) for y in columns]
         return data
 
     def _model(self, data, points):
-        w, b = points[0]
         if data.y.ndim == 1:
+            w, b = points[0]
             return {"coef_": w, "intercept_": float(b)}
-        k = data.y.shape[1]
-        return {"coef_": w.reshape(k, -1), "intercept_": np.broadcast_to(b, (k,)).copy()}
+        weights = [np.reshape(w, (-1, data.X.shape[1])) for w, _ in points]
+        intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
+        return {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         if self._takes_loss(self.loss):
             loss = self._loss()
-            tags.target_tags.multi_output = loss.multi_output
+            # All losses take several targets. scikit-learn's check of that has some below 0.
+            tags.target_tags.multi_output = not loss.positive_only
             tags.target_tags.positive_only = loss.positive_only
         return tags

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from sklearn_bundle.losses._newton_binary import NewtonHinge, NewtonLogLoss, NewtonSquaredHinge
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._newton_regression import NewtonPoisson, NewtonResidual
@@ -11,6 +13,7 @@ from sklearn_bundle.losses.logistic import LogLoss
 from sklearn_bundle.losses.poisson import Poisson
 from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
 from sklearn_bundle.losses.regression import Huber
+from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
 # By the class itself: one that is derived from it may have another curvature.
 _KINDS: dict[type[Loss], Callable[..., NewtonLoss]] = {
@@ -20,6 +23,9 @@ _KINDS: dict[type[Loss], Callable[..., NewtonLoss]] = {
     AbsoluteError: lambda loss: NewtonResidual(-1.0, 1.0, smooth=False),
     Quantile: lambda loss: NewtonResidual(-loss.quantile, 1.0 - loss.quantile, smooth=False),
     EpsilonInsensitive: lambda loss: NewtonResidual(-1.0, 1.0, loss.epsilon, smooth=False),
+    SquaredEpsilonInsensitive: lambda loss: NewtonResidual(
+        -np.inf, np.inf, loss.epsilon, smooth=True
+    ),
     Huber: lambda loss: NewtonResidual(-loss.delta, loss.delta, smooth=True),
     Poisson: lambda loss: NewtonPoisson(),
 }

@@ -147,6 +147,61 @@ def clipped_slopes(scores, y, b, fine, delta, out):
         out[i] = min(max(r, -delta), delta)
 
 
+# ---- the squared error alone -------------------------------------------------------------------
+
+
+@jit
+def mean_residual(scores, y, weights):
+    """Mean of y - f in two parts: the second one is what rounding took off the first."""
+    n = scores.shape[0]
+    first, second = np.zeros(LANES), np.zeros(LANES)
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            first[k] += weights[start + k] * (y[start + k] - scores[start + k])
+    mean = first.sum()
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            second[k] += weights[start + k] * ((y[start + k] - scores[start + k]) - mean)
+    return mean, second.sum()
+
+
+@jit
+def squared_cut(scores, y, weights, free, out):
+    """Risk, offset and intercept; ``out`` becomes derivatives that sum to zero if b is ``free``.
+
+    The residuals are those of an intercept in two parts, finer than floats of its size are.
+    """
+    n = scores.shape[0]
+    b = rest = centre = 0.0
+    if free:
+        b, rest = mean_residual(scores, y, weights)
+    means = np.zeros((2, LANES))
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            out[i] = (b - (y[i] - scores[i])) + rest
+            means[0, k] += weights[i] * out[i]
+            means[1, k] += weights[i] * y[i]
+    fine = 0.0
+    if free:
+        fine, centre = means[0].sum(), means[1].sum()
+    sums = np.zeros((3, LANES))
+    for start in range(0, n, LANES):
+        for k in range(min(LANES, n - start)):
+            i = start + k
+            r = out[i] - fine
+            part = weights[i] * r
+            sums[0, k] += part * out[i]
+            sums[1, k] -= part * ((y[i] - centre) + 0.5 * r)
+            sums[2, k] += part
+            out[i] = part
+    if free:
+        left = sums[2].sum()
+        for i in range(n):
+            out[i] -= weights[i] * left
+    return 0.5 * sums[0].sum(), sums[1].sum(), b + rest
+
+
 # ---- slopes of the squared epsilon-insensitive loss --------------------------------------------
 # l(r) = u^2/2 with u = r less its clip to [-half, half]; l*(u) = half |u| + u^2/2
 

@@ -100,6 +100,9 @@ class Loss(Shown, ABC):
     weights_reason: ClassVar[str] = ""
     #: Optional method ``probability(scores)`` of a loss of classes; None without probabilities.
     probability: ClassVar[Callable[..., Array] | None] = None
+    #: Optional method ``log_probability(scores)`` beside it, without the overflow of a logarithm of
+    #: it; of a loss of two classes for which P(y = -1 | f) = P(y = +1 | -f).
+    log_probability: ClassVar[Callable[..., Array] | None] = None
 
     def prepare_target(self, target: Target) -> "Prepared":
         """The loss as it is for a target, and what the other methods take for ``y``.

@@ -5,7 +5,7 @@ the cancellation in ``l - l' f``.
 """
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit, log_expit, logsumexp
 
 from sklearn_bundle._compiled.elementary import exp, log1p_unit
 from sklearn_bundle._jit import jit
@@ -153,6 +153,20 @@ class LogLoss(_SmoothLoss):
             Between 0 and 1.
         """
         return expit(scores)
+
+    def log_probability(self, scores):
+        """Logarithm of :meth:`probability`, finite where that is 0.
+
+        Parameters
+        ----------
+        scores : ndarray of any shape
+            Scores f; for the other class -f.
+
+        Returns
+        -------
+        log_probabilities : ndarray of the shape of scores
+        """
+        return log_expit(scores)
 
     def intercept(self, scores, y, weights, scratch):
         """Newton's method in b from the scores' mean, whichever direction goes downhill."""

@@ -17,7 +17,9 @@ from sklearn_bundle.losses._piecewise import (
     clipped_slopes,
     intercept_zero,
     line_zero,
+    mean_residual,
     plane_from_slopes,
+    squared_cut,
 )
 from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import SampleLoss
@@ -69,7 +71,7 @@ class RegressionLoss(SampleLoss):
     'converged'
     """
 
-    #: Whether it takes several targets, y of shape (n, k).
+    #: Whether several targets, y of shape (n, k), make one problem. If not, they are one each.
     multi_output: ClassVar[bool] = False
     #: Whether targets below 0 make no sense.
     positive_only: ClassVar[bool] = False
@@ -162,10 +164,12 @@ class SquaredError(_Clipped):
     def curvature(self, scores, y):
         return np.ones_like(scores)
 
+    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+        return Cut(*squared_cut(scores, y, weights, fit_intercept, out))
+
     def intercept(self, scores, y, weights, scratch):
         """The mean residual; the second mean takes away what the first one rounded."""
-        b = weighted_mean(y - scores, weights)
-        return b + weighted_mean((y - scores) - b, weights)
+        return sum(mean_residual(scores, y, weights))
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         weighted = weights * direction
@@ -351,9 +355,14 @@ class MultivariateSquaredError(RegressionLoss):
         second = curvature + float(np.sum(weighted * direction))
         return max(0.0, -first / second) if second > 0.0 else 0.0
 
-    def _times(self, residual):
-        """M residual of each row. M is symmetric but for rounding, which is taken away."""
+    def metric(self):
+        """M as an array, None where it is the identity; what rounding made unsymmetric is not."""
         if self.M is None:
-            return residual
+            return None
         M = np.asarray(self.M, dtype=np.float64)
-        return residual @ (0.5 * (M + M.T))
+        return 0.5 * (M + M.T)
+
+    def _times(self, residual):
+        """M residual of each row."""
+        M = self.metric()
+        return residual if M is None else residual @ M

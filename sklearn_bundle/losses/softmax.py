@@ -1,7 +1,7 @@
 """Cross-entropy of a score per class."""
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from sklearn_bundle._compiled.elementary import exp
 from sklearn_bundle._jit import jit
@@ -148,6 +148,20 @@ class Softmax(CompiledLoss):
             Rows sum to one.
         """
         return softmax(scores, axis=1)
+
+    def log_probability(self, scores):
+        """Logarithm of :meth:`probability`, finite where that is 0.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, K)
+            Scores f.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n, K)
+        """
+        return log_softmax(scores, axis=1)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         def derivative(t):

@@ -9,12 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
+from sklearn_bundle.losses._class_dual import class_dual
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
+from sklearn_bundle.losses._softmax import class_loss
+from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
@@ -83,8 +90,14 @@ class LinearProblem:
         The loss as Newton's method sees it; None where it cannot.
     dual_loss : DualLoss
         The loss as dual coordinate ascent sees it; None where it has no steps.
+    squared_errors : SquaredErrors
+        The loss as a squared error; None where it is another.
+    class_dual : ClassDual
+        The same for losses of several classes.
     nonnegative : bool
         Whether the risk is known not to be negative.
+    class_loss : SoftmaxByClass
+        The loss of scores that are kept by class; None where it has no such form.
     """
 
     def __init__(
@@ -92,7 +105,10 @@ class LinearProblem:
     ):
         self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
         self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
+        self.squared_errors = squared_errors(loss)
+        self.class_dual = class_dual(loss)
         self.nonnegative = loss.nonnegative
+        self.class_loss = class_loss(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -209,10 +225,26 @@ class LinearProblem:
             self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
         )
 
+    def softmax_model(self) -> SoftmaxModel:
+        """The problem with scores by class."""
+        free = self.n_free > 0
+        args = self.target, self.weights, self.class_loss, self.n_outputs, free
+        return SoftmaxModel(self.rows, *args)
+
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """Second derivatives of squared errors, and of a regularizer that is a quadratic form."""
+        data = self.rows, self.target, self.weights
+        return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
+
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""
         args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
         return DualAscent(*args, reg_lambda, alpha)
+
+    def class_ascent(self, reg_lambda: float, alpha: Array | None = None) -> ClassAscent:
+        """The same for several classes, alpha of shape (n, n_outputs)."""
+        args = self.rows, self.target, self.weights, self.class_dual, self.n_outputs
+        return ClassAscent(*args, self.n_free > 0, reg_lambda, alpha)
 
     def _scores(self, w: Array) -> Array:
         return self.rows.scores(w, *self.scores_shape[1:])

@@ -27,6 +27,8 @@ _LONG_ROW = 64
 _MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
 _MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads
 _DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
+_COPIED = 1 << 18  # entries of a part that is copied: 2 MB, which stay in cache
+_CANCELLED = 1e3  # factor by which centring may shrink a matrix whose rounding stays as it is
 _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
 # Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
 # rows only half of the products are formed.
@@ -60,18 +62,31 @@ class RowOperator(Protocol):
         Bytes that a pass over all rows reads.
     passes : int
         Products with X or X' so far; who works with the rows by other means adds to it.
+    gram_passes, outer_passes : float
+        What :meth:`gram` and :meth:`outer` cost, in passes; infinity if there is no such method.
     """
 
     shape: tuple[int, int]
     n_entries: int
     nbytes: int
     passes: int
+    gram_passes: float
+    outer_passes: float
 
     def scores(self, w: Array, n_outputs: int | None = None) -> Array:
         """``X w``, or with k outputs ``X W'`` of shape (n, k), w one row of W after the other."""
 
     def gradient(self, g: Array) -> Array:
         """``X'g``; with g of shape (n, k) ``G'X``, one row after the other."""
+
+    def class_scores(self, W: Array) -> Array:
+        """``W X'`` of shape (k, n), W of shape (k, d)."""
+
+    def class_gradient(self, g: Array) -> Array:
+        """``g X`` of shape (k, d), g of shape (k, n)."""
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        """These rows as a dense array of float64."""
 
     def mean_square(self, weights: Array) -> float:
         """Weighted mean of the rows' squared lengths."""
@@ -90,6 +105,15 @@ class RowOperator(Protocol):
 
     def rows_in_passes(self, passes: float) -> int:
         """Rows whose Hessian takes as long as so many passes over the data."""
+
+    def gram(self, weights: Array, centred: bool) -> Array:
+        """``X'SX``, both triangles, of shape (d, d); ``centred`` takes the mean off the rows."""
+
+    def outer(self, weights: Array, centred: bool) -> Array:
+        """``S^1/2 X X' S^1/2`` of shape (n, n), else as :meth:`gram`."""
+
+    def column_squares(self, weights: Array) -> Array:
+        """``sum_i s_i x_ij^2`` of every column."""
 
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that take one after the other."""
@@ -197,6 +221,54 @@ class DenseRows(_RowsInMemory):
         super().__init__(X, (frozen(X),), X.size, runner)
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
+        return self._products(rows, coefs, np.zeros(self.shape[1]), free)
+
+    def gram(self, weights: Array, centred: bool) -> Array:
+        mean = self._mean(weights, centred)
+        self.passes += 1
+        return self._products(np.arange(self.shape[0]), weights, mean, False)
+
+    def outer(self, weights: Array, centred: bool) -> Array:
+        """As of :class:`RowOperator`; the mean is taken off the products unless it is large."""
+        n, d = self.shape
+        (X,) = self._arrays
+        roots = np.sqrt(weights)[:, None]
+        self.passes += 1
+        if X.dtype == np.float64:
+            total = X @ X.T
+            size = total.trace()
+            if centred:
+                means = total @ weights
+                total += (weights @ means - means) - means[:, None]
+            if size <= _CANCELLED * total.trace():
+                total *= roots * roots.T
+                return total
+        mean, total = self._mean(weights, centred), np.zeros((n, n))
+        width = max(1, _COPIED // n)
+        for start in range(0, d, width):
+            columns = slice(start, start + width)
+            block = X[:, columns] - mean[columns]
+            block *= roots
+            total += block @ block.T
+        return total
+
+    def column_squares(self, weights: Array) -> Array:
+        (X,) = self._arrays
+        self.passes += 1
+        return np.einsum("i,ij,ij->j", weights, X, X)
+
+    @property
+    def gram_passes(self) -> float:
+        return self.shape[1] / _DENSE_PRODUCTS
+
+    @property
+    def outer_passes(self) -> float:
+        return self.shape[0] / _DENSE_PRODUCTS
+
+    def _mean(self, weights: Array, centred: bool) -> Array:
+        return self.gradient(weights) if centred else np.zeros(self.shape[1])
+
+    def _products(self, rows: NDArray[np.intp], coefs: Array, mean: Array, free: bool) -> Array:
         width = self.shape[1] + free
         count = max(1, min(_MOST_BLOCKS, len(rows) // _DENSE_ROWS))
         bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
@@ -207,7 +279,7 @@ class DenseRows(_RowsInMemory):
             for start in range(bounds[k], bounds[k + 1], _DENSE_ROWS):
                 stop = min(start + _DENSE_ROWS, bounds[k + 1])
                 block = np.empty((stop - start, width))
-                hessian.scaled_rows(X, rows, coefs, start, stop, free, block)
+                hessian.scaled_rows(X, rows, coefs, mean, start, stop, free, block)
                 parts[k] += block.T @ block
 
         self._runner.run(add_products, count)
@@ -216,6 +288,37 @@ class DenseRows(_RowsInMemory):
     def rows_in_passes(self, passes: float) -> int:
         n, d = self.shape
         return int(passes * n / max(d / _DENSE_PRODUCTS, _LEAST_PASSES))
+
+    def class_scores(self, W: Array) -> Array:
+        (X,), out = self._arrays, np.empty((len(W), self.shape[0]))
+
+        def multiply(k: int) -> None:
+            for start, stop in self._pieces(k):
+                np.matmul(W, X[start:stop].T, out=out[:, start:stop])
+
+        self._runner.run(multiply, len(self._bounds) - 1)
+        self.passes += 1
+        return out
+
+    def class_gradient(self, g: Array) -> Array:
+        (X,), parts = self._arrays, np.zeros((len(self._bounds) - 1, len(g), self.shape[1]))
+
+        def multiply(k: int) -> None:
+            for start, stop in self._pieces(k):
+                parts[k] += g[:, start:stop] @ X[start:stop]
+
+        self._runner.run(multiply, len(parts))
+        self.passes += 1
+        return parts.sum(axis=0)
+
+    def _pieces(self, k: int) -> list[tuple[int, int]]:
+        """A block's rows, few at a time: BLAS gets a copy of them where X is float32."""
+        first, last = self._bounds[k], self._bounds[k + 1]
+        starts = range(first, last, _DENSE_ROWS)
+        return [(start, min(start + _DENSE_ROWS, last)) for start in starts]
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        return self._arrays[0][rows].astype(np.float64, copy=False)
 
     def stored(self) -> StoredRows:
         none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
@@ -285,8 +388,38 @@ class CSRRows(_RowsInMemory):
         hessian.fold(total)
         return total if free else total[:d, :d]
 
+    def gram(self, weights: Array, centred: bool) -> Array:
+        """As of :class:`RowOperator`; the mean is taken off the products, to leave zeros zero."""
+        H = self.hessian(np.arange(self.shape[0]), weights, True)
+        self.passes += 1
+        lower, mean = np.tril(H[:-1, :-1]), H[-1, :-1]
+        total = lower + np.tril(lower, -1).T
+        return total - np.outer(mean, mean) if centred else total
+
+    def column_squares(self, weights: Array) -> Array:
+        """As of :class:`RowOperator`; entries stored in parts count as if they were not."""
+        data = self._X.data.astype(np.float64, copy=False)
+        terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
+        self.passes += 1
+        return np.bincount(self._X.indices, terms, self.shape[1])
+
+    @property
+    def gram_passes(self) -> float:
+        return max(self._entries_a_row() / _CSR_PRODUCTS, 1.0)
+
+    outer_passes = np.inf
+
     def rows_in_passes(self, passes: float) -> int:
-        return int(passes * self.shape[0] / max(self._entries_a_row() / _CSR_PRODUCTS, 1.0))
+        return int(passes * self.shape[0] / self.gram_passes)
+
+    def class_scores(self, W: Array) -> Array:
+        return np.ascontiguousarray(self.scores(W.ravel(), len(W)).T)
+
+    def class_gradient(self, g: Array) -> Array:
+        return self.gradient(g.T).reshape(len(g), -1)
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        return self._X[rows].toarray().astype(np.float64, copy=False)
 
     def stored(self) -> StoredRows:
         return StoredRows(*self._arrays, 0)

@@ -1,7 +1,7 @@
 """What a regularizer is, and what an intercept beside the weights makes of one."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,19 @@ class Regularizer(Shown, ABC):
     def is_euclidean(self) -> bool:
         """Whether ``Omega(w) = ||w||^2 / 2``."""
         return False
+
+    @property
+    def has_form(self) -> bool:
+        """Whether it is ``w'Bw / 2`` with the B that :attr:`form` gives."""
+        return self.is_euclidean
+
+    @property
+    def form(self) -> Any:
+        """B: an array of shape (d,) for a diagonal or (d, d), or sparse; None for the identity.
+
+        Of a bound regularizer whose ``has_form`` is true.
+        """
+        return None
 
     def bind(self, n_features: int, dimension: int) -> "Regularizer":
         """Check the parameters against the data and do once what need not be done again.

@@ -169,6 +169,10 @@ class Quadratic(Regularizer):
     def __init__(self, B: ArrayLike):
         self.B = B
 
+    @property
+    def has_form(self):
+        return type(self) is Quadratic
+
     def bind(self, n_features, dimension):
         return _FactoredQuadratic(self.B, n_features)
 
@@ -230,11 +234,15 @@ class L1(Regularizer):
 class _FactoredQuadratic(Regularizer):
     """A :class:`Quadratic` with its factor: for one fit, not a parameter."""
 
-    is_quadratic = True
+    is_quadratic = has_form = True
 
     def __init__(self, B: Any, n_features: int | None):
         self._matrix, self._solve = factored(B, n_features)
         self._side = self._matrix.shape[0]
+
+    @property
+    def form(self):
+        return self._matrix
 
     def value(self, w):
         return 0.5 * float(np.sum(w * self._times(w)))

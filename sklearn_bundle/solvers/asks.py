@@ -13,13 +13,20 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
+from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._softmax import SoftmaxByClass
+from sklearn_bundle.losses._squares import SquaredErrors
+from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
@@ -106,6 +113,47 @@ class NewtonSteps(LineSearch, Protocol):
         """Rows, targets and weights."""
 
 
+class SoftmaxSteps(Points, Protocol):
+    """Derivatives of multinomial logistic regression, whose scores are kept by class.
+
+    Attributes
+    ----------
+    class_loss : SoftmaxByClass
+        The loss; None where it is another one.
+    n_samples, n_features, n_outputs, n_entries : int
+        Rows and columns of X, classes, stored entries: what a step costs.
+    """
+
+    class_loss: SoftmaxByClass
+    n_samples: int
+    n_features: int
+    n_outputs: int
+    n_entries: int
+
+    def softmax_model(self) -> SoftmaxModel:
+        """Rows, targets and weights."""
+
+
+class LeastSquares(Points, Protocol):
+    """Squared errors, whose second derivatives are the same everywhere.
+
+    Attributes
+    ----------
+    squared_errors : SquaredErrors
+        The loss as a squared error; None where it is another.
+    rows, target, weights : RowOperator, two arrays
+        The data, for :class:`NormalEquations` that were made for another object with the same.
+    """
+
+    squared_errors: SquaredErrors
+    rows: RowOperator
+    target: Array
+    weights: Array
+
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """With a regularizer ``w'Bw / 2``, B its ``form``."""
+
+
 class DualSteps(LineSearch, Protocol):
     """Steps in the dual, a number per row, from row to row.
 
@@ -122,6 +170,24 @@ class DualSteps(LineSearch, Protocol):
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
+
+
+class ClassSteps(LineSearch, Protocol):
+    """Steps in the dual of a loss of several classes, a distribution over them per row.
+
+    Attributes
+    ----------
+    class_dual : ClassDual
+        The loss as these steps see it; None where it has none.
+    rows : RowOperator
+        As of :class:`DualSteps`.
+    """
+
+    class_dual: ClassDual
+    rows: RowOperator
+
+    def class_ascent(self, reg_lambda: float, alpha: Array | None) -> ClassAscent:
+        """The dual with ``reg_lambda/2 ||W||^2`` at alpha, or at the labels: sweeps, planes."""
 
 
 class ExcessiveGap(Protocol):

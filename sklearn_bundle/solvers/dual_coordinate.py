@@ -180,6 +180,10 @@ class DualCoordinateSolver(LinearSolver):
         """The relative gap after the last epoch, about; the certificate is that of the state."""
         return self._estimates[-1] if self._estimates else np.inf
 
+    def handed_on(self, start: LinearStart) -> LinearStart:
+        """With the plane of the best bound."""
+        return replace(start, proof=self.proof, bundle=self.bundle)
+
     def gap_of(self, state: State) -> float:
         """The estimate: a state has the certificate of the last check."""
         return self.estimate

@@ -13,12 +13,19 @@ from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import confirmed
 from sklearn_bundle.solvers._contest import Contestant
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
+from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.solvers.least_squares import (
+    ConjugateGradientSolver,
+    LeastSquaresSolver,
+    NormalEquationsSolver,
+)
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
+from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
 
 Array = NDArray[np.float64]
 
@@ -48,11 +55,15 @@ _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver,),
-    "dual-coordinate": (DualCoordinateSolver,),
+    "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver),
+    "lbfgs": (SoftmaxLBFGSSolver,),
+    "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
+    "conjugate-gradient": (ConjugateGradientSolver,),
 }
+# Those that "auto" alone takes, before it looks at the others.
+_OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver,)
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
@@ -82,7 +93,7 @@ def linear_solver(
         best = _best(task)
         return LinearAutoSolver(task, kept) if best is None else best.of(task, kept)
     kind = solver_class(name, task)
-    if kind is DualCoordinateSolver and not to_the_end:
+    if name == "dual-coordinate" and not (to_the_end or kind.is_best(task)):
         return LinearAutoSolver(task, kept, asked=name)
     return kind.of(task, kept)
 
@@ -93,6 +104,10 @@ def _can(name: str, task: Task) -> bool:
 
 def _best(task: Task) -> type[LinearSolver] | None:
     """The solver that says of itself that no other is worth a trial."""
+    loss, omega = task.problem.loss, task.omega
+    for kind in _OWN:
+        if kind.takes(loss, omega) and kind.fits(task) and kind.is_best(task):
+            return kind
     for name in SOLVERS:
         kind = solver_class(name, task)
         if kind is not None and kind.is_best(task):
@@ -241,9 +256,7 @@ class LinearAutoSolver:
     def _solver_from(self, name: str, best: State) -> LinearSolver:
         """A solver that starts from what this one has found."""
         start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
-        if isinstance(self._solver, DualCoordinateSolver):
-            start = replace(start, proof=self._solver.proof, bundle=self._solver.bundle)
-        return linear_solver(name, self._task, start, to_the_end=True)
+        return linear_solver(name, self._task, self._solver.handed_on(start), to_the_end=True)
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh; those of the solver before were so as well."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.inner.planes import Bundle
 
@@ -43,6 +44,7 @@ class LinearStart:
     sample_bundle: Bundle | None = None
     alpha: Array | None = None
     width: float | None = None
+    normal_equations: NormalEquations | None = None
 
     def proof_of(self, dimension: int) -> Proof | None:
         """The proof, if its plane has this length: planes in sample space are of another one."""

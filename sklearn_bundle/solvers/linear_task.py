@@ -72,6 +72,10 @@ class LinearSolver(ABC):
         """The relative gap by which its rate is judged: that of the state, or a better guess."""
         return state.relative_gap
 
+    def handed_on(self, start: LinearStart) -> LinearStart:
+        """The start of a solver of another kind, with what this one has for it beside the point."""
+        return start
+
     @classmethod
     @abstractmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:

@@ -82,7 +82,8 @@ def test_many_classes_take_many_planes_to_cancel():
     X, y = make_classification(
         200, 6, n_informative=6, n_redundant=0, n_classes=20, n_clusters_per_class=1, random_state=0
     )
-    model = BMRMClassifier("multiclass_hinge", reg_lambda=LAMBDA).fit(X, y)
+    loss = MulticlassHinge()
+    model = BMRMClassifier(loss, reg_lambda=LAMBDA, solver="line-search").fit(X, y)
     best = optimum(X, y, np.full(len(y), 1 / len(y)), LAMBDA, True)[0]
     assert model.status_ == "converged"
     assert model.history_["lower_bound"][12] == 0.0  # so long there was no progress
@@ -296,8 +297,9 @@ def test_sparse_equals_dense_and_threads_change_nothing(iris, name, dtype, monke
 @pytest.mark.matrix
 @pytest.mark.parametrize("regularizer", ["l2", "l1", "lp"])
 @pytest.mark.parametrize("name", JOINT)
-def test_warm_start(iris, name, regularizer):
-    warm = joint(name, warm_start=True, tol=1e-6, max_iter=5000, regularizer=regularizer)
+def test_planes_serve_another_reg_lambda(iris, name, regularizer):
+    limits = {"tol": 1e-6, "max_iter": 5000, "solver": "line-search"}
+    warm = joint(name, warm_start=True, regularizer=regularizer, **limits)
     warm.fit(*iris)
     warm.set_params(reg_lambda=LAMBDA / 2).fit(*iris)
     cold = clone(warm).fit(*iris)
@@ -327,7 +329,8 @@ def test_warm_start_only_on_the_same_problem(iris, first, second):
 
 @pytest.mark.parametrize("name", ["multiclass_hinge", "softmax"])
 def test_few_planes(iris, name):
-    few = joint(name, tol=1e-3, bundle_size=20, max_iter=20_000, warm_start=True).fit(*iris)
+    limits = {"solver": "line-search", "bundle_size": 20, "max_iter": 20_000}
+    few = joint(name, tol=1e-3, warm_start=True, **limits).fit(*iris)
     assert few.status_ == "converged"
     assert few._warm.kept[0].bundle.size <= 20 + 1  # and the plane 0
     assert few.objective_ == pytest.approx(joint(name).fit(*iris).objective_, rel=2e-3)
@@ -407,3 +410,17 @@ def test_uneven_class_weights_are_certified():
     weights = {0: 1.0, 1: 1e-5, 2: 1e-5}
     model = BMRMClassifier("softmax", reg_lambda=0.1, class_weight=weights).fit(X, y)
     assert model.status_ == "converged" and model.lower_bound_ > 0.0
+
+
+def test_log_probabilities_stay_finite(iris, binary):
+    """Where a probability is 0 in float64; one-versus-rest is scaled as the probabilities are."""
+    for loss, (X, y) in (("softmax", iris), ("log_loss", iris), ("softmax", binary)):
+        model = BMRMClassifier(loss, reg_lambda=LAMBDA).fit(X, y)
+        log_p = model.predict_log_proba(X)
+        np.testing.assert_allclose(log_p, np.log(model.predict_proba(X)), atol=1e-12)
+    model = BMRMClassifier("log_loss", reg_lambda=LAMBDA).fit(*binary)
+    log_p = model.predict_log_proba(1e6 * binary[0])
+    f = np.abs(model.decision_function(1e6 * binary[0]))
+    np.testing.assert_allclose(log_p.min(axis=1), -f, rtol=1e-12)
+    with pytest.raises(AttributeError, match="predict_log_proba"):
+        BMRMClassifier().fit(*binary).predict_log_proba(binary[0])

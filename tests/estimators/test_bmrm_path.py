@@ -304,7 +304,7 @@ def test_ctrl_c_in_a_fold_leaves_no_model(data):
 
 @pytest.mark.parametrize("kind", [BMRMClassifierCV, BMRMRegressorCV, "bmrm_path"])
 def test_the_warning_has_the_name_and_the_line_of_the_caller(data, kind):
-    few = {"reg_lambdas": [0.1], "max_iter": 1, "tol": 1e-12}
+    few = {"reg_lambdas": [0.1], "max_iter": 1, "tol": 1e-12, "solver": "line-search"}
     name = kind if kind == "bmrm_path" else kind.__name__
     with pytest.warns(ConvergenceWarning, match=f"^{name} stopped") as caught:
         bmrm_path(*data, **few) if kind == "bmrm_path" else kind(cv=2, **few).fit(*data)

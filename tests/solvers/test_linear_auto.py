@@ -64,7 +64,7 @@ def test_sparse_rows_in_a_high_dimension(wide, loss):
         {"loss": "exponential"},
         {"loss": "roc_auc"},
         {"loss": "fbeta"},
-        {"loss": "multiclass_hinge"},
+        {"loss": "multiclass_hinge", "cost": [[0.0, 1.0], [2.0, 0.0]], "scaling": "slack"},
         {"regularizer": "l1"},
         {"regularizer": "lp"},
         {"loss": type("Mine", (Hinge,), {})()},
@@ -81,8 +81,8 @@ def test_planes_in_sample_space_where_they_are_shorter(wide):
     for solver in ("auto", "line-search"):
         model = BMRMClassifier("exponential", reg_lambda=1e-2, solver=solver).fit(X, y)
         assert solvers_of(model) == ["sample-planes"] and model.coef_.shape == (1, 20_000)
-    counts = BMRMRegressor("poisson", reg_lambda=1e-2).fit(X, y + 1.0)
-    assert solvers_of(counts) == ["sample-planes"]
+    regressor = BMRMRegressor(reg_lambda=1e-2, solver="line-search")
+    assert solvers_of(regressor.fit(X, y)) == ["sample-planes"]
     for parameters in ({"regularizer": "l1"}, {"loss": "fbeta"}):  # these have no such planes
         model = BMRMClassifier(**parameters, reg_lambda=1.0).fit(X, y)
         assert solvers_of(model) == ["line-search"] and model.status_ == "converged"
@@ -91,7 +91,7 @@ def test_planes_in_sample_space_where_they_are_shorter(wide):
 @pytest.mark.parametrize("solver", ["newton", "dual-coordinate"])
 @pytest.mark.parametrize(
     "parameters",
-    [{"loss": "exponential"}, {"regularizer": "l1"}, {"loss": "softmax"}, {"loss": "roc_auc"}],
+    [{"loss": "exponential"}, {"regularizer": "l1"}, {"loss": "roc_auc"}],
     ids=str,
 )
 def test_refuses_what_a_solver_does_not_know(data, solver, parameters):

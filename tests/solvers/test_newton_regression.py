@@ -19,11 +19,12 @@ CASES = {
     "absolute_error": ({}, (-1.0, 1.0, 0.0)),
     "quantile": ({"quantile": 0.8}, (-0.8, 0.2, 0.0)),
     "epsilon_insensitive": ({"epsilon": 0.3}, (-1.0, 1.0, 0.3)),
+    "squared_epsilon_insensitive": ({"epsilon": 0.3}, (-np.inf, np.inf, 0.3)),
     "huber": ({"delta": 0.7}, (-0.7, 0.7, 0.0)),
     "poisson": ({}, None),
 }
 NAMES = list(CASES)
-SMOOTH = ["huber", "poisson"]
+SMOOTH = ["squared_epsilon_insensitive", "huber", "poisson"]
 
 
 def loss_of(name):

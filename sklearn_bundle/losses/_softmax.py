@@ -1,0 +1,127 @@
+"""The softmax loss for solvers that keep scores by class, shape (K, n): loops over samples.
+
+So laid out, every loop runs over samples of one class and vectorizes whatever K is.
+"""
+
+import numpy as np
+
+from sklearn_bundle._compiled.elementary import exp, log, log1p_unit
+from sklearn_bundle._jit import jit
+from sklearn_bundle.losses.base import Array, Loss
+from sklearn_bundle.losses.softmax import Softmax
+
+_CHUNK = 256  # samples of a chunk: the numbers of 20 classes are 40 KB, which caches hold
+
+
+@jit
+def _along(scores, direction, y, weights, t, out):
+    """Risk, its first and its second derivative in t; ``out`` becomes ``s (P - Y)``."""
+    n_classes, n = scores.shape
+    risk = first = second = 0.0
+    powers = np.empty((n_classes, _CHUNK))
+    top, others, share, logs, mean, square = np.empty((6, _CHUNK))
+    at = np.empty(_CHUNK, dtype=np.int64)
+    for start in range(0, n, _CHUNK):
+        size = min(n - start, _CHUNK)
+        s, own = weights[start : start + size], y[start : start + size]
+        top[:] = -np.inf
+        others[:] = 0.0
+        mean[:] = 0.0
+        square[:] = 0.0
+        at[:] = 0
+        for k in range(n_classes):
+            f, h = scores[k, start : start + size], direction[k, start : start + size]
+            moved = powers[k]
+            for i in range(size):
+                v = f[i] + t * h[i]
+                moved[i] = v
+                higher = not v <= top[i]  # NaN is the highest, and makes a risk of NaN
+                top[i] = v if higher else top[i]
+                at[i] = k if higher else at[i]
+        for i in range(size):
+            risk += s[i] * (top[i] - powers[own[i], i])
+        for k in range(n_classes):
+            h, power = direction[k, start : start + size], powers[k]
+            for i in range(size):
+                e = exp(power[i] - top[i])
+                power[i] = e
+                # The highest is exactly 1: the small sum of the others keeps its digits.
+                others[i] += e if at[i] != k else 0.0
+                mean[i] += e * h[i]
+                square[i] += e * h[i] * h[i]
+        for i in range(size):
+            share[i] = 1.0 / (1.0 + others[i])
+            logs[i] = log1p_unit(others[i]) if others[i] <= 1.0 else log(1.0 + others[i])
+        for i in range(size):
+            average = mean[i] * share[i]
+            risk += s[i] * logs[i]
+            first += s[i] * (average - direction[own[i], start + i])
+            second += s[i] * max(share[i] * square[i] - average * average, 0.0)
+            share[i] *= s[i]
+        for k in range(n_classes):
+            power, g = powers[k], out[k, start : start + size]
+            for i in range(size):
+                g[i] = share[i] * power[i]
+        for i in range(size):
+            # 1 - p of the label loses its digits where p is nearly 1
+            rest = others[i] if at[i] == own[i] else 1.0 + others[i] - powers[own[i], i]
+            out[own[i], start + i] = -share[i] * rest
+    return risk, first, second
+
+
+@jit
+def _mixed_entropy(derivatives, y, weights, kept, given):
+    """``sum_i s_i H(Q_i)`` for ``Q_ik = kept_k P_ik + given_k sum_j (1 - kept_j) P_ij``."""
+    n_classes, n = derivatives.shape
+    total = 0.0
+    probabilities = np.empty((n_classes, _CHUNK))
+    taken, entropy = np.empty((2, _CHUNK))
+    for start in range(0, n, _CHUNK):
+        size = min(n - start, _CHUNK)
+        s, own = weights[start : start + size], y[start : start + size]
+        taken[:] = 0.0
+        entropy[:] = 0.0
+        for k in range(n_classes):
+            g, p = derivatives[k, start : start + size], probabilities[k]
+            for i in range(size):
+                p[i] = g[i] / s[i] + (1.0 if own[i] == k else 0.0)
+                taken[i] += (1.0 - kept[k]) * p[i]
+        for k in range(n_classes):
+            p = probabilities[k]
+            for i in range(size):
+                q = kept[k] * p[i] + given[k] * taken[i]
+                entropy[i] -= q * log(max(q, 1e-300))
+        for i in range(size):
+            total += s[i] * entropy[i]
+    return total
+
+
+class SoftmaxByClass:
+    """``l(y, f) = log sum_k exp f_k - f_y`` of scores of shape (K, n)."""
+
+    def along(
+        self, scores: Array, direction: Array, y: Array, weights: Array, t: float, out: Array
+    ) -> tuple[float, float, float]:
+        """R at ``f = scores + t direction``, its first and its second derivative in t.
+
+        ``out`` becomes ``s_i (P_ik - Y_ik)``, the derivatives in the scores; P are the
+        probabilities of the classes, Y is 1 for the label.
+        """
+        return _along(scores, direction, y, weights, t, out)
+
+    def mixed_entropy(
+        self, derivatives: Array, y: Array, weights: Array, kept: Array, given: Array
+    ) -> float:
+        """``sum_i s_i H(Q_i)``, where every class gives ``1 - kept`` of its probability away.
+
+        What a sample's classes give is shared out among the classes by ``given``, of sum one.
+        """
+        return _mixed_entropy(derivatives, y, weights, kept, given)
+
+
+def class_loss(loss: Loss) -> SoftmaxByClass | None:
+    """The loss for solvers that keep scores by class; None for one that they do not know.
+
+    By the class itself: one that is derived from it may be another function.
+    """
+    return SoftmaxByClass() if type(loss) is Softmax else None

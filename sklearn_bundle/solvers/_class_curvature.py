@@ -1,0 +1,145 @@
+"""Second derivatives of multinomial logistic regression, exact or rough: where descent begins."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
+
+Array = NDArray[np.float64]
+
+# Until a matrix is definite in spite of rounding, relative to each diagonal entry.
+_RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3)
+_ALIKE = 2.0  # eigenvalues within this factor share a factorisation
+_LEAST_SHARE = 0.25  # of their mean: rare classes, whose curvature grows most, are no flatter
+# Of what C's eigenvalues are where all classes are as likely: none is taken to be smaller for the
+# intercepts, which would go anywhere where all probabilities are certain.
+_FLATTEST = 1e-4
+_TINY = 1e-300  # in place of a curvature of 0
+
+
+class ClassCurvature(Protocol):
+    """A positive definite matrix near the Hessian of the objective in (W, b)."""
+
+    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
+        """Become that of these derivatives."""
+
+    def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
+        """The matrix's inverse times (W, b); b sums to zero, and is zero without intercepts."""
+
+
+class FullCurvature:
+    """The Hessian itself, of all rows or of some."""
+
+    def __init__(self, reg_lambda: float, n_drawn: int):
+        self.n_drawn = n_drawn
+        self._lambda = reg_lambda
+
+    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
+        H = model.hessian(derivatives, self.n_drawn)
+        K, d, free = model.n_classes, model.n_features, model.free
+        diagonal = np.einsum("ii->i", H).reshape(K, d + free)
+        diagonal[:, :d] += self._lambda
+        if free:
+            # Intercepts that all rise by the same change nothing: H is singular along them alone.
+            H[d :: d + 1, d :: d + 1] += diagonal[:, d].mean() + _TINY
+        flat = diagonal.ravel().copy()
+        for ridge in _RIDGES:
+            np.einsum("ii->i", H)[:] = flat * (1.0 + ridge) + _TINY
+            try:
+                self._factor = cho_factor(H, lower=True, check_finite=False)
+                break
+            except np.linalg.LinAlgError:
+                continue
+        else:
+            self._factor = np.diag(np.sqrt(flat + _TINY)), True
+        self._free = free
+
+    def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
+        if not self._free:
+            return cho_solve(self._factor, W.ravel(), check_finite=False).reshape(W.shape), b
+        right = np.column_stack([W, b]).ravel()
+        found = cho_solve(self._factor, right, check_finite=False).reshape(len(W), -1)
+        return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
+
+
+class _KroneckerCurvature:
+    """``C (x) G + reg_lambda I``, C the mean covariance of the indicators given the rows.
+
+    G, of the rows alone, is centred, so that W and b part. It is exact where all rows have the same
+    probabilities, as they have at W = 0.
+    """
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        self._lambda = reg_lambda
+        self._means, self._free = model.column_means(), model.free
+
+    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
+        values, self._classes = eigh(model.class_covariance(derivatives))
+        self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
+        self._inverse[0] = 0.0  # intercepts that all rise by the same change nothing
+        self._values = np.maximum(values, _LEAST_SHARE * values.mean())
+        self._factor()
+
+    def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
+        classes = self._classes
+        centred = W - np.outer(b, self._means) if self._free else W
+        found = classes @ self._solve_each(classes.T @ centred)
+        if not self._free:
+            return found, b
+        return found, classes @ (self._inverse * (classes.T @ b)) - found @ self._means
+
+
+class GramCurvature(_KroneckerCurvature):
+    """With the Gram matrix of the features: a Cholesky factorisation for alike eigenvalues of C."""
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        super().__init__(model, reg_lambda)
+        self._gram = model.gram()
+
+    def _factor(self) -> None:
+        order = np.argsort(self._values)[::-1]
+        self._groups: list[tuple[Array, tuple]] = []
+        while len(order):
+            alike = self._values[order] * _ALIKE >= self._values[order[0]]
+            members, order = order[alike], order[~alike]
+            H = self._values[members].mean() * self._gram
+            np.einsum("ii->i", H)[:] += self._lambda
+            self._groups.append((members, _factored(H)))
+
+    def _solve_each(self, right: Array) -> Array:
+        found = np.empty_like(right)
+        for members, factor in self._groups:
+            found[members] = cho_solve(factor, right[members].T, check_finite=False).T
+        return found
+
+
+class DiagonalCurvature(_KroneckerCurvature):
+    """With the variances of the features alone."""
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        super().__init__(model, reg_lambda)
+        self._variances = model.column_variances()
+
+    def _factor(self) -> None:
+        pass
+
+    def _solve_each(self, right: Array) -> Array:
+        found = np.empty_like(right)
+        for k, value in enumerate(self._values):
+            found[k] = right[k] / (value * self._variances + self._lambda)
+        return found
+
+
+def _factored(H: Array) -> tuple:
+    diagonal = np.einsum("ii->i", H)
+    flat = diagonal.copy()
+    for ridge in _RIDGES:
+        diagonal[:] = flat * (1.0 + ridge) + _TINY
+        try:
+            return cho_factor(H, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+    return np.diag(np.sqrt(np.maximum(flat, 0.0) + _TINY)), True

@@ -1,0 +1,347 @@
+"""Squared errors with a quadratic regularizer: normal equations, or conjugate gradients."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.losses._squares import squared_errors
+from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.linear import Plane, Point
+from sklearn_bundle.problems.normal_equations import NormalEquations, SampleSolution, Step
+from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import LeastSquares, require
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+
+Array = NDArray[np.float64]
+
+_ADVICE = "the features are too far apart in scale: scale them"  # why fresh bounds may cross
+_CHEAP = 16.0  # passes that matrix and factor may cost right away: eight steps without them
+_REFRESHED = 50  # steps after which scores are computed afresh, so that rounding does not gather
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
+_IDLE_STEPS = 25  # without progress, after which rounding has the last word
+_IDLE_SOLUTIONS = 3  # the same where each step is a solution
+
+
+def _quiet() -> AbstractContextManager:
+    """Numbers that overflow are seen, and lead to other steps."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+class LeastSquaresSolver(LinearSolver):
+    """Conjugate gradients, which a Cholesky factor makes a direct solution.
+
+    The objective is ``reg_lambda w'Bw / 2 + sum_i s_i r_i' M r_i / 2`` with residuals r that have
+    the best intercept. Steps are those of conjugate gradients on its gradient in w, preconditioned
+    with the diagonal of the Hessian or with its Cholesky factor, and each is as long as an exact
+    line search says. With the factor the first step is the solution but for rounding, and further
+    ones refine it, so that a matrix that is close to singular costs steps and not the certificate.
+
+    Residuals are a dual point: each step adds a plane from the data, whose bound is
+    ``D(r) = sum_i s_i r_i' M (y_i - r_i / 2) - ||X'S r M||^2 / (2 reg_lambda)`` with centred y.
+    The best r between the newest residuals and those of the best bound is a closed form.
+
+    The cheaper way is not known before: conjugate gradients have as many passes as matrix and
+    factor would cost, then these are made. Where they cost no more than a few passes, at once.
+
+    Parameters
+    ----------
+    problem : LeastSquares
+    reg_lambda, tol : float
+        ``tol`` is the relative gap that is asked for.
+    omega : Regularizer
+        That has a ``form``.
+    start : (ndarray, intercept)
+        A point to begin with, where steps are not solutions; 0 by default.
+    proof : Proof
+        Of a bound to start from, if its reg_lambda is the same.
+    normal_equations : NormalEquations
+        Of the same data, loss and regularizer: matrices that were formed need not be again.
+
+    Attributes
+    ----------
+    plane : (ndarray, float)
+        The plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
+    """
+
+    needs: ClassVar[type] = LeastSquares
+    needs_euclidean: ClassVar[bool] = False
+    history_fields: ClassVar[tuple] = (("solver", "U18"),)
+
+    def __init__(
+        self,
+        problem: LeastSquares,
+        reg_lambda: float,
+        *,
+        tol: float,
+        omega: Regularizer,
+        start: tuple[Array, float | Array | None] | None = None,
+        proof: Proof | None = None,
+        normal_equations: NormalEquations | None = None,
+    ):
+        require(problem, LeastSquares, "newton", "line-search")
+        self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
+        if normal_equations is None:
+            normal_equations = problem.normal_equations(omega)
+        else:
+            normal_equations.attach(problem.rows, problem.target, problem.weights)
+        self._equations = normal_equations
+        self._start = np.zeros(problem.dimension) if start is None else start[0]
+        self._best = Best(least=0.0, advice=_ADVICE)
+        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(proof.bound(omega), proof)
+        self.name = "conjugate-gradient"
+        self._solve: Step | None = None  # a preconditioner
+        self._samples: SampleSolution | None = None  # of wide data, in its place
+        self._point: Point | None = None  # where the steps are
+        self._plane: Plane | None = None  # there
+        self._along: tuple[Array, Array, float] | None = None  # of the last step
+        self._mixed: tuple[Array, Plane] | None = None  # scores and plane of the best residuals
+        self._was_factored = False
+        self._n_steps = self._idle = 0
+        self._spent = 0.0  # passes
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """As of :class:`LinearSolver`: squared errors with a quadratic form."""
+        return squared_errors(loss) is not None and omega.has_form
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """As of :class:`LinearSolver`: nothing else uses that the Hessian is constant."""
+        return True
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`LinearSolver`: from the matrices, if there are any."""
+        return cls(
+            *(task.problem, task.reg_lambda),
+            tol=task.tol,
+            omega=task.omega,
+            start=kept.point,
+            proof=kept.proof_of(task.problem.dimension),
+            normal_equations=kept.normal_equations,
+        )
+
+    def attach(self, problem: LeastSquares) -> None:
+        """Go on with the same problem in another object."""
+        self._problem = problem
+        self._equations.attach(problem.rows, problem.target, problem.weights)
+
+    def detach(self) -> None:
+        """Let go of the problem, and of the data with it."""
+        self._problem = None
+        self._equations.detach()
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """Of the proof."""
+        return self._best.proof.plane
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """What a new solver may start from, beside the point."""
+        return LinearStart(point, self._best.proof, normal_equations=self._equations)
+
+    def states(self) -> Iterator[State]:
+        """One state per step; ends when rounding leaves nothing to gain."""
+        if self._point is None:
+            with _quiet():
+                self._begin()
+        while True:
+            if not self._is_at_end():
+                with _quiet():
+                    self._step()
+            yield self._state()
+            if self._is_at_end():
+                return
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the residuals that are kept.
+
+        The steps go on as if nothing had been looked at, unless the gap proves to be too large.
+        """
+        best, problem = self._best, self._problem
+        claimed = best.gap
+        point = problem.point(best.point.w, best.point.intercept)
+        if moving:
+            problem.set_intercept(point)
+        objective = self._objective(point.w, problem.risk(point))
+        scores, plane = self._mixed
+        if plane is not self._plane and best.proof.plane[0] is plane.gradient:
+            best.proof = self._proof(problem.cut(Point(point.w, scores, 0.0)))
+        with _quiet():
+            bound = best.proof.bound(self._omega)
+        best.renew(objective, point, bound, best.proof, terms=self._size_of_terms)
+        if claimed <= self._tol * abs(objective) < best.gap:
+            self._refresh()
+        return self._state()
+
+    def _is_at_end(self) -> bool:
+        return self.name == "conjugate-gradient" and self._idle >= _IDLE_STEPS
+
+    def _begin(self) -> None:
+        """At the start, unless the first step is a solution that needs none."""
+        solution = self._is_time_to_factor()
+        w = np.zeros_like(self._start) if solution else self._start
+        self._move(self._problem.point(w))
+        self._spent += 2.0
+
+    def _step(self) -> None:
+        """One along the direction, as far as it is downhill."""
+        self._choose()
+        gap, point, equations = self._best.gap, self._point, self._equations
+        residual = -(self._plane.gradient + self._lambda * equations.form_times(point.w))
+        if self._samples is not None:
+            direction = self._samples.direction(point.scores)
+        else:
+            direction = self._direction(residual)
+        moved = self._problem.point(direction)
+        image = self._lambda * equations.form_times(direction)
+        bend = float(np.sum(direction * image)) + equations.bend(moved.scores)
+        slope = float(np.sum(direction * residual))
+        step = slope / bend if bend > 0.0 else 0.0
+        if not (np.isfinite(step) and step > 0.0):
+            self._idle += 1
+            self._refresh()
+            return
+        w, scores = point.w + step * direction, step * moved.scores
+        if point.w.any():
+            scores += point.scores
+        if self._samples is not None:
+            self._samples.move(step)
+        self._n_steps += 1
+        self._spent += 2.0
+        self._move(Point(w, scores, 0.0))
+        if self._n_steps % _REFRESHED == 0:
+            self._refresh(forget=False)
+        gained = gap - self._best.gap
+        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+
+    def _choose(self) -> None:
+        """Go over to a factor when it is time, and from one that is of no use any more."""
+        if self.name == "newton":
+            if self._idle >= _IDLE_SOLUTIONS:
+                self._factor_failed()
+        elif not self._was_factored and self._is_time_to_factor():
+            self._was_factored, self._along = True, None
+            if self._equations.by_samples:
+                if self._point.w.any():
+                    self._move(self._problem.point(np.zeros_like(self._point.w)))
+                self._samples = self._equations.sample_solution(self._lambda)
+            else:
+                self._solve = self._equations.factored(self._lambda)
+            if self._samples is not None or self._solve is not None:
+                self.name = "newton"
+        if self._samples is None and self._solve is None:
+            self._solve = self._equations.scaled(self._lambda)
+
+    def _factor_failed(self) -> None:
+        """From the best point by conjugate gradients."""
+        self.name, self._samples, self._solve, self._along = "conjugate-gradient", None, None, None
+        self._idle = 0
+        self._move(self._problem.point(self._best.point.w))
+
+    def _direction(self, residual: Array) -> Array:
+        """The preconditioned gradient, conjugate to the last direction (Polak and Ribiere).
+
+        That is right though rounding makes the preconditioner another one from step to step.
+        """
+        solved = self._solve(residual)
+        if not np.isfinite(solved).all():
+            self._solve = self._equations.scaled(self._lambda)
+            self._along, solved = None, self._solve(residual)
+        product = float(np.sum(residual * solved))
+        direction = solved
+        if self._along is not None:
+            last, before, product_before = self._along
+            share = (product - float(np.sum(before * solved))) / product_before
+            if share > 0.0:
+                direction = solved + share * last
+        self._along = (direction, residual, product) if product > 0.0 else None
+        return direction
+
+    def _refresh(self, *, forget: bool = True) -> None:
+        """Scores and plane of where the steps are from the data; ``forget`` the last direction."""
+        if forget:
+            self._along = None
+        self._move(self._problem.point(self._point.w))
+        self._spent += 2.0
+
+    def _move(self, point: Point) -> None:
+        """Stand at the point, offer it and its plane."""
+        plane = self._problem.cut(point)
+        if plane is None:
+            raise ValueError(
+                "The squared errors are too large for floating-point numbers: scale y, or the "
+                "features."
+            )
+        self._point, self._plane = point, plane
+        best = self._best
+        best.offer(self._objective(point.w, plane.risk), point)
+        proof = self._proof(plane)
+        bound = proof.bound(self._omega)
+        if self._mixed is None or best.primal - bound <= self._tol * abs(best.primal):
+            self._mixed = point.scores, plane
+            best.prove(bound, proof)
+        else:
+            self._mix(point.scores, plane)
+            proof = self._proof(self._mixed[1])
+            best.prove(proof.bound(self._omega), proof)
+
+    def _mix(self, scores: Array, plane: Plane) -> None:
+        """Make the best residuals between those that are kept and the newest ones the kept ones."""
+        kept_scores, kept = self._mixed
+        change = scores - kept_scores
+        bend = self._equations.bend(change)
+        along = plane.gradient - kept.gradient
+        image = self._omega.conjugate_gradient(along) / self._lambda
+        offset_slope = (plane.offset - kept.offset) + 0.5 * bend
+        first = offset_slope - float(np.sum(kept.gradient * image))
+        second = bend + float(np.sum(along * image))
+        step = first / second if second > 0.0 else 0.0
+        if not (np.isfinite(step) and step != 0.0):
+            return
+        offset = kept.offset + step * (offset_slope - 0.5 * step * bend)
+        gradient = kept.gradient + step * along
+        self._mixed = kept_scores + step * change, Plane(gradient, offset, np.inf)
+
+    def _proof(self, plane: Plane) -> Proof:
+        return Proof(self._lambda, (plane.gradient, plane.offset))
+
+    def _objective(self, w: Array, risk: float) -> float:
+        return self._lambda * self._omega.value(w) + risk
+
+    def _is_time_to_factor(self) -> bool:
+        """Whether matrix and factor cost little, or no more than what has been spent."""
+        cost = self._equations.passes_to_factor
+        return cost < np.inf and (cost <= _CHEAP or self._spent >= cost)
+
+    def _size_of_terms(self) -> float:
+        """Of what objective and bound are differences of: terms of the plane, and of the loss."""
+        w = np.zeros_like(self._best.point.w)
+        return self._problem.risk(self._problem.point(w)) + abs(self.plane[1])
+
+    def _state(self) -> State:
+        point = self._best.point
+        passes = self._problem.passes
+        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+
+
+class NormalEquationsSolver(LeastSquaresSolver):
+    """With the Cholesky factor from the first step on: a Newton step is the solution."""
+
+    def _is_time_to_factor(self) -> bool:
+        return True
+
+
+class ConjugateGradientSolver(LeastSquaresSolver):
+    """Without a factor: for data with many rows and many columns."""
+
+    def _is_time_to_factor(self) -> bool:
+        return False
