@@ -31,8 +31,7 @@ _WIDE = 48
 # The running mean of dual points: the newest one has the weight 2 / (m + 1) of the m-th, and at
 # least a tenth, a memory of ten sweeps.
 _RECENT, _LEAST_SHARE = 2.0, 0.1
-# The same for W and the intercepts where a proximal term makes them move in turns of a few sweeps.
-_DRAWN_SHARE = 0.2
+_DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, where a centre moves
 _PAD = -1e300  # cost of the classes that fill the last vector: never the largest
 _TINY = 1e-300  # in place of a share or a square of 0
 
@@ -215,9 +214,6 @@ class ClassAscent:
         self._off += self._b - before
         self._b += self._off
         self._average(self._order[:taken])
-        if self._centre is not None:
-            self._centre.mean += _DRAWN_SHARE * (self._W - self._centre.mean)
-            self._centre.intercepts += _DRAWN_SHARE * (self._b - self._centre.intercepts)
         share = taken / len(self._order)
         self._passed += 2.0 * share
         whole = int(self._passed)
@@ -277,6 +273,11 @@ class ClassAscent:
         confusions = self._of_class @ alpha
         self._off[:K] = self._pull * (confusions.sum(axis=1) - confusions.sum(axis=0))
 
+    @property
+    def is_long(self) -> bool:
+        """Whether a sweep over all rows reads as many entries as there are columns, or more."""
+        return self._stored.data.size >= self._rows.shape[1]
+
     def draw(self, kappa: float) -> None:
         """From now on the problem has a proximal term, around the present W."""
         self._mean = None
@@ -302,10 +303,14 @@ class ClassAscent:
         self._W += centre.kappa / self._strength * (Z - centre.Z)
         centre.Z = Z
 
-    @property
-    def centre_share(self) -> float:
-        """Of the duality gap: ``reg_lambda/2`` times the squared distance of W to that of alpha."""
+    def follow(self) -> float:
+        """Move the running means of W and the intercepts; the centre's share of the duality gap.
+
+        It is ``reg_lambda/2`` times the squared distance of W to that of alpha.
+        """
         centre = self._centre
+        centre.mean += _DRAWN_SHARE * (self._W - centre.mean)
+        centre.intercepts += _DRAWN_SHARE * (self._b - centre.intercepts)
         away = self._W - centre.Z
         return 0.5 * centre.kappa**2 / self._lambda * float(away @ away)
 

@@ -33,7 +33,7 @@ _ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks h
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
 _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
 _RECENT = 6  # sweeps over all rows that tell the rate
-_MANY = 12.0  # passes over all rows still to come at that rate: then a proximal term is tried
+_MANY = 8.0  # passes over all rows still to come at that rate: then a proximal term is tried
 _KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
 _INNER = 3  # sweeps between moves of its centre
 _TRIED = 30.0  # passes over all rows with a proximal term, after which it has to have helped
@@ -56,6 +56,12 @@ class ClassCoordinateSolver(LinearSolver):
     estimate the gap. Where the estimate says that it is worth it, a check computes from the data
     the plane of a running mean of the last dual points, balanced for free intercepts, and the
     objective at the W of the mean: two passes. All else that a state shows is as of the last check.
+
+    Where the gap falls so slowly that many passes are still to come, the steps are those of a
+    problem with a proximal term ``kappa/2 ||W - Z||^2``, whose centre Z moves after every third
+    sweep with momentum (Catalyst: Lin, Mairal and Harchaoui, 2015, algorithm 1). Checks prove the
+    same bounds from the same alpha, and take the objective at a running mean of W. If the gap
+    does not fall faster so, the term is let go for good.
 
     An iteration is as many sweeps over active rows as read all rows once, and 16,384 rows.
 
@@ -247,12 +253,12 @@ class ClassCoordinateSolver(LinearSolver):
         if self._inner >= 0:
             self._inner += 1
             if self._inner == _INNER:
-                self._guess(sweep.gap + steps.centre_share)
+                self._guess(sweep.gap + steps.follow())
             return sweep.share
         self._dual += sweep.gained
         self._guess(sweep.gap)
         if whole:
-            self._gaps.append((self._taken, self._estimate))
+            self._gaps.append((self._taken, sweep.gap))
         if self._is_slow():
             self._draw()
         elif not self._averaging and self._estimate <= _NEAR * self._wanted():
@@ -266,17 +272,21 @@ class ClassCoordinateSolver(LinearSolver):
         self._estimate = gap / max(self._dual + gap, _TINY)
 
     def _is_slow(self) -> bool:
-        """Whether at the rate of the last sweeps over all rows many passes are still to come."""
-        if self._gave_up or len(self._gaps) < _RECENT:
+        """Whether at the rate of the last sweeps over all rows many passes are still to come.
+
+        Never where moves of a centre, which take all of W, would cost more than the sweeps.
+        """
+        if self._gave_up or len(self._gaps) < _RECENT or not self._steps.is_long:
             return False
         to_fall = math.log(max(self._estimate / max(self._wanted(), _TINY), 1.0))
-        return to_fall > _MANY * max(self._rate, 0.0)
+        return to_fall > _MANY * self._rate
 
     @property
     def _rate(self) -> float:
         """By how much the logarithm of the gap fell in a pass over all rows, of the recent ones."""
         first, last = self._gaps[0], self._gaps[-1]
-        return math.log(max(first[1], _TINY) / max(last[1], _TINY)) / (last[0] - first[0])
+        fallen = math.log(max(first[1], _TINY) / max(last[1], _TINY))
+        return max(fallen, 0.0) / (last[0] - first[0])
 
     def _draw(self) -> None:
         """Add a proximal term, with a centre that moves."""
@@ -314,17 +324,17 @@ class ClassCoordinateSolver(LinearSolver):
         calibrated = self._averaging or self._inner >= 0
         if calibrated and self._estimate > 0.0 and self._at_check > 0.0:
             self._ratio *= self._at_check / self._estimate
-        if self._inner >= 0 and not self._has_helped():
-            self._steps.let_go()
-            self._inner, self._gave_up = -1, True
-            self._ratio = _MET
-        self._steps.restart(alpha, pulled)
-        self._steps.take_all()
         self._averaging, self._since = False, 0.0
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
         if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
             self._idle = 0
+        if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._has_helped()):
+            self._steps.let_go()
+            self._inner, self._gave_up, self._idle = -1, True, 0
+            self._ratio = _MET
+        self._steps.restart(alpha, pulled)
+        self._steps.take_all()
 
     def _prove(self) -> tuple[Array, Array, float, float]:
         """The newest dual point with its ``reg_lambda W``, its bound and the objective at W."""
