@@ -70,29 +70,36 @@ def _along(scores, direction, y, weights, t, out):
 
 
 @jit
-def _mixed_entropy(derivatives, y, weights, kept, given):
-    """``sum_i s_i H(Q_i)`` for ``Q_ik = kept_k P_ik + given_k sum_j (1 - kept_j) P_ij``."""
+def _mixed_entropy(derivatives, y, weights, moved, given):
+    """``sum_i s_i H(Q_i)`` for ``Q_ik = (1 - moved_k) P_ik + given_k sum_j moved_j P_ij``.
+
+    Q of the label is 1 less the others, and next to 1 its entropy is that of their sum.
+    """
     n_classes, n = derivatives.shape
     total = 0.0
     probabilities = np.empty((n_classes, _CHUNK))
-    taken, entropy = np.empty((2, _CHUNK))
+    taken, entropy, rest = np.empty((3, _CHUNK))
     for start in range(0, n, _CHUNK):
         size = min(n - start, _CHUNK)
         s, own = weights[start : start + size], y[start : start + size]
         taken[:] = 0.0
         entropy[:] = 0.0
+        rest[:] = 0.0
         for k in range(n_classes):
             g, p = derivatives[k, start : start + size], probabilities[k]
             for i in range(size):
                 p[i] = g[i] / s[i] + (1.0 if own[i] == k else 0.0)
-                taken[i] += (1.0 - kept[k]) * p[i]
+                taken[i] += moved[k] * p[i]
         for k in range(n_classes):
             p = probabilities[k]
             for i in range(size):
-                q = kept[k] * p[i] + given[k] * taken[i]
+                q = (1.0 - moved[k]) * p[i] + given[k] * taken[i]
+                q = 0.0 if own[i] == k else q
+                rest[i] += q
                 entropy[i] -= q * log(max(q, 1e-300))
         for i in range(size):
-            total += s[i] * entropy[i]
+            label = max(1.0 - rest[i], 0.0)
+            total += s[i] * (entropy[i] - label * np.log1p(-min(rest[i], 1.0 - 1e-16)))
     return total
 
 
@@ -110,13 +117,13 @@ class SoftmaxByClass:
         return _along(scores, direction, y, weights, t, out)
 
     def mixed_entropy(
-        self, derivatives: Array, y: Array, weights: Array, kept: Array, given: Array
+        self, derivatives: Array, y: Array, weights: Array, moved: Array, given: Array
     ) -> float:
-        """``sum_i s_i H(Q_i)``, where every class gives ``1 - kept`` of its probability away.
+        """``sum_i s_i H(Q_i)``, where every class gives ``moved`` of its probability away.
 
         What a sample's classes give is shared out among the classes by ``given``, of sum one.
         """
-        return _mixed_entropy(derivatives, y, weights, kept, given)
+        return _mixed_entropy(derivatives, y, weights, moved, given)
 
 
 def class_loss(loss: Loss) -> SoftmaxByClass | None:

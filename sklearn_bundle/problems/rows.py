@@ -328,6 +328,13 @@ class DenseRows(_RowsInMemory):
         hessian.dense_column_scale(*self._arrays, squares, sizes)
 
 
+def _arrays_of(X: sp.csr_matrix | sp.csr_array) -> tuple[np.ndarray, ...]:
+    """Values, indices and row pointers as compiled functions take them."""
+    unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
+    indices = np.asarray(X.indices).view(unsigned)
+    return frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
+
+
 class CSRRows(_RowsInMemory):
     """CSR of float32 or float64 with indices of 32 or 64 bits, sorted or not."""
 
@@ -335,11 +342,9 @@ class CSRRows(_RowsInMemory):
     _gradient_passes = design.csr_gradient, design.csr_gradient_many
 
     def __init__(self, X: sp.csr_matrix | sp.csr_array, runner: BlockRunner):
-        unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
-        indices = np.asarray(X.indices).view(unsigned)
-        arrays = frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
-        super().__init__(X, arrays, X.nnz, runner)
+        super().__init__(X, _arrays_of(X), X.nnz, runner)
         self._columns: NDArray[np.intp] | None = None
+        self._whole: tuple[np.ndarray, ...] | None = None
 
     def gradient(self, g: Array) -> Array:
         """As of :class:`RowOperator`: of many columns each one's sum by itself."""
@@ -376,9 +381,10 @@ class CSRRows(_RowsInMemory):
         count = int(min(_MOST_BLOCKS, 1 + products // _ENTRIES))
         bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
         parts = np.zeros((count, d + 1, d + 1))
+        arrays = self._whole_entries()
         self._runner.run(
             lambda k: hessian.csr_hessian(
-                *self._arrays, rows, coefs, bounds[k], bounds[k + 1], free, parts[k]
+                *arrays, rows, coefs, bounds[k], bounds[k + 1], free, parts[k]
             ),
             count,
         )
@@ -423,6 +429,16 @@ class CSRRows(_RowsInMemory):
 
     def stored(self) -> StoredRows:
         return StoredRows(*self._arrays, 0)
+
+    def _whole_entries(self) -> tuple[np.ndarray, ...]:
+        """The arrays; of a copy with sums, if there may be entries that are stored in parts."""
+        if self._whole is None:
+            X = self._X
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            self._whole = self._arrays if X is self._X else _arrays_of(X)
+        return self._whole
 
     def _entries_a_row(self) -> float:
         return self.n_entries / self.shape[0]

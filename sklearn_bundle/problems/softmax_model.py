@@ -87,21 +87,20 @@ class SoftmaxModel:
         gradient : ndarray of shape (K, d)
             Their product with X.
         """
-        kept, given = np.ones(self.n_classes), np.zeros(self.n_classes)
+        moved, given = np.zeros((2, self.n_classes))
         A = gradient
         if self.free:
             surplus = derivatives.sum(axis=1)
             wanting = np.maximum(-surplus, 0.0)
             total = wanting.sum()
             if total > 0.0:
-                shares = self.class_shares()
-                kept = np.clip(shares / np.maximum(surplus + shares, _TINY), 0.0, 1.0)
-                kept[surplus <= 0.0] = 1.0
+                # What moves, and not what stays: next to 1 that would lose its digits.
+                extra = np.maximum(surplus, 0.0)
+                moved = np.minimum(extra / np.maximum(extra + self.class_shares(), _TINY), 1.0)
                 given = wanting / total
-                sums = gradient + self._sums_of_classes()
-                lost = (1.0 - kept) @ sums
-                A = kept[:, None] * sums + np.outer(given, lost) - self._sums_of_classes()
-        args = derivatives, self.y, self.weights, kept, given
+                lost = moved[:, None] * (gradient + self._sums_of_classes())
+                A = gradient - lost + np.outer(given, lost.sum(axis=0))
+        args = derivatives, self.y, self.weights, moved, given
         return A, self.loss.mixed_entropy(*args)
 
     def _sums_of_classes(self) -> Array:

@@ -178,9 +178,10 @@ class LeastSquaresSolver(LinearSolver):
         with _quiet():
             bound = best.proof.bound(self._omega)
         best.renew(objective, point, bound, best.proof, terms=self._size_of_terms)
+        state = self._state()
         if claimed <= self._tol * abs(objective) < best.gap:
-            self._refresh()
-        return self._state()
+            self._refresh()  # for the steps to come: what it proves is not confirmed
+        return state
 
     def _is_at_end(self) -> bool:
         return self.name == "conjugate-gradient" and self._idle >= _IDLE_STEPS

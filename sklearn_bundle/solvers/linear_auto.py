@@ -102,6 +102,11 @@ def _can(name: str, task: Task) -> bool:
     return solver_class(name, task) is not None
 
 
+def _can_newton(task: Task) -> bool:
+    """Whether there are steps of Newton's method: squared errors have a solution of that name."""
+    return solver_class("newton", task) is NewtonSolver
+
+
 def _best(task: Task) -> type[LinearSolver] | None:
     """The solver that says of itself that no other is worth a trial."""
     loss, omega = task.problem.loss, task.omega
@@ -298,7 +303,7 @@ class LinearAutoSolver:
 
     def _first(self) -> str:
         task = self._task
-        if _can("newton", task):
+        if _can_newton(task):
             smooth = task.problem.newton_loss.smooth
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             if factorisation(task.problem) <= affordable:
@@ -311,7 +316,7 @@ class LinearAutoSolver:
 
     def _second(self) -> str:
         task = self._task
-        if _can("newton", task) and task.problem.n_features <= _MOST_FEATURES:
+        if _can_newton(task) and task.problem.n_features <= _MOST_FEATURES:
             return "newton"
         return "line-search"
 
