@@ -31,6 +31,7 @@ _WIDE = 48
 # The running mean of dual points: the newest one has the weight 2 / (m + 1) of the m-th, and at
 # least a tenth, a memory of ten sweeps.
 _RECENT, _LEAST_SHARE = 2.0, 0.1
+_DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, where a centre moves
 _PAD = -1e300  # cost of the classes that fill the last vector: never the largest
 _TINY = 1e-300  # in place of a share or a square of 0
 
@@ -68,12 +69,27 @@ class _Mean:
     stamp: float
 
 
+@dataclass
+class _Centre:
+    """Of a proximal term ``kappa/2 ||W - Z||^2``: Z, the W at its last move, and running means."""
+
+    kappa: float
+    Z: Array
+    last: Array
+    mean: Array
+    intercepts: Array
+
+
 class ClassAscent:
     """The dual at a point alpha, a distribution over the classes per row.
 
     Free intercepts ask for ``sum_i s_i (alpha_ik - [k = y_i]) = 0`` for every class k, which no
     single step keeps. Each is a coordinate with a quadratic term around a centre instead, which
     follows it after every sweep (the method of multipliers).
+
+    With a proximal term ``kappa/2 ||W - Z||^2`` the steps are those of its dual, in the same alpha:
+    ``W = (X'S(Y - alpha) + kappa Z) / (reg_lambda + kappa)``. Planes are those of the problem
+    without it.
 
     Parameters
     ----------
@@ -114,10 +130,12 @@ class ClassAscent:
         self._k = -(-n_classes // WIDTH) * WIDTH
         self._costs = np.full((n_classes, self._k), _PAD)
         self._costs[:, :n_classes] = loss.costs(n_classes)
-        squares = rows.squared_norms() / reg_lambda
+        self._squares = rows.squared_norms()
+        squares = self._squares / reg_lambda
         least = _LEAST_PULL * float(self._costs.max())
         self._pull = max(_PULL * float(weights @ squares), least) if free else 0.0
-        self._numbers = np.column_stack([weights, weights * (squares + self._pull)]).ravel()
+        self._centre: _Centre | None = None
+        self._set_curvatures()
         self._of_class = sp.csr_array((weights, (self._labels, np.arange(n))), (n_classes, n))
         self._alpha = np.zeros((n, self._k))
         if alpha is None:
@@ -156,9 +174,11 @@ class ClassAscent:
 
     @property
     def intercepts(self) -> Array:
-        """Those that go with :meth:`newest`, shape (K,)."""
-        mean = self._mean
-        return (self._b if mean is None else mean.intercepts)[: self._n_classes].copy()
+        """Those that go with :meth:`newest`, shape (K,), or with :meth:`drawn`."""
+        b = self._b if self._mean is None else self._mean.intercepts
+        if self._centre is not None:
+            b = self._centre.intercepts
+        return b[: self._n_classes].copy()
 
     @property
     def is_whole(self) -> bool:
@@ -188,7 +208,7 @@ class ClassAscent:
         self.n_active, gap, gained = class_steps.sweep(
             *(*self._stored, self._labels, self._costs, self._numbers),
             *(self._active, taken, self._order, self._alpha.reshape(-1), self._listed),
-            *(*self._filled, self._W, self._b, 1.0 / self._lambda, self._pull),
+            *(*self._filled, self._W, self._b, 1.0 / self._strength, self._pull),
             *(self._space, self._seed),
         )
         self._off += self._b - before
@@ -240,15 +260,77 @@ class ClassAscent:
     def restart(self, alpha: Array, pulled: Array) -> None:
         """Go on from a dual point with its ``reg_lambda W``, with the intercepts at hand."""
         K = self._n_classes
-        self._b[:K], self._mean = self.intercepts, None
+        if self._mean is not None:
+            self._b[:K], self._mean = self.intercepts, None
         self._alpha[:, :K] = alpha
-        w = pulled.reshape(K, -1) / self._lambda
+        w = pulled.reshape(K, -1) / self._strength
         if self._by_class:
             self._W[:] = w.ravel()
         else:
             self._W.reshape(-1, self._k)[:, :K] = w.T
+        if self._centre is not None:
+            self._W += self._centre.kappa / self._strength * self._centre.Z
         confusions = self._of_class @ alpha
         self._off[:K] = self._pull * (confusions.sum(axis=1) - confusions.sum(axis=0))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a sweep over all rows reads as many entries as there are columns, or more."""
+        return self._stored.data.size >= self._rows.shape[1]
+
+    def draw(self, kappa: float) -> None:
+        """From now on the problem has a proximal term, around the present W."""
+        self._mean = None
+        W = self._W
+        self._centre = _Centre(kappa, W.copy(), W.copy(), W.copy(), self._b.copy())
+        W *= self._lambda / self._strength
+        W += kappa / self._strength * self._centre.Z
+        self._set_curvatures()
+        self.take_all()
+
+    def let_go(self) -> None:
+        """No proximal term any more; :meth:`restart` has to follow."""
+        self._centre = None
+        self._set_curvatures()
+
+    def move_centre(self) -> None:
+        """Z becomes W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
+        centre = self._centre
+        root = math.sqrt(self._lambda / self._strength)
+        step = (1.0 - root) / (1.0 + root)
+        Z = self._W + step * (self._W - centre.last)
+        centre.last[:] = self._W
+        self._W += centre.kappa / self._strength * (Z - centre.Z)
+        centre.Z = Z
+
+    def follow(self) -> float:
+        """Move the running means of W and the intercepts; the centre's share of the duality gap.
+
+        It is ``reg_lambda/2`` times the squared distance of W to that of alpha.
+        """
+        centre = self._centre
+        centre.mean += _DRAWN_SHARE * (self._W - centre.mean)
+        centre.intercepts += _DRAWN_SHARE * (self._b - centre.intercepts)
+        away = self._W - centre.Z
+        return 0.5 * centre.kappa**2 / self._lambda * float(away @ away)
+
+    @property
+    def drawn(self) -> Array | None:
+        """The running mean of W where there is a proximal term, as a vector."""
+        if self._centre is None:
+            return None
+        mean = self._centre.mean
+        if self._by_class:
+            return mean.copy()
+        return mean.reshape(-1, self._k)[:, : self._n_classes].T.ravel()
+
+    @property
+    def _strength(self) -> float:
+        return self._lambda + (0.0 if self._centre is None else self._centre.kappa)
+
+    def _set_curvatures(self) -> None:
+        curvatures = self._squares / self._strength + self._pull
+        self._numbers = np.column_stack([self._weights, self._weights * curvatures]).ravel()
 
     def _average(self, rows: NDArray[np.integer]) -> None:
         mean = self._mean

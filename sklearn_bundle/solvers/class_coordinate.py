@@ -1,5 +1,7 @@
 """Dual coordinate steps for several classes, a distribution over them per row, certified."""
 
+import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Self
@@ -30,6 +32,11 @@ _NEAR = 4.0  # times the estimate that makes a check: from there on dual points 
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
 _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
+_RECENT = 6  # sweeps over all rows that tell the rate
+_MANY = 8.0  # passes over all rows still to come at that rate: then a proximal term is tried
+_KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
+_INNER = 3  # sweeps between moves of its centre
+_TRIED = 30.0  # passes over all rows with a proximal term, after which it has to have helped
 _TINY = 1e-300  # in place of an objective of 0
 # Rows that an iteration takes at least: few rows are taken many times, which is 1 or 2 ms.
 _VISITS = 1 << 14
@@ -49,6 +56,12 @@ class ClassCoordinateSolver(LinearSolver):
     estimate the gap. Where the estimate says that it is worth it, a check computes from the data
     the plane of a running mean of the last dual points, balanced for free intercepts, and the
     objective at the W of the mean: two passes. All else that a state shows is as of the last check.
+
+    Where the gap falls so slowly that many passes are still to come, the steps are those of a
+    problem with a proximal term ``kappa/2 ||W - Z||^2``, whose centre Z moves after every third
+    sweep with momentum (Catalyst: Lin, Mairal and Harchaoui, 2015, algorithm 1). Checks prove the
+    same bounds from the same alpha, and take the objective at a running mean of W. If the gap
+    does not fall faster so, the term is let go for good.
 
     An iteration is as many sweeps over active rows as read all rows once, and 16,384 rows.
 
@@ -104,6 +117,10 @@ class ClassCoordinateSolver(LinearSolver):
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
         self._since = self._taken = 0.0  # passes over all rows since the last check, and in all
         self._idle = 0  # checks since the gap last became smaller
+        self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps, the same
+        self._inner = -1  # sweeps since the centre has moved; without a centre -1
+        self._tried: tuple[float, float, float] | None = None  # passes, gap and rate before it
+        self._gave_up = False  # since it has not helped
         self._spent = 0  # passes, as of the last problem that was let go
         self._passes_before = problem.passes
 
@@ -222,25 +239,72 @@ class ClassCoordinateSolver(LinearSolver):
 
     def _sweep(self) -> float:
         """Take the active rows; the share that they are of all."""
+        if self._inner == _INNER:
+            self._steps.move_centre()
+            self._inner = 0
         steps, whole = self._steps, self._steps.is_whole
         sweep = steps.sweep()
         self._since += sweep.share
         self._taken += sweep.share
-        self._dual += sweep.gained
         if whole:
             self._whole = sweep.gap
-        gap = self._ratio * max(sweep.gap, 0.0)
-        self._estimate = gap / max(self._dual + gap, _TINY)
-        wanted = self._wanted()
-        if not self._averaging and self._estimate <= _NEAR * wanted:
-            self._averaging = True
-            steps.start_mean()
         if sweep.gap <= _SETTLED * self._whole:
             steps.take_all()
+        if self._inner >= 0:
+            self._inner += 1
+            if self._inner == _INNER:
+                self._guess(sweep.gap + steps.follow())
+            return sweep.share
+        self._dual += sweep.gained
+        self._guess(sweep.gap)
+        if whole:
+            self._gaps.append((self._taken, sweep.gap))
+        if self._is_slow():
+            self._draw()
+        elif not self._averaging and self._estimate <= _NEAR * self._wanted():
+            self._averaging = True
+            steps.start_mean()
         return sweep.share
+
+    def _guess(self, met: float) -> None:
+        """The relative gap, of what a sweep has met of it."""
+        gap = self._ratio * max(met, 0.0)
+        self._estimate = gap / max(self._dual + gap, _TINY)
+
+    def _is_slow(self) -> bool:
+        """Whether at the rate of the last sweeps over all rows many passes are still to come.
+
+        Never where moves of a centre, which take all of W, would cost more than the sweeps.
+        """
+        if self._gave_up or len(self._gaps) < _RECENT or not self._steps.is_long:
+            return False
+        to_fall = math.log(max(self._estimate / max(self._wanted(), _TINY), 1.0))
+        return to_fall > _MANY * self._rate
+
+    @property
+    def _rate(self) -> float:
+        """By how much the logarithm of the gap fell in a pass over all rows, of the recent ones."""
+        first, last = self._gaps[0], self._gaps[-1]
+        fallen = math.log(max(first[1], _TINY) / max(last[1], _TINY))
+        return max(fallen, 0.0) / (last[0] - first[0])
+
+    def _draw(self) -> None:
+        """Add a proximal term, with a centre that moves."""
+        self._tried = self._taken, self._estimate, self._rate
+        self._steps.draw(_KAPPA * self._lambda)
+        self._inner, self._averaging = 0, False
+
+    def _has_helped(self) -> bool:
+        """Whether the gap falls faster than without a proximal term, as far as is known."""
+        taken, gap, rate = self._tried
+        passes = self._taken - taken
+        fallen = math.log(max(gap, _TINY) / max(self._at_check, _TINY))
+        return passes < _TRIED or fallen > rate * passes
 
     def _is_time(self) -> bool:
         """Whether a check is worth two passes."""
+        if 0 <= self._inner < _INNER:
+            return False
         if self._since > max(_LONGEST, _SHARE * self._taken):
             return True
         return self._since > 0.0 and self._estimate <= self._wanted()
@@ -257,15 +321,20 @@ class ClassCoordinateSolver(LinearSolver):
         alpha, pulled, bound, objective = self._prove()
         self._dual = bound
         self._at_check = max(objective - bound, 0.0) / max(objective, _TINY)
-        if self._averaging and self._estimate > 0.0 and self._at_check > 0.0:
+        calibrated = self._averaging or self._inner >= 0
+        if calibrated and self._estimate > 0.0 and self._at_check > 0.0:
             self._ratio *= self._at_check / self._estimate
-        self._steps.restart(alpha, pulled)
-        self._steps.take_all()
         self._averaging, self._since = False, 0.0
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
         if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
             self._idle = 0
+        if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._has_helped()):
+            self._steps.let_go()
+            self._inner, self._gave_up, self._idle = -1, True, 0
+            self._ratio = _MET
+        self._steps.restart(alpha, pulled)
+        self._steps.take_all()
 
     def _prove(self) -> tuple[Array, Array, float, float]:
         """The newest dual point with its ``reg_lambda W``, its bound and the objective at W."""
@@ -276,7 +345,8 @@ class ClassCoordinateSolver(LinearSolver):
         bound = offset - float(gradient @ gradient) / (2.0 * self._lambda)
         self._best.prove(bound, proof)
         intercept = steps.intercepts if self._problem.n_free else None
-        point = self._problem.point(pulled / self._lambda, intercept)
+        drawn = steps.drawn
+        point = self._problem.point(pulled / self._lambda if drawn is None else drawn, intercept)
         objective = self._objective(point)
         if self._best.offer(objective, point):
             self._fresh = point

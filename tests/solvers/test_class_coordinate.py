@@ -29,9 +29,10 @@ def best_row(values, curvature):
     return np.maximum(u - thresholds[ordered > thresholds][-1], 0.0)
 
 
-def reference_sweep(X, y, weights, reg_lambda, costs, alpha, order, b, pull):
+def reference_sweep(X, y, weights, reg_lambda, costs, alpha, order, b, pull, pulled=0.0):
+    """With a proximal term: reg_lambda + kappa in place of reg_lambda, and ``pulled`` kappa Z."""
     Y = np.eye(len(costs))[y]
-    W = ((Y - alpha) * weights[:, None]).T @ X / reg_lambda
+    W = (((Y - alpha) * weights[:, None]).T @ X + pulled) / reg_lambda
     alpha, b, gap = alpha.copy(), b.copy(), 0.0
     for i in order:
         v = W @ X[i] + b + costs[y[i]]
@@ -97,6 +98,43 @@ def test_sweep_against_numpy(d, kind, free):
         assert sweep.gained == pytest.approx(next(after) - next(after), rel=1e-8)
 
 
+@pytest.mark.parametrize(("d", "free"), [(5, True), (53, False)], ids=["short", "wide"])
+def test_sweep_with_a_proximal_term_against_numpy(d, free):
+    X, y, weights = rows_of(40, d, 11)
+    costs, kappa = 1 - np.eye(11), 7 * LAMBDA
+    steps = problem_of(X, y, weights, free).class_ascent(LAMBDA)
+    steps.begin(None)
+
+    def working():
+        return (steps._W.reshape(11, d) if d == 53 else steps._W.reshape(d, -1).T[:11]).copy()
+
+    steps.sweep()
+    last = working()
+    steps.draw(kappa)
+    steps.sweep()
+    W = working()
+    root = np.sqrt(LAMBDA / (LAMBDA + kappa))
+    Z = W + (1 - root) / (1 + root) * (W - last)
+    steps.move_centre()
+    steps.take_all()
+    before, b = steps.alpha, steps._b[:11].copy()
+    sweep = steps.sweep()
+    numbers = LAMBDA + kappa, costs, before, steps._order, b, steps._pull
+    alpha, W, _, gap = reference_sweep(X, y, weights, *numbers, pulled=kappa * Z)
+    np.testing.assert_allclose(steps.alpha, alpha, atol=1e-9)
+    np.testing.assert_allclose(working(), W, atol=1e-9)
+    assert sweep.gap == pytest.approx(gap, rel=1e-8)
+    pulled = steps.plane(steps.alpha).pulled.reshape(11, d)
+    away = W - pulled / LAMBDA
+    assert steps.follow() == pytest.approx(0.5 * LAMBDA * np.sum(away**2), rel=1e-8)
+    np.testing.assert_allclose(steps.drawn.reshape(11, d), (last + W) / 2, atol=1e-9)
+    steps.restart(steps.alpha, pulled.ravel())
+    np.testing.assert_allclose(working(), W, atol=1e-9)
+    steps.let_go()
+    steps.restart(steps.alpha, pulled.ravel())
+    np.testing.assert_allclose(working(), pulled / LAMBDA, atol=1e-9)
+
+
 def test_balance_moves_the_least():
     confusions = np.random.default_rng(0).random((4, 4))
     M = balancing(confusions)
@@ -126,6 +164,18 @@ def test_weak_duality_at_every_iteration(free, cost):
         W, b = rng.normal(size=(3, 4)), 3.0 * rng.normal(size=3) * free
         risk = objective(X, y, weights, 0.0, W, b, cost=cost)
         assert risk >= gradient @ W.ravel() + offset - 1e-12
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_weak_duality_with_a_proximal_term(free):
+    X, y, weights = rows_of(300, 4, 3)
+    best = optimum(X, y, weights, 1e-5, free)[0]
+    solver = ClassCoordinateSolver(problem_of(X, y, weights, free), 1e-5, tol_hint=1e-5)
+    states = solver.states()
+    for _, state in zip(range(25), states, strict=False):
+        assert state.lower_bound <= best * (1 + 1e-8) and state.primal >= best * (1 - 1e-8)
+    assert solver._tried is not None
+    assert solver.confirm().gap <= 1e-3 * best
 
 
 def test_agrees_with_liblinear():
@@ -194,6 +244,7 @@ def test_iterations_one_by_one_are_those_of_a_long_run():
         short.attach(problem)
     alphas = [solver.kept((None, None)).alpha for solver in (long, short)]
     assert np.array_equal(*alphas)
+    assert long._tried is not None  # with a proximal term
 
 
 def test_starts_from_the_dual_point_of_another_reg_lambda():
