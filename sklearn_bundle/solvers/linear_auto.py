@@ -39,7 +39,7 @@ _STEPS_A_DECADE, _STEPS_BY_SHAPE, _MOST_STEPS_A_DECADE = 15.0, 100.0, 50.0
 _CURVED_A_FEATURE, _MOST_CURVED = 4.0, 0.5
 _SMOOTH_STEPS, _SMOOTH_HESSIAN = 25, 2.0  # passes: a sample of the rows is enough
 _SOLVING = 4.0  # times the factorisation's arithmetic: small matrices are slower than large ones
-_LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 300.0, 1e8  # the latter in multiplications
+_LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 1000.0, 1e8  # the latter in multiplications
 _EPOCH_PASSES = 100.0
 _LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
 # Of a kinked loss's smoothing, times the gap that Newton's method is to begin with: it had 12 to 20
