@@ -37,6 +37,7 @@ _MANY = 8.0  # passes over all rows still to come at that rate: then a proximal 
 _KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
 _INNER = 3  # sweeps between moves of its centre
 _TRIED = 30.0  # passes over all rows with a proximal term, after which it has to have helped
+_WORTH = 0.25  # of the rate before it, which would not have lasted: more is help
 _PAUSE = 10.0  # passes until the next try where it has not; twice as many each time
 _TINY = 1e-300  # in place of an objective of 0
 # Rows that an iteration takes at least: few rows are taken many times, which is 1 or 2 ms.
@@ -301,7 +302,7 @@ class ClassCoordinateSolver(LinearSolver):
         taken, gap, rate = self._tried
         passes = self._taken - taken
         fallen = math.log(max(gap, _TINY) / max(self._at_check, _TINY))
-        return passes < _TRIED or fallen > rate * passes
+        return passes < _TRIED or fallen > _WORTH * rate * passes
 
     def _is_time(self) -> bool:
         """Whether a check is worth two passes."""
