@@ -32,6 +32,7 @@ LOSSES = ("hinge", "squared_hinge", "log_loss", "absolute_error", "epsilon_insen
 _REG_LAMBDAS = (1e-2, 1e-4)
 _TOLERANCES = (1e-3, 1e-5)
 _PARTS = ("newton", "dual-coordinate", "line-search")
+_MOST_NEWTON_FEATURES = 2_000  # as "auto" has it: a step with more takes seconds
 _LIMIT = 20.0  # seconds of "auto"
 _FACTOR, _MORE = 3.0, 0.1  # a part's limit: so many times the seconds of "auto", and so many more
 _SEEDS = 20  # of the correlated set
@@ -88,7 +89,7 @@ def _race(name: str, loss: str, reg_lambda: float, tol: float, seed: int) -> dic
     seconds, result = min((_fit("auto", *data, limit=_LIMIT) for _ in range(2)), key=lambda r: r[0])
     took = "+".join(dict.fromkeys(str(name) for name in result.history["solver"]))
     parts, limit = {}, _FACTOR * seconds + _MORE
-    for part in _PARTS:
+    for part in _PARTS if X.shape[1] <= _MOST_NEWTON_FEATURES else _PARTS[1:]:
         once, found = _fit(part, *data, limit=limit)
         if found is not None and once < seconds:  # the first one may have compiled
             once, found = min(((once, found), _fit(part, *data, limit=limit)), key=lambda r: r[0])

@@ -165,6 +165,7 @@ class LogLoss(_SmoothLoss):
         Returns
         -------
         log_probabilities : ndarray of the shape of scores
+            At most 0.
         """
         return log_expit(scores)
 

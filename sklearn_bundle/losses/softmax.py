@@ -160,6 +160,7 @@ class Softmax(CompiledLoss):
         Returns
         -------
         log_probabilities : ndarray of shape (n, K)
+            At most 0.
         """
         return log_softmax(scores, axis=1)
 

@@ -62,14 +62,23 @@ class Contestant:
             return 0.0
         return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
 
+    def states_in_all(self, tol: float) -> float:
+        """States until then, those that there have been included."""
+        done = len(self.trail)
+        work = self.work - self.trail[self._half][0] if self.trail else 0.0
+        if work <= 0.0:
+            return done
+        return done + self.remaining(tol) * (done - 1 - self._half) / work
+
     def likely(self, tol: float, gap: float) -> float:
         """The same for one that waits, another one having got to this gap.
 
-        At its start a share of the prior; as much again as there has been where its rate says
-        nothing: its gap may have stood still since another one had got to it before.
+        At its start a share of the prior; later no more than there has been, whatever its rate: a
+        gap that has stood still for long, as Newton's does at first, may fall all at once.
         """
+        if self.ended:
+            return inf
         if not self.trail:
             share = log(max(gap, _TINY) / tol) / -log(tol) if tol < 1.0 else 1.0
             return min(max(share, _LEAST_SHARE), 1.0) * self.prior
-        remaining = self.remaining(tol)
-        return remaining if remaining < inf or self.ended else max(self.work, self.prior)
+        return min(self.remaining(tol), max(self.work, self.prior))

@@ -33,10 +33,11 @@ _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about
 _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
 # What the methods are reckoned to cost, in products with X or X': estimates that the user guide
 # states. They say after how much work a method is judged by the rate at which its gap falls.
-# Where Newton's method is not the first choice there are few rows a feature. A kinked loss takes it
-# through so many widths then, and half of the rows have curvature.
-_STEPS_A_DECADE, _SMOOTH_STEPS = 50, 25  # the former of the gap
-_CURVED, _SMOOTH_HESSIAN = 0.5, 2.0  # rows, and passes: a sample of the rows is enough
+# Of Newton's method on a kinked loss: steps for a power of ten of the gap, 16 where there were 80
+# rows a feature and 48 where there were three, and rows with curvature, a few a feature or half.
+_STEPS_A_DECADE, _STEPS_BY_SHAPE, _MOST_STEPS_A_DECADE = 15.0, 100.0, 50.0
+_CURVED_A_FEATURE, _MOST_CURVED = 4.0, 0.5
+_SMOOTH_STEPS, _SMOOTH_HESSIAN = 25, 2.0  # passes: a sample of the rows is enough
 _SOLVING = 4.0  # times the factorisation's arithmetic: small matrices are slower than large ones
 _LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 300.0, 1e8  # the latter in multiplications
 _EPOCH_PASSES = 100.0
@@ -47,6 +48,7 @@ _WIDTH = 15.0
 _JUDGED = 0.15  # of what the other is reckoned to cost: early rates flatter the epochs
 _SURE = 2  # judgements in a row, since the rate of one state may be chance
 _AGAIN = 2.0  # times cheaper than going on: then a method that was left is taken up again
+_MOST_EPOCHS = 1000  # the default of max_iter: with more a fit would end before its gap is reached
 # Epochs that were asked for by name have so many passes before they are judged, and may then have
 # so many times the work to come that another method is reckoned to have.
 _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
@@ -234,8 +236,9 @@ class LinearAutoSolver:
         problem = self._task.problem
         hessian = _SMOOTH_HESSIAN
         if not problem.newton_loss.smooth:
-            rows = problem.newton_model().rows_in_passes(1.0)
-            hessian = _CURVED * problem.n_samples / max(rows, 1)
+            n, d = problem.n_samples, problem.n_features
+            curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
+            hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
         return hessian + _SOLVING * factorisation(problem)
 
     def _following(self) -> Contestant | None:
@@ -283,8 +286,11 @@ class LinearAutoSolver:
         prior = _LINE_SEARCH_PASSES + _LINE_SEARCH_PROGRAMMES / entries
         if name == "newton":
             n_steps: float = _SMOOTH_STEPS
-            if not self._task.problem.newton_loss.smooth:
-                n_steps = _STEPS_A_DECADE * max(-log10(self._task.tol), 1.0)
+            problem = self._task.problem
+            if not problem.newton_loss.smooth:
+                by_shape = _STEPS_BY_SHAPE * problem.n_features / problem.n_samples
+                a_decade = min(_STEPS_A_DECADE + by_shape, _MOST_STEPS_A_DECADE)
+                n_steps = a_decade * max(-log10(self._task.tol), 1.0)
             prior = n_steps * (2.0 + self._of_newton())
         elif name == "dual-coordinate":
             prior = _EPOCH_PASSES
@@ -314,6 +320,9 @@ class LinearAutoSolver:
         at_work, other = self._running, self._waiting
         if other is None or other.ended or at_work.work < at_work.allowed:
             return False
+        limited = at_work.name == "dual-coordinate" and self._indulgence == 1.0
+        if limited and at_work.states_in_all(self._task.tol) > _MOST_EPOCHS:
+            return True
         cost = other.likely(self._task.tol, at_work.gap)
         cost *= self._indulgence if other.solver is None else _AGAIN
         return at_work.remaining(self._task.tol) > cost

@@ -165,6 +165,25 @@ def test_weak_duality_at_every_epoch(loss, free):
 
 
 @every_loss
+def test_the_aggregate_plane_lies_below_the_risk(loss):
+    """Of any alpha in the box, made feasible: whatever the weights and the intercept."""
+    X, y, weights = drawn()
+    rng = np.random.default_rng(3)
+    problem = LinearProblem(rows_in_memory(X), y, weights, made(loss), True)
+    steps = problem.dual_ascent(1e-2)
+    low, high = (np.broadcast_to(a, len(y)) for a in problem.dual_loss.bounds(weights))
+    alpha = rng.uniform(np.maximum(low, -2.0 * weights), np.minimum(high, 3.0 * weights))
+    feasible = steps.feasible(alpha)
+    assert abs(feasible.sum()) <= 1e-15 * np.abs(alpha).sum()
+    assert (low <= feasible).all() and (feasible <= high).all()
+    gradient, offset = steps.plane(feasible)
+    for _ in range(20):
+        w, b = rng.normal(size=X.shape[1]), rng.normal(scale=10.0)
+        risk = objective(loss, X, y, weights, 0.0, w, b, **PARAMETERS[loss])
+        assert gradient @ w + offset <= risk + 1e-12
+
+
+@every_loss
 @pytest.mark.parametrize("unit", [2.0**20, 2.0**-20])
 def test_the_unit_of_the_targets_changes_nothing(loss, unit):
     """A power of 2 rounds nothing, and every epoch is the same but for it, bit by bit.

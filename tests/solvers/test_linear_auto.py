@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, BMRMRegressor, bmrm_path
 from sklearn_bundle.losses import Hinge
+from sklearn_bundle.solvers._contest import Contestant
 from sklearn_bundle.solvers._descent import Descent
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver
@@ -178,6 +179,50 @@ def test_warm_start_after_a_change(second, n_features, changing):
     other = BMRMClassifier(reg_lambda=2e-2, tol=1e-7, solver="line-search", max_iter=3000)
     assert model.status_ == "converged"
     assert model.objective_ == pytest.approx(other.fit(X, y).objective_, rel=2e-7)
+
+
+@pytest.mark.parametrize("second, n_features", [("newton", 10), ("line-search", 200)])
+def test_certificate_over_many_changes(second, n_features, monkeypatch):
+    """Each goes on from where it was left; point and bound are the best of both."""
+    X, y = noisy(80, n_features)
+    monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
+    monkeypatch.setattr(LinearAutoSolver, "_second", lambda self: second)
+    monkeypatch.setattr(LinearAutoSolver, "_is_slow", lambda self: True)
+    settings = {"reg_lambda": 1e-3, "tol": 1e-6}
+    model = BMRMClassifier(max_iter=3000, warm_start=True, **settings).fit(X, y)
+    names = ["dual-coordinate", "sample-planes" if n_features == 200 else second]
+    assert solvers_of(model)[:6] == 3 * names and model.status_ == "converged"
+    h = model.history_
+    assert (np.diff(h["objective"]) <= 0.0).all() and (np.diff(h["lower_bound"]) >= 0.0).all()
+    ours = objective("hinge", X, y, np.full(80, 1 / 80), 1e-3, model.coef_[0], model.intercept_[0])
+    assert ours == pytest.approx(model.objective_, rel=1e-12)
+    best = optimum("hinge", X, y, np.full(80, 1 / 80), 1e-3, True)
+    assert h["lower_bound"].max() <= best * (1 + 1e-8) <= ours * (1 + 2e-8)
+
+
+def test_work_to_come_is_told_by_the_later_half():
+    one = Contestant("newton", prior=50.0)
+    assert one.likely(1e-4, 1.0) == 50.0 and one.likely(1e-4, 1e-2) == pytest.approx(25.0)
+    for k in range(41):  # a power of ten in 10 passes, then in 20
+        one.note(1.0, 10.0 ** -(k / 10 if k <= 20 else 2 + (k - 20) / 20))
+    assert one.remaining(1e-4) == pytest.approx(20.0, rel=0.1)
+    assert one.remaining(1e-2) == 0.0
+    for _ in range(60):
+        one.note(1.0, 1e-3)  # nothing more
+    assert one.remaining(1e-4) == np.inf and one.likely(1e-4, 1e-3) == one.work == 101.0
+
+
+def test_a_race_costs_a_few_times_the_better_method(monkeypatch):
+    """Columns of lengths from 1e-2 to 1e2: hopeless for epochs, and Newton's bound is late."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 30)) * 10.0 ** rng.uniform(-2.0, 2.0, 30)
+    y = np.where(X @ rng.normal(size=30) + rng.normal(size=1000) > 0.0, 1.0, -1.0)
+    newton = BMRMClassifier(solver="newton").fit(X, y)
+    monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
+    model = BMRMClassifier(max_iter=10_000).fit(X, y)
+    assert newton.status_ == model.status_ == "converged"
+    assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
+    assert model.history_["passes"][-1] <= 600 + 6 * newton.history_["passes"][-1]
 
 
 # ---- Ctrl-C -----------------------------------------------------------------------------------
