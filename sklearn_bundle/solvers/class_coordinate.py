@@ -37,6 +37,8 @@ _MANY = 8.0  # passes over all rows still to come at that rate: then a proximal 
 _KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
 _INNER = 3  # sweeps between moves of its centre
 _TRIED = 30.0  # passes over all rows with a proximal term, after which it has to have helped
+_WORTH = 0.25  # of the rate before it, which would not have lasted: more is help
+_PAUSE = 10.0  # passes until the next try where it has not; twice as many each time
 _TINY = 1e-300  # in place of an objective of 0
 # Rows that an iteration takes at least: few rows are taken many times, which is 1 or 2 ms.
 _VISITS = 1 << 14
@@ -61,7 +63,7 @@ class ClassCoordinateSolver(LinearSolver):
     problem with a proximal term ``kappa/2 ||W - Z||^2``, whose centre Z moves after every third
     sweep with momentum (Catalyst: Lin, Mairal and Harchaoui, 2015, algorithm 1). Checks prove the
     same bounds from the same alpha, and take the objective at a running mean of W. If the gap
-    does not fall faster so, the term is let go for good.
+    does not fall faster so, the term is let go, the next time for twice as long.
 
     An iteration is as many sweeps over active rows as read all rows once, and 16,384 rows.
 
@@ -120,7 +122,7 @@ class ClassCoordinateSolver(LinearSolver):
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps, the same
         self._inner = -1  # sweeps since the centre has moved; without a centre -1
         self._tried: tuple[float, float, float] | None = None  # passes, gap and rate before it
-        self._gave_up = False  # since it has not helped
+        self._pause, self._again = _PAUSE, 0.0  # passes without it, where it has not helped
         self._spent = 0  # passes, as of the last problem that was let go
         self._passes_before = problem.passes
 
@@ -276,7 +278,8 @@ class ClassCoordinateSolver(LinearSolver):
 
         Never where moves of a centre, which take all of W, would cost more than the sweeps.
         """
-        if self._gave_up or len(self._gaps) < _RECENT or not self._steps.is_long:
+        resting = self._taken < self._again or len(self._gaps) < _RECENT
+        if resting or not self._steps.is_long:
             return False
         to_fall = math.log(max(self._estimate / max(self._wanted(), _TINY), 1.0))
         return to_fall > _MANY * self._rate
@@ -299,7 +302,7 @@ class ClassCoordinateSolver(LinearSolver):
         taken, gap, rate = self._tried
         passes = self._taken - taken
         fallen = math.log(max(gap, _TINY) / max(self._at_check, _TINY))
-        return passes < _TRIED or fallen > rate * passes
+        return passes < _TRIED or fallen > _WORTH * rate * passes
 
     def _is_time(self) -> bool:
         """Whether a check is worth two passes."""
@@ -331,8 +334,9 @@ class ClassCoordinateSolver(LinearSolver):
             self._idle = 0
         if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._has_helped()):
             self._steps.let_go()
-            self._inner, self._gave_up, self._idle = -1, True, 0
-            self._ratio = _MET
+            self._inner, self._idle, self._ratio = -1, 0, _MET
+            self._again, self._pause = self._taken + self._pause, 2.0 * self._pause
+            self._gaps.clear()
         self._steps.restart(alpha, pulled)
         self._steps.take_all()
 
