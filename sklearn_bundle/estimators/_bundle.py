@@ -82,9 +82,14 @@ class BundleEstimator(CertifiedLinear):
             for name, make in self._losses.items()
             if knows(self.solver, make(**defaults.get(name, {})), L2())
         ]
+        by_name = isinstance(self.loss, str) and self.loss in self._losses
+        own = self._loss_parameters.get(self.loss, {}) if by_name else {}
+        given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
+        with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
         raise ValueError(
             f"solver={self.solver!r} is for {_in_words(names)} with regularizer='l2'; got "
-            f"loss={self.loss!r} and regularizer={self.regularizer!r}. Use solver='auto'."
+            f"loss={self.loss!r}{with_them} and regularizer={shown(self.regularizer)}. "
+            "Use solver='auto'."
         )
 
     def _unused(self, name: str, default: Any) -> str:

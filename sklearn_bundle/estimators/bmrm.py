@@ -96,7 +96,7 @@ default="auto"
         features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
         "hinge", "squared_hinge" and "log_loss" with L2. For "softmax" with L2 there are "newton",
-        for some 700 features times classes, and "lbfgs".
+        which "auto" takes for up to 3000 weights and intercepts of all classes, and "lbfgs".
         "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
@@ -232,9 +232,7 @@ default="auto"
         **CertifiedLinearClassifier._common_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [StrOptions(set(_losses)), *_loss_kinds],
-        "solver": [
-            StrOptions({"auto", *_SOLVERS}),
-        ],
+        "solver": [StrOptions({"auto", *_SOLVERS})],
         "cost": ["array-like", None],
         "scaling": [StrOptions({"margin", "slack"})],
         "edges": ["array-like", None],
@@ -370,11 +368,10 @@ default="auto"
         n, classes = len(data.labels), data.classes
         width = data.X.shape[1] * (len(classes) if loss.joint else 1)
         if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
-            by_class = ", times the classes," if loss.joint else ""
+            of_classes = f" times {len(classes)} classes" if loss.joint else ""
             raise ValueError(
-                f"solver='newton' needs a matrix of n_features x n_features numbers{by_class} at "
-                f"most {MOST_NEWTON_FEATURES} of them a row; X has {data.X.shape[1]} features and "
-                f"y {len(classes)} classes. Use solver='auto'."
+                f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; "
+                f"X has {data.X.shape[1]} features{of_classes}. Use solver='auto'."
             )
         if loss.joint:
             targets = [Target(data.labels.astype(np.int64), n, classes)]

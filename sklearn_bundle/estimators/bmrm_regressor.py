@@ -72,8 +72,8 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         every loss and regularizer. For "squared_error" with L2 or
         :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
         Cholesky factorisation and "conjugate-gradient" without one; "auto" takes the former where
-        it costs less, and the latter first where that is not known. Other losses have "newton" and
-        "dual-coordinate" with L2, as in :class:`BMRMClassifier`, where the user guide says so.
+        it costs less, and the latter first where that is not known. With L2 all other losses have
+        "newton", and all of them but "poisson" "dual-coordinate", as in :class:`BMRMClassifier`.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1

@@ -19,7 +19,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.losses.logistic import LogLoss
 from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
-from sklearn_bundle.losses.regression import Huber, SquaredError
+from sklearn_bundle.losses.regression import Huber
 from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
 _NEWTON_STEPS = 50  # of one alpha: four or five as a rule, each halving at least where they fail
@@ -209,7 +209,6 @@ _KINDS: dict[type[Loss], Callable[[Loss], DualLoss]] = {
     AbsoluteError: lambda loss: DualTargets(-1.0, 1.0),
     Quantile: lambda loss: DualTargets(-float(loss.quantile), 1.0 - float(loss.quantile)),
     EpsilonInsensitive: lambda loss: DualTargets(-1.0, 1.0, half=float(loss.epsilon)),
-    SquaredError: lambda loss: DualTargets(bend=1.0),
     SquaredEpsilonInsensitive: lambda loss: DualTargets(half=float(loss.epsilon), bend=1.0),
     Huber: lambda loss: DualTargets(-float(loss.delta), float(loss.delta), bend=1.0),
 }

@@ -19,10 +19,9 @@ PARAMETERS = {  # of every loss that has such steps
     "quantile": {"quantile": 0.8},
     "epsilon_insensitive": {"epsilon": 0.5},
     "squared_epsilon_insensitive": {"epsilon": 0.5},
-    "squared_error": {},
     "huber": {"delta": 0.7},
 }
-SQUARED = ("squared_epsilon_insensitive", "squared_error", "huber")
+SQUARED = ("squared_epsilon_insensitive", "huber")
 KINDS = ["dense", "csr"]
 every_loss = pytest.mark.parametrize("loss", PARAMETERS)
 every_intercept = pytest.mark.parametrize("free", [False, True])
@@ -46,7 +45,6 @@ def conjugate(loss, u):
         "quantile": (-0.8, 0.2, 0.0, 0.0),
         "epsilon_insensitive": (-1.0, 1.0, 0.5, 0.0),
         "squared_epsilon_insensitive": (-np.inf, np.inf, 0.5, 1.0),
-        "squared_error": (-np.inf, np.inf, 0.0, 1.0),
         "huber": (-0.7, 0.7, 0.0, 1.0),
     }[loss]
     inside = (u >= low - 1e-12) & (u <= high + 1e-12)
