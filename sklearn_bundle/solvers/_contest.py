@@ -62,14 +62,6 @@ class Contestant:
             return 0.0
         return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
 
-    def states_in_all(self, tol: float) -> float:
-        """States until then, those that there have been included."""
-        done = len(self.trail)
-        work = self.work - self.trail[self._half][0] if self.trail else 0.0
-        if work <= 0.0:
-            return done
-        return done + self.remaining(tol) * (done - 1 - self._half) / work
-
     def likely(self, tol: float, gap: float) -> float:
         """The same for one that waits, another one having got to this gap.
 

@@ -48,7 +48,7 @@ _WIDTH = 15.0
 _JUDGED = 0.15  # of what the other is reckoned to cost: early rates flatter the epochs
 _SURE = 2  # judgements in a row, since the rate of one state may be chance
 _AGAIN = 2.0  # times cheaper than going on: then a method that was left is taken up again
-_MOST_EPOCHS = 1000  # the default of max_iter: with more a fit would end before its gap is reached
+_FEWEST_ROWS = 1 << 14  # of an iteration of epochs, which is 1 or 2 ms: fewer are taken many times
 # Epochs that were asked for by name have so many passes before they are judged, and may then have
 # so many times the work to come that another method is reckoned to have.
 _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
@@ -213,6 +213,7 @@ class LinearAutoSolver:
         if self._patience == 0:  # the last run has ended so
             return
         solver, before = contestant.solver, self._spent(contestant.solver)
+        at_a_time, taken = self._at_a_time(contestant.name), 0
         for state in solver.states():
             if contestant is not self._running:
                 # Not before: until now it has no point to confirm.
@@ -221,10 +222,20 @@ class LinearAutoSolver:
             work, before = spent - before, spent
             contestant.note(work + self._beside(solver.name), solver.gap_of(state))
             self._patience = self._patience - 1 if self._is_slow() else _SURE
-            yield self._combined(state)
+            state, taken = self._combined(state), taken + 1
+            if taken < at_a_time and self._patience > 0 and state.relative_gap > self._task.tol:
+                continue
+            yield state
+            taken = 0
             if self._patience == 0:
                 return
         contestant.ended = True
+
+    def _at_a_time(self, name: str) -> int:
+        """States that make an iteration: epochs over few rows cost less than a look at them."""
+        if name != "dual-coordinate" or self._indulgence != 1.0:
+            return 1
+        return max(1, _FEWEST_ROWS // self._task.problem.n_samples)
 
     def _spent(self, solver: LinearSolver) -> float:
         """What counts itself, in passes."""
@@ -325,9 +336,6 @@ class LinearAutoSolver:
         at_work, other = self._running, self._waiting
         if other is None or other.ended or at_work.work < at_work.allowed:
             return False
-        limited = at_work.name == "dual-coordinate" and self._indulgence == 1.0
-        if limited and at_work.states_in_all(self._task.tol) > _MOST_EPOCHS:
-            return True
         cost = other.likely(self._task.tol, at_work.gap)
         cost *= self._indulgence if other.solver is None else _AGAIN
         return at_work.remaining(self._task.tol) > cost

@@ -130,6 +130,17 @@ def test_epochs_that_promise_too_little_are_given_up():
     assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
 
 
+def test_correlated_columns_at_the_defaults():
+    """Epochs over 1,000 rows are milliseconds: many make an iteration, or the limit would come."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 300))
+    for j in range(1, 300):
+        X[:, j] = 0.6 * X[:, j - 1] + 0.8 * X[:, j]
+    y = np.sign(X @ rng.normal(size=300) / np.sqrt(300) + 0.5 * rng.normal(size=1000))
+    model = BMRMClassifier(reg_lambda=1e-3, tol=1e-5, fit_intercept=False).fit(X, y)
+    assert model.status_ == "converged"
+
+
 @pytest.mark.parametrize("seed", [1, 9, 33])
 def test_epochs_that_were_asked_for_are_given_up_late(seed):
     """14 rows at the defaults: after 1,000 epochs they were up to 36 % off."""
