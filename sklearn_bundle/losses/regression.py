@@ -356,7 +356,13 @@ class MultivariateSquaredError(RegressionLoss):
         return max(0.0, -first / second) if second > 0.0 else 0.0
 
     def metric(self):
-        """M as an array, None where it is the identity; what rounding made unsymmetric is not."""
+        """M as an array, symmetric whatever rounding has made of it.
+
+        Returns
+        -------
+        metric : ndarray of shape (k, k) or None
+            None is the identity.
+        """
         if self.M is None:
             return None
         M = np.asarray(self.M, dtype=np.float64)
