@@ -39,7 +39,13 @@ PARTS: dict[str, Callable[[Session, Sets, argparse.Namespace], None]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(repeat=3)
     names = sorted({name for known in (SETS, SHIPPED) for kind in known.values() for name in kind})
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS], help="these alone")
+    parser.add_argument(
+        "--part",
+        nargs="+",
+        choices=PARTS,
+        default=["table", "path"],
+        help="by default table and path",
+    )
     parser.add_argument("--loss", nargs="+", choices=ROWS, default=[*ROWS], help="these alone")
     parser.add_argument("--sets", nargs="+", choices=names, metavar="SET", help="these alone")
     parser.add_argument("--reg-lambda", nargs="+", type=float, default=_REG_LAMBDAS, metavar="L")
