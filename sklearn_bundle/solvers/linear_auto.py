@@ -213,7 +213,7 @@ class LinearAutoSolver:
         if self._patience == 0:  # the last run has ended so
             return
         solver, before = contestant.solver, self._spent(contestant.solver)
-        at_a_time, taken = self._at_a_time(contestant.name), 0
+        at_a_time, taken = self._at_a_time(contestant.name), 0.0
         for state in solver.states():
             if contestant is not self._running:
                 # Not before: until now it has no point to confirm.
@@ -222,20 +222,20 @@ class LinearAutoSolver:
             work, before = spent - before, spent
             contestant.note(work + self._beside(solver.name), solver.gap_of(state))
             self._patience = self._patience - 1 if self._is_slow() else _SURE
-            state, taken = self._combined(state), taken + 1
+            state, taken = self._combined(state), taken + work
             if taken < at_a_time and self._patience > 0 and state.relative_gap > self._task.tol:
                 continue
             yield state
-            taken = 0
+            taken = 0.0
             if self._patience == 0:
                 return
         contestant.ended = True
 
-    def _at_a_time(self, name: str) -> int:
-        """States that make an iteration: epochs over few rows cost less than a look at them."""
+    def _at_a_time(self, name: str) -> float:
+        """Passes that make an iteration: epochs over few rows cost less than a look at them."""
         if name != "dual-coordinate" or self._indulgence != 1.0:
-            return 1
-        return max(1, _FEWEST_ROWS // self._task.problem.n_samples)
+            return 0.0
+        return _FEWEST_ROWS / self._task.problem.n_samples
 
     def _spent(self, solver: LinearSolver) -> float:
         """What counts itself, in passes."""
