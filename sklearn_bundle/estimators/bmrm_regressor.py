@@ -21,7 +21,9 @@ from sklearn_bundle.losses import (
 )
 from sklearn_bundle.regularizers import Regularizer
 
-_SOLVERS = "newton", "dual-coordinate", "conjugate-gradient", "line-search", "cutting-plane"
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "conjugate-gradient", "line-search", "cutting-plane"),
+)
 
 
 def _squared_error(M: ArrayLike | None) -> RegressionLoss:

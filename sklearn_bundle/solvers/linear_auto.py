@@ -21,6 +21,7 @@ from sklearn_bundle.solvers.least_squares import (
     LeastSquaresSolver,
     NormalEquationsSolver,
 )
+from sklearn_bundle.solvers.linear_lbfgs import LinearLBFGSSolver
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
@@ -56,7 +57,7 @@ _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver),
-    "lbfgs": (SoftmaxLBFGSSolver,),
+    "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
