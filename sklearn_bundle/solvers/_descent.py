@@ -225,7 +225,7 @@ class Descent:
             enough = max(_HESSIAN_ROWS * len(self.w), model.rows_in_passes(_HESSIAN_PASSES))
             every = max(1, len(rows) // (self._detail * enough))
             rows = rows[::every].copy()
-        coefs = self._loss.curvature(self.scores, model.weights, self.width, self.b, rows)
+        coefs = self._loss.curvature(self.scores, *self._args, rows)
         return model.hessian(rows, every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:

@@ -171,10 +171,10 @@ class ScoreDescent:
 
     def _curvature(self) -> tuple[NDArray[np.int64], Array]:
         """The rows that bend, and by how much."""
-        model, (y, weights, width, b) = self._model, self._args
+        model, (y, _, width, b) = self._model, self._args
         rows = self._scratch.view(np.int64)
         rows = rows[: model.loss.curved(self._scores, y, width, b, rows)]
-        return rows, model.loss.curvature(self._scores, weights, width, b, rows)
+        return rows, model.loss.curvature(self._scores, *self._args, rows)
 
     def _move_of_intercept(self, direction: Array) -> float:
         """By which the best intercept changes along the direction, to first order."""

@@ -8,6 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems._costs import (
+    CHEAP_FACTORISATION,
+    entries_of_pass,
+    factorisation,
+)
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import confirmed
@@ -24,7 +29,7 @@ from sklearn_bundle.solvers.least_squares import (
 from sklearn_bundle.solvers.linear_lbfgs import LinearLBFGSSolver
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
+from sklearn_bundle.solvers.newton import NewtonSolver
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
 from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
 
@@ -41,8 +46,8 @@ _CURVED_A_FEATURE, _MOST_CURVED = 4.0, 0.5
 _SMOOTH_STEPS, _SMOOTH_HESSIAN = 25, 2.0  # passes: a sample of the rows is enough
 _SOLVING = 4.0  # times the factorisation's arithmetic: small matrices are slower than large ones
 _LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 1000.0, 1e8  # the latter in multiplications
-_EPOCH_PASSES = 100.0
-_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
+# 100 epochs; 100 steps of L-BFGS, which took 4 to 260 passes to a gap of 1e-3.
+_PASSES = {"dual-coordinate": 100.0, "lbfgs": 200.0}
 # Of a kinked loss's smoothing, times the gap that Newton's method is to begin with: it had 12 to 20
 # times its gap where many rows were at a kink, and up to 300 times where few were.
 _WIDTH = 15.0
@@ -132,6 +137,7 @@ class LinearAutoSolver:
       would. When a part has been done of what the other method takes, the rate at which the gap
       falls says how much is to come. If it is too much, or the epochs stall, Newton's method goes
       on (up to 2000 features), or line search does.
+    * L-BFGS in the place of the epochs where the loss is smooth and has none.
     * Line search for all other losses and regularizers.
 
     A method that goes on from where another ends has at least as much work as that one had before
@@ -159,7 +165,7 @@ class LinearAutoSolver:
         self._running = self._contestant(first)
         self._running.solver = linear_solver(first, task, start, to_the_end=True)
         self._waiting: Contestant | None = None
-        if first == "dual-coordinate":
+        if first in _PASSES:
             self._waiting = self._contestant(self._second())
             # Whatever the answer after half of it, little is lost.
             early = _JUDGED * self._waiting.prior
@@ -241,7 +247,7 @@ class LinearAutoSolver:
     def _spent(self, solver: LinearSolver) -> float:
         """What counts itself, in passes."""
         problem = self._task.problem
-        entries = max(problem.n_entries, _LEAST_ENTRIES)
+        entries = entries_of_pass(problem.n_entries)
         return problem.passes - self._looking + solver.multiplications / entries
 
     def _beside(self, name: str) -> float:
@@ -256,7 +262,7 @@ class LinearAutoSolver:
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
             hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
-        return hessian + _SOLVING * factorisation(problem)
+        return hessian + _SOLVING * factorisation(problem.n_features, problem.n_entries)
 
     def _following(self) -> Contestant | None:
         """The one that goes on, from where the other one ends; None if there is none."""
@@ -299,7 +305,7 @@ class LinearAutoSolver:
 
     def _contestant(self, name: str) -> Contestant:
         """With what it is reckoned to cost."""
-        entries = max(self._task.problem.n_entries, _LEAST_ENTRIES)
+        entries = entries_of_pass(self._task.problem.n_entries)
         prior = _LINE_SEARCH_PASSES + _LINE_SEARCH_PROGRAMMES / entries
         if name == "newton":
             n_steps: float = _SMOOTH_STEPS
@@ -309,8 +315,8 @@ class LinearAutoSolver:
                 a_decade = min(_STEPS_A_DECADE + by_shape, _MOST_STEPS_A_DECADE)
                 n_steps = a_decade * max(-log10(self._task.tol), 1.0)
             prior = n_steps * (2.0 + self._of_newton())
-        elif name == "dual-coordinate":
-            prior = _EPOCH_PASSES
+        elif name in _PASSES:
+            prior = _PASSES[name]
         return Contestant(name, prior)
 
     def _first(self) -> str:
@@ -318,13 +324,14 @@ class LinearAutoSolver:
         if _can_newton(task):
             smooth = task.problem.newton_loss.smooth
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
-            if factorisation(task.problem) <= affordable:
+            problem = task.problem
+            if factorisation(problem.n_features, problem.n_entries) <= affordable:
                 return "newton"
         start = self._start
         planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
         if _can("dual-coordinate", task) and not planes_alone:
             return "dual-coordinate"
-        return self._second()
+        return "lbfgs" if _can("lbfgs", task) else self._second()
 
     def _second(self) -> str:
         task = self._task
