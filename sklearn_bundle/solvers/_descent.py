@@ -143,7 +143,9 @@ class Descent:
 
     def step(self) -> bool:
         """One Newton step; False if nothing came of it, and the next one will be the same."""
-        model, along, ridge = self.model, self._direction(), self._ridge
+        model, ridge, factor = self.model, self._ridge, self.factor
+        along = self._direction()
+        is_fresh = self.factor is not factor or factor is None
         if along is None:
             return False
         w, b = along[: len(self.w)], float(along[-1]) if model.free else 0.0
@@ -162,7 +164,7 @@ class Descent:
         self.b += length * b
         design.add(length, direction, self.scores)
         self.n_steps += 1
-        return length > 0.0 or self._ridge > ridge
+        return length > 0.0 or self._ridge > ridge or not is_fresh
 
     def _adapt_damping(self, length: float) -> None:
         if length < _TOO_SHORT and self._n_curved < _RANK * len(self.w):
