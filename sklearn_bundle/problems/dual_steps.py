@@ -27,12 +27,14 @@ _TINY = 1e-300  # square in place of that of a w of zeros
 class Epoch(NamedTuple):
     """What an epoch has met: the rows' parts of the duality gap, what the dual has gained.
 
-    ``share`` is that of the rows that it took.
+    ``share`` is that of the rows that it took, ``multiplications`` what it cost beside its products
+    with them.
     """
 
     gap: float
     gained: float
     share: float
+    multiplications: float
 
 
 class DualAscent:
@@ -125,7 +127,7 @@ class DualAscent:
 
     def epoch(self) -> Epoch:
         """A step for each active row, in random order; the rows are read once for two passes."""
-        share = self.n_active / len(self._alpha)
+        taken, share = self.n_active, self.n_active / len(self._alpha)
         self.n_active, largest, smallest, gap, gained, b = coordinate.epoch(
             *(*self._stored, self._numbers.ravel(), self._active, self.n_active, self._block),
             *(self._order, self.is_far, self._loss.steps, self.w, 1.0 / self._lambda),
@@ -138,7 +140,7 @@ class DualAscent:
         whole = int(self._passed)
         self._rows.passes += whole
         self._passed -= whole
-        return Epoch(gap, gained, share)
+        return Epoch(gap, gained, share, taken * self._loss.multiplications)
 
     def follow(self, newest: float, mean: Array) -> None:
         """Move a running mean of alpha, giving this one the weight ``newest``."""
