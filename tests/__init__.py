@@ -81,7 +81,7 @@ solvers
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /losses/_dual_loss.py /_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py
-    test_class_coordinate.py    class_coordinate.py /problems/class_dual.py
+    test_class_coordinate.py    class_coordinate.py _dual_ascent.py /problems/class_dual.py
                                 /losses/_class_dual.py /_compiled/class_steps.py
     test_softmax.py             softmax.py _class_curvature.py _class_descent.py
                                 /problems/softmax_model.py /losses/_softmax.py

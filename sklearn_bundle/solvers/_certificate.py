@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.solvers.asks import Points
 from sklearn_bundle.solvers.contract import State, uncrossed
 
 # Relative to the objective: a bound that is higher above it is no rounding of a sum of its size.
@@ -13,6 +14,7 @@ from sklearn_bundle.solvers.contract import State, uncrossed
 CROSSED = 1e-6
 # Relative to the terms that objective and bound are differences of: 5,000 times the precision.
 ROUNDED = 1e-12
+_TINY = 1e-100  # in place of terms of size 0
 
 
 def confirmed(
@@ -35,6 +37,17 @@ def confirmed(
             f"rounding explains: {advice}."
         )
     return uncrossed(bound, primal)
+
+
+def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float) -> float:
+    """Of what objective and bound are differences of: terms of the loss, the plane and products.
+
+    The objective is as small as scores are like targets; the risk at 0 is as large as targets.
+    """
+    zeros = np.zeros_like(point.w)
+    risk = problem.risk(problem.point(zeros, None))
+    products = problem.size_of_products(point)
+    return risk + abs(offset) + reg_lambda * len(zeros) + products + _TINY
 
 
 class Best:
