@@ -47,7 +47,7 @@ class Chains(NamedTuple):
     entries: NDArray[np.int64]
     slots: NDArray[np.uint32]
     positions: NDArray[np.uint32]
-    values: NDArray[np.float64] | NDArray[np.float32]
+    values: NDArray[np.float64]
 
 
 @jit

@@ -20,10 +20,14 @@ def padded(n_labels: int) -> int:
 
 
 def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: bool) -> Chains:
-    """Sequences of these lengths, whose tokens are the rows of X, as compiled code reads them."""
+    """Sequences of these lengths, whose tokens are the rows of X, as compiled code reads them.
+
+    Values are float64 whatever those of X are: the kernels of chains are the largest that there
+    are, and to compile them twice takes longer than most fits.
+    """
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     attributes, slots, positions = (np.empty(X.nnz, np.uint32) for _ in range(3))
-    values = np.empty(X.nnz, X.dtype)
+    values = np.empty(X.nnz)
     blocks, entries = by_attribute(
         tokens,
         frozen(X.indptr),

@@ -80,7 +80,8 @@ class DualAscent:
         self._target, self._weights, self._loss = target, weights, loss
         self._free, self._lambda = free, reg_lambda
         self._direction = loss.direction(target)
-        squares = rows.squared_norms() / reg_lambda
+        with np.errstate(over="ignore"):  # steps of length 0 are what is left then
+            squares = rows.squared_norms() / reg_lambda
         self._pull = _PULL * float(weights @ squares) if free else 0.0
         self._numbers = np.column_stack([target, weights, squares + self._pull, np.zeros(n)])
         self._alpha = self._numbers[:, coordinate.ALPHA]

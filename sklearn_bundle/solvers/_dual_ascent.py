@@ -79,6 +79,10 @@ class DualAscentSolver(LinearSolver):
         """As of :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
+    def size_of_products(self) -> float:
+        """As of :class:`~sklearn_bundle.solvers.asks.Points`, at the best point."""
+        return self._problem.size_of_products(self._best.point)
+
     def _state(self) -> State:
         point = self._best.point
         passes = self._problem.passes

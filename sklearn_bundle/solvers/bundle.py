@@ -190,7 +190,8 @@ class BundleSolver(LinearSolver):
             self._prune()
         self._check_sign()
         bound, proof = self._fresh_bound(), best.proof
-        best.renew(best.primal, best.point, bound, proof, terms=self.size_of_terms)
+        sizes = {"terms": self.size_of_terms, "products": self.size_of_products}
+        best.renew(best.primal, best.point, bound, proof, **sizes)
         return self._state()
 
     def _check_sign(self) -> None:
@@ -352,6 +353,10 @@ class BundleSolver(LinearSolver):
     def size_of_terms(self) -> float:
         """As of :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
+
+    def size_of_products(self) -> float:
+        """As of :class:`~sklearn_bundle.solvers.asks.Points`, at the best point."""
+        return self._problem.size_of_products(self._best.point)
 
     def _count_idle(self, gap_before: float) -> None:
         gained = gap_before - self._best.gap

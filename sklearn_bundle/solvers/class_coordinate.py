@@ -188,6 +188,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         best.renew(
             *(self._objective(best.point), best.point, best.proof.bound(self._omega), best.proof),
             terms=self.size_of_terms,
+            products=self.size_of_products,
         )
         self._passes_before += self.n_passes - spent
         return self._state()

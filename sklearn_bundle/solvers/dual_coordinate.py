@@ -192,6 +192,7 @@ class DualCoordinateSolver(DualAscentSolver):
         best.renew(
             *(best.primal, best.point, best.proof.bound(self._omega), best.proof),
             terms=self.size_of_terms,
+            products=self.size_of_products,
         )
         self._passes_before += self.n_passes - spent
         return self._state()

@@ -285,7 +285,8 @@ class LinearAutoSolver:
         state, left = solver.confirm(moving=moving), self._left
         if left is not None and left.lower_bound > state.lower_bound:
             least = min(left.primal, state.primal)
-            state.lower_bound = confirmed(left.lower_bound, least, ADVICE, solver.size_of_terms)
+            sizes = solver.size_of_terms, solver.size_of_products
+            state.lower_bound = confirmed(left.lower_bound, least, ADVICE, *sizes)
         state = self._combined(state)
         self._start = solver.kept((state.point, state.intercept))
         self._looking += self._task.problem.passes - passes
