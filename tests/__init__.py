@@ -81,7 +81,7 @@ solvers
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /losses/_dual_loss.py /_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py
-    test_class_coordinate.py    class_coordinate.py /problems/class_dual.py
+    test_class_coordinate.py    class_coordinate.py _dual_ascent.py /problems/class_dual.py
                                 /losses/_class_dual.py /_compiled/class_steps.py
     test_linear_lbfgs.py        linear_lbfgs.py _score_descent.py _descent_solver.py
                                 _corrections.py

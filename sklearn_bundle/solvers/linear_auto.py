@@ -37,6 +37,10 @@ Array = NDArray[np.float64]
 
 _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
 _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
+# Of ``||x_i||^2 / (n reg_lambda)``, which is how far a row's own step moves its score: up to here
+# epochs on a kinked loss are few, and Newton's method pays for steps to find out where the kinks
+# are. But on so many rows a feature it starts with a sixteenth of them, and is done in little more.
+_GENTLE, _TALL = 0.5, 800
 # What the methods are reckoned to cost, in products with X or X': estimates that the user guide
 # states. They say after how much work a method is judged by the rate at which its gap falls.
 # Of Newton's method on a kinked loss: steps for a power of ten of the gap, 16 where there were 80
@@ -132,7 +136,8 @@ class LinearAutoSolver:
     * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
       the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
       handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
-      factorisation may cost a whole pass.
+      factorisation may cost a whole pass. If it is not, and the regularization is strong, epochs
+      are tried first.
     * Otherwise dual coordinate epochs, as long as they promise to need less work than the others
       would. When a part has been done of what the other method takes, the rate at which the gap
       falls says how much is to come. If it is too much, or the epochs stall, Newton's method goes
@@ -287,7 +292,8 @@ class LinearAutoSolver:
         state, left = solver.confirm(moving=moving), self._left
         if left is not None and left.lower_bound > state.lower_bound:
             least = min(left.primal, state.primal)
-            state.lower_bound = confirmed(left.lower_bound, least, ADVICE, solver.size_of_terms)
+            sizes = solver.size_of_terms, solver.size_of_products
+            state.lower_bound = confirmed(left.lower_bound, least, ADVICE, *sizes)
         state = self._combined(state)
         self._start = solver.kept((state.point, state.intercept))
         self._looking += self._task.problem.passes - passes
@@ -325,13 +331,22 @@ class LinearAutoSolver:
             smooth = task.problem.newton_loss.smooth
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             problem = task.problem
-            if factorisation(problem.n_features, problem.n_entries) <= affordable:
+            cheap = factorisation(problem.n_features, problem.n_entries) <= affordable
+            if cheap and (smooth or not self._is_gentle()):
                 return "newton"
         start = self._start
         planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
         if _can("dual-coordinate", task) and not planes_alone:
             return "dual-coordinate"
         return "lbfgs" if _can("lbfgs", task) else self._second()
+
+    def _is_gentle(self) -> bool:
+        """Whether the regularization is so strong that epochs are tried though steps are cheap."""
+        problem, n = self._task.problem, self._task.problem.n_samples
+        if n >= _TALL * problem.n_features or not _can("dual-coordinate", self._task):
+            return False
+        square = problem.rows.mean_square(problem.weights)
+        return square <= _GENTLE * n * self._task.reg_lambda
 
     def _second(self) -> str:
         task = self._task

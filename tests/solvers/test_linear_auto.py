@@ -52,6 +52,13 @@ def test_few_features_and_many_rows(loss, convert):
     assert solvers_of(model) == ["newton"] and model.status_ == "converged"
 
 
+@pytest.mark.parametrize("reg_lambda, expected", [(1e-1, "dual-coordinate"), (1e-3, "newton")])
+def test_epochs_come_first_where_regularization_is_strong(reg_lambda, expected):
+    X, y = noisy(2000, 20)
+    model = BMRMClassifier(reg_lambda=reg_lambda, fit_intercept=False).fit(X, y)
+    assert solvers_of(model)[0] == expected and model.status_ == "converged"
+
+
 @pytest.mark.parametrize("loss", NAMES)
 def test_sparse_rows_in_a_high_dimension(wide, loss):
     model = BMRMClassifier(loss, reg_lambda=1e-2).fit(*wide)
