@@ -79,7 +79,7 @@ class WorkingSet:
     def _solve_for_nonzeros(
         self, H: Array, slopes: Array, v: Array, limits: Array, ridge: float
     ) -> bool:
-        """Newton's steps on the nonzeros, in place, up to a change of sign; whether one was taken."""
+        """Newton's steps on the nonzeros, in place, up to a change of sign; whether one was."""
         moved = False
         for _ in range(_EPOCHS):
             used = np.flatnonzero(v)

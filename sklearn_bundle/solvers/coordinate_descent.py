@@ -27,6 +27,9 @@ _SHARPER = 1e-2  # and by which factor more where that is all that is left
 _INNER_STEPS = 15  # on one working set
 _SEARCHES = 40  # halvings of a step
 _GAINED = 0.01  # of what the slope at the step's beginning promises
+# Of the objective: by so much a step may seem to raise it. The bound's distance is linear in the
+# violations that are left, and the objective's quadratic: it does not see the last steps.
+_UNSEEN = 1e-14
 _IDLE_LIMIT = 5  # steps without progress, after which rounding has the last word
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible in spite of its rounding
@@ -40,9 +43,9 @@ class CoordinateDescentSolver(LinearSolver):
     ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. A working set has the nonzeros of w and the
     features with the largest ``|dR/dw_j| / t_j``, at most twice as many; see
     :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are Newton's, on a quadratic
-    that is minimised with the penalty, as long as the objective falls enough. When no feature of the
-    set violates its optimality condition by more than a small part of its limit, the derivatives
-    for all features say what the bound is, and which set comes next.
+    that is minimised with the penalty, as long as the objective falls enough. When no feature of
+    the set violates its optimality condition by more than a small part of its limit, the
+    derivatives for all features say what the bound is, and which set comes next.
 
     The derivatives ``g_i = s_i l'(f_i)`` at the best b sum to zero, and so do theta g. Their bound
     is ``D = -sum_i s_i l*(theta g_i / s_i) - reg_lambda Omega*(-theta X'g / reg_lambda)``, where
@@ -232,9 +235,10 @@ class CoordinateDescentSolver(LinearSolver):
         w = self._w[chosen.which]
         start = self._penalty(w, limits)
         promised = float(a @ along) + self._penalty(w + along, limits) - start
-        if not promised < 0.0:
-            return False
         before = self._objective
+        unseen = _UNSEEN * abs(before)
+        if not promised <= unseen:
+            return False
         risk_before = before - self._penalty_of_all()
         t = 1.0
         for _ in range(_SEARCHES):
@@ -247,7 +251,7 @@ class CoordinateDescentSolver(LinearSolver):
                 self._problem.set_intercept(point)
                 risk = self._problem.risk(point)
                 value = before + (risk - risk_before) + self._penalty(moved, limits) - start
-            enough = before + _GAINED * t * promised
+            enough = before + _GAINED * t * promised + unseen
             if value <= enough or (self._model.is_quadratic and t == 1.0):
                 self._w[chosen.which] = moved
                 self._scores = scores
