@@ -51,7 +51,7 @@ SHOWN = {  # as a message has to have them
     "float32": "nan",
 }
 OPTIONAL = "active_set bundle_size class_weight cost cv edges k M max_time n_candidates n_jobs"
-OPTIONAL = {*OPTIONAL.split(), "random_state", "scoring"}
+OPTIONAL = {*OPTIONAL.split(), "eps", "random_state", "reg_lambdas", "scoring"}
 
 
 def assert_named(name, key, call):
@@ -75,6 +75,7 @@ CONTEXT = {  # in which a parameter is looked at
     "edges": {"loss": "ontology"},
     "epsilon": {"loss": "epsilon_insensitive"},
     "k": {"loss": "ndcg"},
+    "l1_ratio": {"regularizer": "elasticnet"},
     "quantile": {"loss": "quantile"},
     "scaling": {"loss": "multiclass_hinge"},
 }

@@ -96,6 +96,7 @@ REALS = {
     "delta": 0.1,
     "epsilon": 0.1,
     "gamma": 0.1,
+    "l1_ratio": 0.1,
     "line_search_tol": 0.1,
     "lipschitz": 30.1,
     "max_time": 1e3,

@@ -76,9 +76,12 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     reg_lambda : float, default=1e-4
         Regularization strength, on the mean loss: it does not scale with n as C does. LIBLINEAR's
         and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n reg_lambda)``.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With a
         joint loss it is that of the weights of all classes (or nodes) together.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
         ``classes_``, y the row; at least 0, and 0 on the diagonal. None is 1 for every confusion;
@@ -245,6 +248,7 @@ default="auto"
         *,
         reg_lambda: float = 1e-4,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         cost: ArrayLike | None = None,
         scaling: str = "margin",
         edges: Sequence[tuple] | None = None,
@@ -264,6 +268,7 @@ default="auto"
         self.loss = loss
         self.reg_lambda = reg_lambda
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.cost = cost
         self.scaling = scaling
         self.edges = edges

@@ -54,8 +54,11 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         Regularization strength, on the mean loss. Ridge's alpha is ``n reg_lambda``,
         LinearSVR's C ``1 / (n reg_lambda)`` or, squared, half of it; QuantileRegressor's,
         PoissonRegressor's and Lasso's alpha is ``reg_lambda`` with the regularizer of that name.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=0.1
@@ -192,6 +195,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         *,
         reg_lambda: float = 1e-4,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         quantile: float = 0.5,
         epsilon: float = 0.1,
         delta: float = 1.0,
@@ -210,6 +214,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         self.loss = loss
         self.reg_lambda = reg_lambda
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.quantile = quantile
         self.epsilon = epsilon
         self.delta = delta
@@ -293,6 +298,9 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         weights = [np.reshape(w, (-1, data.X.shape[1])) for w, _ in points]
         intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
         return {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
+
+    def _has_vector(self):
+        return np.ndim(self.intercept_) == 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
