@@ -268,8 +268,10 @@ OF_MODELS = [
     (losses.PrecisionAtK, "k", BMRMRanker, None),
     (losses.Quantile, "quantile", BMRMRegressor, 0.1),
     (losses.SquaredEpsilonInsensitive, "epsilon", BMRMRegressor, 0.1),
+    (regularizers.ElasticNet, "l1_ratio", BMRMRegressor, 0.1),
     (regularizers.Lp, "p", BMRMRegressor, 1.3),
     (regularizers.Quadratic, "B", BMRMRegressor, None),
+    (regularizers.WeightedL1, "weights", BMRMRegressor, None),
 ]
 
 
