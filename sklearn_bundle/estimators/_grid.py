@@ -15,7 +15,7 @@ from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss
-from sklearn_bundle.problems.linear import largest_reg_lambda
+from sklearn_bundle.problems.largest import largest_reg_lambda
 from sklearn_bundle.problems.rows import rows_in_memory
 
 _EPS = 1e-6  # smallest value over the largest, 1, where w = 0 is optimal for none
@@ -38,7 +38,7 @@ class Grid(NamedTuple):
             return self.values
         largest, number, eps = 1.0, default, _EPS
         if _makes_zeros(estimator, data):
-            # Where w = 0 is optimal for every value, one range is as good as another.
+            # Where it is not known, or w = 0 is optimal for every value, 1 is as good as another.
             largest, number, eps = _largest(estimator, data) or 1.0, _SPARSE_NUMBER, _SPARSE_EPS
         eps = eps if self.eps is None else self.eps
         number = number if self.number is None else self.number
@@ -87,16 +87,18 @@ def reg_lambda_max(
     sample_weight: ArrayLike | None = None,
     **params: Any,
 ) -> float:
-    """The least reg_lambda from which on w = 0 is optimal, with L1 and the elastic net.
+    """The reg_lambda from which on w = 0 is optimal, with L1 and the elastic net.
 
-    It is, R being the weighted mean loss of :class:`BMRMClassifier` or :class:`BMRMRegressor`,
+    It is the least one if the loss is smooth. With R being the weighted mean loss of :class:`BMRMClassifier` or :class:`BMRMRegressor`,
     whichever knows the loss, b the best intercept of no features, and g the derivative of R by the
-    scores, of sum 0 where there is an intercept::
+    scores, of sum 0 where there is an intercept, it is::
 
         reg_lambda_max = max_j |x_j' g| / l1_ratio
 
     For squared errors this is ``max_j |sum_i s_i (y_i - mean) x_ij|``. L1 is ``l1_ratio=1``; with
     :class:`~sklearn_bundle.regularizers.WeightedL1` each feature's weight divides its product.
+    Where g is not unique, as with the hinge loss and classes of different weight, any g proves that
+    w = 0 is optimal from there on, and it may be so from a smaller value on too.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ def reg_lambda_max(
     ------
     ValueError
         As the estimators do, and for another regularizer, a loss of ranking, `reg_lambda` or
-        `warm_start`.
+        `warm_start`, or a joint loss but "softmax" with intercepts.
     TypeError
         For a parameter that the estimator does not have.
 
@@ -149,7 +151,13 @@ def reg_lambda_max(
             "reg_lambda_max is for regularizer='l1', 'elasticnet' or WeightedL1, with which w = 0 "
             f"is optimal from some reg_lambda on; got regularizer={estimator.regularizer!r}{ratio}."
         )
-    return _largest(estimator, data)
+    largest = _largest(estimator, data)
+    if largest is None:
+        raise ValueError(
+            f"reg_lambda_max is not known for loss={loss!r} with fit_intercept=True, whose best "
+            "intercepts have no closed form. Use fit_intercept=False."
+        )
+    return largest
 
 
 def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstimator:
@@ -171,13 +179,13 @@ def _makes_zeros(estimator: BundleEstimator, data: TrainingData) -> bool:
     return estimator._omega().bind(n_features, n_features).lasso_form is not None
 
 
-def _largest(estimator: BundleEstimator, data: TrainingData) -> float:
-    """The largest one of all problems."""
+def _largest(estimator: BundleEstimator, data: TrainingData) -> float | None:
+    """The largest one of all problems, or None."""
     _, n_threads = split_threads(estimator.n_jobs, 1)
-    largest = 0.0
+    values = []
     with blas_threads(1), rows_in_memory(data.X, n_threads) as rows:
         for target in estimator._targets(data):
             problem = estimator._problem_of(rows, data, target)
             omega = estimator._omega().bind(problem.n_features, problem.dimension)
-            largest = max(largest, largest_reg_lambda(problem, omega))
-    return largest
+            values.append(largest_reg_lambda(problem, omega))
+    return None if None in values else max(values)

@@ -183,7 +183,7 @@ def test_all_weights_are_zero_from_the_largest_value_on(diabetes, loss):
     kind = BMRMClassifier if classify else BMRMRegressor
     settings = {"loss": loss, "regularizer": "l1", "tol": 1e-8}
     largest = reg_lambda_max(X, y, loss=loss)
-    for reg_lambda in (largest, 1e3 * largest):
+    for reg_lambda in (1.01 * largest, 1e3 * largest):
         model = kind(reg_lambda=reg_lambda, **settings).fit(X, y)
         assert not model.coef_.any() and np.all(np.asarray(model.status_) == "converged")
     assert kind(reg_lambda=0.99 * largest, **settings).fit(X, y).coef_.any()
@@ -197,9 +197,22 @@ def test_largest_value_with_weights_of_features(cancer):
     assert reg_lambda_max(X, y, loss="log_loss", **weighted) == pytest.approx(plain, rel=1e-12)
 
 
+def test_from_the_largest_value_on_with_a_kink(cancer):
+    """Classes of different weight: the hinge's g is not unique."""
+    kind = {"loss": "hinge", "regularizer": "l1", "tol": 1e-8}
+    model = BMRMClassifier(reg_lambda=reg_lambda_max(*cancer, loss="hinge"), **kind).fit(*cancer)
+    assert model.status_ == "converged"
+    assert model.objective_ == pytest.approx(2.0 * min(np.mean(cancer[1]), np.mean(1 - cancer[1])))
+
+
 @pytest.mark.parametrize(
     "parameters, message",
     [
+        ({"loss": "multiclass_hinge"}, "^reg_lambda_max is not known for loss='multiclass_hinge'"),
+        (
+            {"regularizer": "elasticnet", "l1_ratio": 0.0},
+            "^reg_lambda_max is for .*got regularizer='elasticnet', l1_ratio=0",
+        ),
         ({"regularizer": "l2"}, "^reg_lambda_max is for regularizer='l1'.*got regularizer='l2'"),
         ({"loss": "ordinal"}, "^reg_lambda_max takes losses of .*, got loss='ordinal'"),
         ({"reg_lambda": 1.0}, "^reg_lambda_max takes no reg_lambda"),
