@@ -89,9 +89,9 @@ def reg_lambda_max(
 ) -> float:
     """The reg_lambda from which on w = 0 is optimal, with L1 and the elastic net.
 
-    It is the least one if the loss is smooth. With R being the weighted mean loss of :class:`BMRMClassifier` or :class:`BMRMRegressor`,
-    whichever knows the loss, b the best intercept of no features, and g the derivative of R by the
-    scores, of sum 0 where there is an intercept, it is::
+    It is the least one if the loss is smooth. R is the weighted mean loss of
+    :class:`BMRMClassifier` or :class:`BMRMRegressor`, whichever knows the loss, and g its
+    derivative by the scores, at w = 0 and the best intercept, so that g sums to 0::
 
         reg_lambda_max = max_j |x_j' g| / l1_ratio
 
