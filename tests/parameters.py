@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 import sklearn_bundle
 from sklearn_bundle import (
     BMRMClassifierCV,
+    BMRMNoveltyDetector,
     BMRMRanker,
     BMRMRegressorCV,
     StructuredSVM,
@@ -96,6 +97,8 @@ def context(kind, name):
     parameters = SEARCHES.get(kind, {}) | of_losses
     if name == "cost" and kind is not BMRMRanker:
         parameters["loss"] = "multiclass_hinge"
+    if name == "l1_ratio" and kind is BMRMNoveltyDetector:
+        parameters["rho"] = 1.0  # with nu the regularizer has to be quadratic
     return parameters
 
 

@@ -48,7 +48,7 @@ def regression():
 @pytest.mark.parametrize(
     "loss", ["hinge", "log_loss", "softmax", "roc_auc", "squared_error", "quantile", "poisson"]
 )
-@pytest.mark.parametrize("regularizer", ["l2", "lp", "l1"])
+@pytest.mark.parametrize("regularizer", ["l2", "lp", "l1", "elasticnet"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_path_is_fits_one_by_one(data, regression, loss, regularizer, weighted):
     regressing = loss in ("squared_error", "quantile", "poisson")
