@@ -28,7 +28,10 @@ from sklearn_bundle.losses import (
 )
 from sklearn_bundle.regularizers import Regularizer
 
-_SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
+    *("line-search", "cutting-plane"),
+)
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
@@ -93,14 +96,16 @@ default="l2"
         For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
-    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"}, \
-default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
+"cutting-plane"}, default="auto"
         "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
         features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
         "hinge", "squared_hinge" and "log_loss" with L2. For "softmax" with L2 there are "newton",
         which "auto" takes for up to 3000 weights and intercepts of all classes, and "lbfgs".
         "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
+        "coordinate-descent": working sets of features, for "squared_hinge" and "log_loss" with L1,
+        weighted or not, and the elastic net; "auto" takes it for these.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".

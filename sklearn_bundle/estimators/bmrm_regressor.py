@@ -21,7 +21,10 @@ from sklearn_bundle.losses import (
 )
 from sklearn_bundle.regularizers import Regularizer
 
-_SOLVERS = "newton", "dual-coordinate", "conjugate-gradient", "line-search", "cutting-plane"
+_SOLVERS = (
+    *("newton", "dual-coordinate", "coordinate-descent", "conjugate-gradient"),
+    *("line-search", "cutting-plane"),
+)
 
 
 def _squared_error(M: ArrayLike | None) -> RegressionLoss:
@@ -69,14 +72,17 @@ default="l2"
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
         symmetric and positive semidefinite. None is the identity.
-    solver : {"auto", "newton", "dual-coordinate", "conjugate-gradient", "line-search", \
-"cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "dual-coordinate", "coordinate-descent", "conjugate-gradient", \
+"line-search", "cutting-plane"}, default="auto"
         "line-search" is algorithm 3 of [1]_, "cutting-plane" algorithm 2, for comparison; they take
         every loss and regularizer. For "squared_error" with L2 or
         :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
         Cholesky factorisation and "conjugate-gradient" without one; "auto" takes the former where
         it costs less, and the latter first where that is not known. With L2 all other losses have
         "newton", and all of them but "poisson" "dual-coordinate", as in :class:`BMRMClassifier`.
+        With L1, weighted or not, and the elastic net "auto" is "coordinate-descent", on working
+        sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson",
+        and of several targets where each is a problem of its own.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
