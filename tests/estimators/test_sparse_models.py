@@ -156,6 +156,38 @@ def test_l1_ratio_in_a_grid(cancer):
         search.fit(*cancer)
 
 
+# ---- the solver ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        (
+            BMRMClassifier(regularizer="l1", solver="coordinate-descent"),
+            "^solver='coordinate-descent' is for the losses 'squared_hinge' and 'log_loss' with "
+            "regularizer='l1' or 'elasticnet'; got loss='hinge' and regularizer='l1'. Use ",
+        ),
+        (
+            BMRMRegressor(solver="coordinate-descent"),
+            "'poisson' with regularizer='l1' or 'elasticnet'; got .* and regularizer='l2'. Use ",
+        ),
+        (BMRMRanker(solver="coordinate-descent"), "'solver' parameter of BMRMRanker"),
+    ],
+)
+def test_coordinate_descent_where_it_does_not_go(cancer, model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*cancer)
+
+
+def test_curved_losses_take_coordinate_descent_by_themselves(cancer):
+    settings = {"regularizer": "l1", "reg_lambda": 0.01, "tol": 1e-8}
+    ours = BMRMClassifier("log_loss", **settings).fit(*cancer)
+    planes = BMRMClassifier("log_loss", solver="line-search", **settings).fit(*cancer)
+    assert {str(name) for name in ours.history_["solver"]} == {"coordinate-descent"}
+    assert planes.lower_bound_ <= ours.objective_ and ours.lower_bound_ <= planes.objective_
+    np.testing.assert_allclose(ours.coef_, planes.coef_, atol=1e-3)
+
+
 # ---- the largest value ---------------------------------------------------------------------------
 
 
