@@ -234,8 +234,8 @@ default="l2"
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with several targets: the loss is ``r' M r / 2``. None is the identity.
-    solver : {"auto", "newton", "dual-coordinate", "coordinate-descent", "conjugate-gradient", \
-"line-search", "cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
+"conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
         As in :class:`BMRMRegressor`.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
