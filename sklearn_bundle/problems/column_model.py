@@ -110,7 +110,7 @@ class ColumnModel:
         rows = np.empty(n, dtype=np.int64)
         curved = rows[: self.newton.curved(scores, self.y, 0.0, b, rows)]
         q = np.zeros(n)
-        q[curved] = self.newton.curvature(scores, self.weights, 0.0, b, curved)
+        q[curved] = self.newton.curvature(scores, self.y, self.weights, 0.0, b, curved)
         largest = float((q / self.weights).max())
         return np.maximum(q, _LEAST_CURVATURE * (largest or 1.0) * self.weights)
 
