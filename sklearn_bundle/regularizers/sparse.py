@@ -87,7 +87,7 @@ class WeightedL1(Regularizer):
         if weights.shape != (n_features,):
             raise ValueError(
                 f"weights of WeightedL1 must have shape ({n_features},), a number per feature; got "
-                f"shape {weights.shape}."
+                f"{shown(self.weights)} of shape {weights.shape}."
             )
         wrong = np.flatnonzero(~((weights > 0.0) & (weights < np.inf)))
         if len(wrong):
@@ -150,10 +150,10 @@ class ElasticNet(Regularizer):
     """
 
     def __init__(self, l1_ratio: float = 0.5):
-        self.l1_ratio = l1_ratio
+        self.l1_ratio = as_float(l1_ratio)
 
     def bind(self, n_features, dimension):
-        ratio = as_float(self.l1_ratio)
+        ratio = self.l1_ratio
         if not (isinstance(ratio, float) and 0.0 <= ratio <= 1.0):
             raise ValueError(
                 f"l1_ratio of ElasticNet must be a number from 0 to 1; got {shown(self.l1_ratio)}."

@@ -5,6 +5,7 @@ cannot have for its data or its loss is None there. A solver names those that it
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Generic, Protocol
 
 import numpy as np
@@ -413,6 +414,7 @@ def require(problem: Any, asked: type, who: str, instead: str | None = None) -> 
         )
 
 
+@cache  # a path asks for each value, and of several solvers
 def _members(asked: type) -> list[str]:
     """Methods and attributes that a Protocol declares, and those of the ones it derives from."""
     names: dict[str, None] = {}

@@ -14,7 +14,7 @@ from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.asks import ColumnSteps, require
 from sklearn_bundle.solvers.contract import State
-from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof, Seen
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 Array = NDArray[np.float64]
@@ -66,6 +66,8 @@ class CoordinateDescentSolver(LinearSolver):
         Of a bound to start from, if its reg_lambda is the same.
     working_set : WorkingSet
         Columns of the same data that were copied before.
+    seen : Seen
+        What is known of ``start``, so that a path looks at all features once less for each value.
 
     Attributes
     ----------
@@ -88,6 +90,7 @@ class CoordinateDescentSolver(LinearSolver):
         start: tuple[Array, float | None] | None = None,
         proof: Proof | None = None,
         working_set: WorkingSet | None = None,
+        seen: Seen | None = None,
     ):
         require(problem, ColumnSteps, self.name, "line-search")
         self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
@@ -103,6 +106,7 @@ class CoordinateDescentSolver(LinearSolver):
             self._best.prove(proof.bound(omega), proof)
         self._set, self._is_warm = working_set, working_set is not None
         self._scores: Array | None = None  # before the first step
+        self._seen = seen if seen is not None and np.array_equal(seen.w, self._w) else None
         self._precision, self._idle = _PRECISION, 0
 
     @classmethod
@@ -131,6 +135,7 @@ class CoordinateDescentSolver(LinearSolver):
             start=kept.point,
             proof=kept.proof_of(task.problem.dimension),
             working_set=kept.working_set,
+            seen=kept.seen,
         )
 
     @property
@@ -140,7 +145,7 @@ class CoordinateDescentSolver(LinearSolver):
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
         """What a new solver may start from."""
-        return LinearStart(point, self._best.proof, working_set=self._set)
+        return LinearStart(point, self._best.proof, working_set=self._set, seen=self._seen)
 
     def attach(self, problem: ColumnSteps) -> None:
         """Go on with the same problem in another object."""
@@ -153,8 +158,11 @@ class CoordinateDescentSolver(LinearSolver):
     def states(self) -> Iterator[State]:
         """One state per working set; ends when rounding leaves nothing to gain."""
         if self._scores is None:
-            self._scores = self._problem.point(self._w).scores
-            self._look()
+            if self._seen is None:
+                self._scores = self._problem.point(self._w).scores
+                self._look()
+            else:
+                self._note(self._seen)
             yield self._state()
         elif self._idle >= _IDLE_LIMIT:  # the last run has ended so
             yield self._state()
@@ -184,12 +192,17 @@ class CoordinateDescentSolver(LinearSolver):
 
     def _look(self) -> None:
         """Derivatives for all features; offers the point and the bound."""
-        model, best, scores = self._model, self._best, self._scores
-        g, risk, b = model.derive(scores)
-        self._gradient = model.gradient(g)
+        g, risk, b = self._model.derive(self._scores)
+        gradient = self._model.gradient(g)
+        self._note(Seen(self._w.copy(), self._scores, g, gradient, risk, b))
+
+    def _note(self, seen: Seen) -> None:
+        best, g, b = self._best, seen.g, seen.b
+        self._seen, self._scores, self._gradient = seen, seen.scores, seen.gradient
         self._point_b, self._g = b, g
-        self._risk, self._objective = risk, self._lambda * self._omega.value(self._w) + risk
-        best.offer(self._objective, Point(self._w.copy(), None, b))
+        self._risk = seen.risk
+        self._objective = self._lambda * self._omega.value(seen.w) + seen.risk
+        best.offer(self._objective, Point(seen.w, None, b))
         proof = self._proof(g, self._gradient)
         if best.prove(proof.bound(self._omega), proof):
             self._proved = g
