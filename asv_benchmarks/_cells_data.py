@@ -59,7 +59,7 @@ class Sets:
 
     def _prepared(self, kind: str, name: str) -> tuple[Any, Array]:
         if name == "made_wide":
-            X, y = _made_wide(kind)
+            X, y = made_wide(kind)
         elif self.tasks is None:
             X, y = _shipped(kind, name)
         else:
@@ -93,9 +93,10 @@ def _shipped(kind: str, name: str) -> tuple[Any, Array]:
     return StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
 
 
-def _made_wide(kind: str) -> tuple[Array, Array]:
+def made_wide(kind: str, shape: tuple[int, int] = _WIDE_SHAPE) -> tuple[Array, Array]:
+    """X and y, of which the first columns tell."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=_WIDE_SHAPE)
+    X = rng.normal(size=shape)
     weights = rng.normal(size=(_WIDE_INFORMATIVE, _WIDE_CLASSES))
     scores = X[:, :_WIDE_INFORMATIVE] @ weights / np.sqrt(_WIDE_INFORMATIVE)
     scores += 0.5 * rng.normal(size=scores.shape)
