@@ -140,7 +140,8 @@ models
                                 /estimators/_segment_reader.py
 
 regularizers
-    test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py
+    test_regularizers.py        base.py norms.py sparse.py entropy.py
+                                /_numeric/definite.py
 
 _numeric
     test_kinks.py               kinks.py

@@ -209,9 +209,10 @@ class BundleSolver(LinearSolver):
         The best point is a mean of many iterates, and has the nonzeros of all of them; where
         ``|A' alpha|`` is below reg_lambda, those of the optimum are zero.
         """
-        best, reach = self._best, np.abs(self.plane[0])
+        best, limits = self._best, self._lambda * self._omega.lasso_form.thresholds
+        reach = np.abs(self.plane[0])
         for share in _PRUNED:
-            w = np.where(reach >= share * self._lambda, best.point.w, 0.0)
+            w = np.where(reach >= share * limits, best.point.w, 0.0)
             point = self._point(w, best.point.intercept)
             objective = self._objective(w, self._fresh_risk(point))
             if objective <= best.primal:
