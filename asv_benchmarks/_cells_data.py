@@ -8,7 +8,7 @@ regression   of the texts: their labels -1 and +1
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from _measure import MissingError
@@ -42,12 +42,15 @@ class Sets:
 
     tasks: ModuleType | None  # None for data that ships with scikit-learn
     all_rows: bool = False
-    _last: tuple[tuple[str, str], tuple[Any, Array]] | None = None
+    _last: tuple[tuple[str, str], tuple[Any, ...]] | None = None
+
+    SETS: ClassVar[dict[str, tuple[str, ...]]] = SETS
+    SHIPPED: ClassVar[dict[str, tuple[str, ...]]] = SHIPPED
 
     def names(self, kind: str) -> tuple[str, ...]:
-        return (SHIPPED if self.tasks is None else SETS)[kind]
+        return (self.SHIPPED if self.tasks is None else self.SETS)[kind]
 
-    def load(self, kind: str, name: str) -> tuple[Any, Array]:
+    def load(self, kind: str, name: str) -> tuple[Any, ...]:
         """X (CSR or C-ordered) and y."""
         if self._last is None or self._last[0] != (kind, name):
             self._last = None  # two of them may not fit

@@ -15,14 +15,13 @@ search          with 5 folds: LassoCV, LogisticRegressionCV
 """
 
 import argparse
-from pathlib import Path
 
 import _sparse_path
 import _sparse_search
 import _sparse_table
 from _linear_kept import KeptFits
 from _measure import header, load_tasks
-from _parts import Session
+from _parts import Session, add_limit_arguments
 from _sparse_data import SETS, SHIPPED, SparseSets
 from _sparse_peers import MISSING
 from _sparse_rows import CLASSIFICATION, REGRESSION, ROWS
@@ -60,19 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help=f"over 10 alone, on {', '.join(_QUICK_SETS)}"
     )
-    parser.add_argument("--solver", metavar="NAME", help="ours, instead of its default")
     parser.add_argument(
         "--same-layout", action="store_true", help="peers get C-ordered or CSR data as well"
     )
-    parser.add_argument(
-        "--limit", type=float, default=20.0, help="seconds of any fit (default %(default)g)"
-    )
-    parser.add_argument(
-        "--peer-fits",
-        type=Path,
-        metavar="FILE",
-        help="keep the peers' fits of more than 10 s in this file, and read what it has",
-    )
+    add_limit_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -9,12 +9,10 @@ Targets of regression have mean 0 and deviation 1 in the training part. The test
 set, or a fifth of the rows.
 """
 
-from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-from _cells_data import made_wide
+from _cells_data import Sets, made_wide
 from _measure import MissingError
 from _svm import Data
 from benchmarks.common import DATASETS, Array, dataset
@@ -35,25 +33,10 @@ _WIDE_SHAPE, _SMALL_SHAPE = (625, 20_000), (250, 2_000)
 _TEST_PART = 0.2
 
 
-@dataclass
-class SparseSets:
-    """The sets, by kind and name; the last one stays in memory."""
+class SparseSets(Sets):
+    """With a part for tests: what it loads is Data."""
 
-    tasks: ModuleType | None  # None for data that ships with scikit-learn
-    _last: tuple[tuple[str, str], Data] | None = None
-
-    def names(self, kind: str) -> tuple[str, ...]:
-        return (SHIPPED if self.tasks is None else SETS)[kind]
-
-    def load(self, kind: str, name: str) -> Data:
-        """X (CSR or C-ordered) and y of both parts."""
-        if self._last is None or self._last[0] != (kind, name):
-            self._last = None  # two of them may not fit
-            try:
-                self._last = (kind, name), self._prepared(kind, name)
-            except (ValueError, OSError) as error:
-                raise MissingError(str(error)) from error
-        return self._last[1]
+    SETS, SHIPPED = SETS, SHIPPED
 
     def _prepared(self, kind: str, name: str) -> Data:
         if kind == "binary":

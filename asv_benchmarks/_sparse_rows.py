@@ -11,11 +11,7 @@ from _sparse_peers import log_loss_peers, squared_error_peers, squared_hinge_pee
 from benchmarks.common import Array
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
-
-try:
-    from sklearn_bundle.regularizers import ElasticNet
-except ImportError:
-    ElasticNet = None
+from sklearn_bundle.regularizers import ElasticNet
 
 _L1_RATIO = 0.5  # of the elastic net
 
