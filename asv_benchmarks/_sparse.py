@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.reg_lambda = arguments.reg_lambda[:1]
         arguments.sets = arguments.sets or _QUICK_SETS
     tasks = load_tasks(arguments.data)
-    kept = KeptFits(arguments.peer_fits)
+    kept = KeptFits(arguments.peer_fits, slow=0.0)  # whole ladders, most of which is a search
     session, sets = Session(tasks, None, arguments.repeat, arguments.json, kept), SparseSets(tasks)
     for part in arguments.part:
         if part in _MANY:

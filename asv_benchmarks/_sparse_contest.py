@@ -8,7 +8,7 @@ from typing import Any
 from _cells_contest import CellContest
 from _cells_rows import Row
 from _contest import Cell
-from _linear_kept import KeptFits
+from _linear_kept import SLOW, KeptFits
 from _measure import Rung
 from _sparse_data import by_columns
 from _svm import Data
@@ -74,4 +74,8 @@ class SparseContest(CellContest):
         known = self._tried.rungs.get((name, setting))
         if known is None or (isinf(known.objective) and known.first_seconds < self.longest):
             known = self._tried.rungs[name, setting] = super()._rung(name, setting)
-        return replace(known)  # its median is that of a contest
+        # Its median is that of a contest, but for a slow fit that was kept.
+        return replace(known, seconds=known.seconds if known.first_seconds > SLOW else None)
+
+    def _fit_name(self, name: str, setting: Any) -> str:
+        return f"l1_ratio {self.part.l1_ratio:g}, {super()._fit_name(name, setting)}"
