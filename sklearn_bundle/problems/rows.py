@@ -115,6 +115,12 @@ class RowOperator(Protocol):
     def column_squares(self, weights: Array) -> Array:
         """``sum_i s_i x_ij^2`` of every column."""
 
+    def columns(self, which: NDArray[np.intp]) -> "RowOperator":
+        """The operator of a copy of some columns."""
+
+    def transposed(self) -> Array | sp.csr_array:
+        """A copy in float64 with a column in each row, shape (d, n)."""
+
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that take one after the other."""
 
@@ -320,6 +326,12 @@ class DenseRows(_RowsInMemory):
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._arrays[0][rows].astype(np.float64, copy=False)
 
+    def columns(self, which: NDArray[np.intp]) -> Self:
+        return type(self)(np.ascontiguousarray(self._arrays[0][:, which]), self._runner)
+
+    def transposed(self) -> Array:
+        return np.ascontiguousarray(self._arrays[0].T, dtype=np.float64)
+
     def stored(self) -> StoredRows:
         none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
         return StoredRows(self._arrays[0].reshape(-1), frozen(none[0]), none[1], self.shape[1])
@@ -426,6 +438,15 @@ class CSRRows(_RowsInMemory):
 
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._X[rows].toarray().astype(np.float64, copy=False)
+
+    def columns(self, which: NDArray[np.intp]) -> Self:
+        """As of :class:`RowOperator`; entries that are stored in parts are summed up."""
+        part = self._X[:, which]
+        part.sum_duplicates()
+        return type(self)(part, self._runner)
+
+    def transposed(self) -> sp.csr_array:
+        return sp.csr_array(self._X.T.tocsr(), dtype=np.float64)
 
     def stored(self) -> StoredRows:
         return StoredRows(*self._arrays, 0)

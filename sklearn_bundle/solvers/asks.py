@@ -14,11 +14,13 @@ from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
+from sklearn_bundle.losses._conjugate import Conjugate
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.losses._squares import SquaredErrors
 from sklearn_bundle.problems.class_dual import ClassAscent
+from sklearn_bundle.problems.column_model import ColumnModel
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.linear import Plane, Point
@@ -110,6 +112,25 @@ class NewtonSteps(LineSearch, Protocol):
     n_entries: int
 
     def newton_model(self) -> NewtonModel:
+        """Rows, targets and weights."""
+
+
+class ColumnSteps(Points, Protocol):
+    """Derivatives of a curved loss, and columns of X.
+
+    Attributes
+    ----------
+    conjugate : Conjugate
+        The loss's l*; None where it has no curvature, or more than one score.
+    n_samples, n_features : int
+        Rows and columns of X.
+    """
+
+    conjugate: Conjugate
+    n_samples: int
+    n_features: int
+
+    def column_model(self) -> ColumnModel:
         """Rows, targets and weights."""
 
 

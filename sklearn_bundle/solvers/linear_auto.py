@@ -15,6 +15,7 @@ from sklearn_bundle.solvers._contest import Contestant
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
 from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
+from sklearn_bundle.solvers.coordinate_descent import CoordinateDescentSolver
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.least_squares import (
     ConjugateGradientSolver,
@@ -61,6 +62,7 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
     "conjugate-gradient": (ConjugateGradientSolver,),
+    "coordinate-descent": (CoordinateDescentSolver,),
 }
 # Those that "auto" alone takes, before it looks at the others.
 _OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver,)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.inner.planes import Bundle
 
 Array = NDArray[np.float64]
@@ -45,6 +46,7 @@ class LinearStart:
     alpha: Array | None = None
     width: float | None = None
     normal_equations: NormalEquations | None = None
+    working_set: WorkingSet | None = None
 
     def proof_of(self, dimension: int) -> Proof | None:
         """The proof, if its plane has this length: planes in sample space are of another one."""
