@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression, lasso_path
 from sklearn_bundle import bmrm_path
 
 LOSSES = {"regression": "squared_error", "binary": "log_loss"}
-LIMITS = 4.0  # of a path or a search, over that of a single fit
+_LIMITS = 4.0  # of a path or a search, over that of a single fit
 MOST_ITERATIONS = 100_000
 _N_VALUES = 100
 _RANGE = 1e-3  # the least value over the largest
@@ -51,6 +51,7 @@ class Paths:
     loss: str
     values: Array
     limit: float
+    solver: str
 
     def objectives(self, coefs: Array) -> Array:
         models = (SimpleNamespace(coef_=w, intercept_=0.0) for w in coefs.T)
@@ -61,7 +62,8 @@ class Paths:
     def ours(self, tol: float) -> tuple[Array, Array]:
         """Weights (d, n_values) and gaps."""
         settings = {"reg_lambdas": self.values, "loss": self.loss, "regularizer": "l1"}
-        settings |= {"fit_intercept": False, "tol": tol, "max_time": self.limit / len(self.values)}
+        settings |= {"max_time": self.limit / len(self.values), "solver": self.solver}
+        settings |= {"fit_intercept": False, "tol": tol}
         _, coefs, _, gaps, _ = bmrm_path(self.X, self.y, max_iter=MOST_ITERATIONS, **settings)
         return coefs, gaps
 
@@ -115,13 +117,13 @@ class Paths:
         return Rung(None, inf, self.limit)
 
 
-def problem_of(X: Any, y: Array, loss: str, n_values: int, limit: float) -> Paths:
+def problem_of(X: Any, y: Array, loss: str, n_values: int, arguments: argparse.Namespace) -> Paths:
     """Centered where that spares an intercept."""
     if loss == "squared_error":
         y = y - y.mean()
         X = X if issparse(X) else X - X.mean(axis=0)
     values = largest_reg_lambda(X, y, loss, False) * np.geomspace(1.0, _RANGE, n_values)
-    return Paths(X, y, loss, values, limit)
+    return Paths(X, y, loss, values, _LIMITS * arguments.limit, arguments.solver or "auto")
 
 
 def each_set(
@@ -157,7 +159,7 @@ def run(session: Session, sets: SparseSets, arguments: argparse.Namespace) -> No
     table, ratios = Table(_COLUMNS), {}
     for task, loss, X, y in each_set(sets, arguments, table):
         with quiet_threads(1):
-            problem = problem_of(X, y, loss, _N_VALUES, LIMITS * arguments.limit)
+            problem = problem_of(X, y, loss, _N_VALUES, arguments)
             problem.ours(1e-1)  # compiles
             for tol in arguments.tol:
                 result = _compare(problem, tol, session.repeat)

@@ -18,7 +18,7 @@ from _linear_timing import quiet_threads, time_rungs
 from _measure import Rung, Table, cpu_seconds
 from _parts import Session
 from _sparse_data import SparseSets, by_columns
-from _sparse_path import LIMITS, MOST_ITERATIONS, Paths, each_set, print_mean, problem_of
+from _sparse_path import MOST_ITERATIONS, Paths, each_set, print_mean, problem_of
 from _sparse_peers import SPARSE
 from benchmarks.common import Array
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
@@ -45,16 +45,16 @@ def run(session: Session, sets: SparseSets, arguments: argparse.Namespace) -> No
     table, ratios = Table(_COLUMNS), {}
     for task, loss, X, y in each_set(sets, arguments, table):
         with quiet_threads(1):
-            result = _compare(X, y, loss, LIMITS * arguments.limit, session.repeat)
+            result = _compare(X, y, loss, arguments)
         _add(table, task, X, result)
         session.record("search", task=task, loss=loss, **result)
         ratios[f"{task} {loss}"] = result["ratio"]
     print_mean("search", ratios, _ASKED)
 
 
-def _compare(X: Any, y: Array, loss: str, limit: float, repeat: int) -> dict[str, Any]:
+def _compare(X: Any, y: Array, loss: str, arguments: argparse.Namespace) -> dict[str, Any]:
     rows = next(_FOLDS.split(X))[0]
-    fold = problem_of(X[rows], y[rows], loss, _N_VALUES[loss], limit)
+    fold = problem_of(X[rows], y[rows], loss, _N_VALUES[loss], arguments)
     best = fold.objectives(fold.ours(0.1 * _TOL)[0])
     squared = loss == "squared_error"
     path = fold.peers()["lasso_path"] if squared else fold.liblinear
@@ -67,13 +67,13 @@ def _compare(X: Any, y: Array, loss: str, limit: float, repeat: int) -> dict[str
     reached = rung.objective < inf
     if reached:
         try:
-            rung.first_seconds = run_limited(lambda: cpu_seconds(peer)[0], limit)
+            rung.first_seconds = run_limited(lambda: cpu_seconds(peer)[0], fold.limit)
         except LimitError:
-            reached, rung.first_seconds = False, limit
+            reached, rung.first_seconds = False, fold.limit
     if reached:
         timed.append((rung, peer))
         models["peer"] = peer()
-    time_rungs(timed, repeat, cpu_seconds, _ENOUGH)
+    time_rungs(timed, arguments.repeat, cpu_seconds, _ENOUGH)
     seconds = rung.seconds or rung.first_seconds
     return {
         "values": len(fold.values),
@@ -91,7 +91,7 @@ def _compare(X: Any, y: Array, loss: str, limit: float, repeat: int) -> dict[str
 
 def _ours(fold: Paths) -> Callable[[Any, Array], Any]:
     settings = {"reg_lambdas": fold.values, "cv": _FOLDS, "tol": _TOL, "n_jobs": 1}
-    settings |= {"regularizer": "l1", "max_iter": MOST_ITERATIONS}
+    settings |= {"regularizer": "l1", "max_iter": MOST_ITERATIONS, "solver": fold.solver}
     settings["max_time"] = fold.limit / len(fold.values)
     if fold.loss == "squared_error":
         return lambda X, y: BMRMRegressorCV("squared_error", **settings).fit(X, y)
