@@ -1,7 +1,6 @@
 """A contest of the study ``sparse``: a problem to two tolerances, which share what was tried."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import isinf
 from typing import Any
 
@@ -39,11 +38,9 @@ class SparseContest(CellContest):
         same_layout: bool,
     ):
         super().__init__(row, cell, data.X, data.y, kept, limit, solver)
-        self._tried, self._same_layout = tried, same_layout
-
-    @cached_property
-    def _columns(self) -> Any:
-        return self.X if self._same_layout else by_columns(self.X)
+        self._tried = tried
+        # Here, and not within a fit that is timed, or once in every child process.
+        self._columns = data.X if same_layout else by_columns(data.X)
 
     def fit_peer(self, name: str, setting: Any) -> Any:
         """Of data as the peer wants them, so that it makes no copy."""
