@@ -95,7 +95,9 @@ default="auto"
         "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
         features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
-        "hinge", "squared_hinge" and "log_loss" with L2. For "softmax" with L2 there are "newton",
+        "hinge", "squared_hinge" and "log_loss" with L2; "newton" takes "exponential" too. "lbfgs"
+        needs no matrix and is for those of these losses that are smooth: all but "hinge". "auto"
+        takes it for "exponential" with many features. For "softmax" with L2 there are "newton",
         which "auto" takes for up to 3000 weights and intercepts of all classes, and "lbfgs".
         "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and

@@ -218,8 +218,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with several targets: the loss is ``r' M r / 2``. None is the identity.
-    solver : {"auto", "newton", "dual-coordinate", "conjugate-gradient", "line-search", \
-"cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "conjugate-gradient", \
+"line-search", "cutting-plane"}, default="auto"
         As in :class:`BMRMRegressor`.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.

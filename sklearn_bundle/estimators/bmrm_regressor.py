@@ -4,6 +4,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -19,9 +20,12 @@ from sklearn_bundle.losses import (
     SquaredError,
     Target,
 )
+from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.regularizers import Regularizer
 
-_SOLVERS = "newton", "dual-coordinate", "conjugate-gradient", "line-search", "cutting-plane"
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "conjugate-gradient", "line-search", "cutting-plane"),
+)
 
 
 def _squared_error(M: ArrayLike | None) -> RegressionLoss:
@@ -66,14 +70,16 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
         symmetric and positive semidefinite. None is the identity.
-    solver : {"auto", "newton", "dual-coordinate", "conjugate-gradient", "line-search", \
-"cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "conjugate-gradient", \
+"line-search", "cutting-plane"}, default="auto"
         "line-search" is algorithm 3 of [1]_, "cutting-plane" algorithm 2, for comparison; they take
         every loss and regularizer. For "squared_error" with L2 or
         :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
         Cholesky factorisation and "conjugate-gradient" without one; "auto" takes the former where
         it costs less, and the latter first where that is not known. With L2 all other losses have
         "newton", and all of them but "poisson" "dual-coordinate", as in :class:`BMRMClassifier`.
+        "huber", "poisson" and "squared_epsilon_insensitive" have "lbfgs" too, which needs no matrix
+        and which "auto" takes for "poisson" with many features.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
@@ -275,16 +281,22 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
                 "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
                 f"more, got y of shape {data.y.shape}."
             )
-        if self.solver == "newton" and data.X.shape[1] > MOST_NEWTON_FEATURES:
+        if self.solver == "newton" and self._newton_side(loss, data.X) > MOST_NEWTON_FEATURES:
             raise ValueError(
-                "solver='newton' needs a matrix of n_features x n_features numbers, at most "
-                f"{MOST_NEWTON_FEATURES} of them a row; X has {data.X.shape[1]} features. Use "
+                "solver='newton' needs a matrix of n_features x n_features numbers, or with dense "
+                "X, 'squared_error' and regularizer='l2' of n_samples x n_samples, at most "
+                f"{MOST_NEWTON_FEATURES} of them a row; X has shape {data.X.shape}. Use "
                 "solver='auto'."
             )
         together = data.y.ndim == 1 or loss.multi_output
         columns = [data.y] if together else list(np.ascontiguousarray(data.y.T))
         data.prepared = [loss.prepare_target(Target(y, len(y))) for y in columns]
         return data
+
+    def _newton_side(self, loss, X):
+        """Rows of the smallest matrix that solver="newton" can factor."""
+        of_samples = squared_errors(loss) is not None and self._omega().is_euclidean
+        return min(X.shape) if of_samples and not sp.issparse(X) else X.shape[1]
 
     def _model(self, data, points):
         if data.y.ndim == 1:

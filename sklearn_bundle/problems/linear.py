@@ -197,6 +197,19 @@ class LinearProblem:
                 point.scores, self.target, self.weights, self._scratch
             )
 
+    def size_of_products(self, point: Point, length: float | None = None) -> float:
+        """``||w|| sum_i |g_i| ||x_i||`` with the derivatives g at the point; no product with X.
+
+        It is far above ``|<X'g, w>|`` where the features are far from 0. ``length`` is ``||w||``
+        where the point keeps w in another form.
+        """
+        scores = point.scores + point.intercept if self.n_free else point.scores
+        args = self.target, self.weights, self.fit_intercept, self._derivatives, self._scratch
+        self.loss.cut(scores, *args)
+        derivatives = np.abs(self._derivatives).reshape(self.n_samples, -1).sum(axis=1)
+        length = float(np.linalg.norm(point.w)) if length is None else length
+        return length * float(derivatives @ np.sqrt(self.rows.squared_norms()))
+
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
         return self.loss.risk(point.scores, self.target, self.weights, point.intercept)

@@ -85,6 +85,9 @@ class Points(Protocol):
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
         """The cutting plane at the point and its best intercept; None if R is above the limit."""
 
+    def size_of_products(self, point: Point) -> float:
+        """Of the terms that ``<a, w>`` sums, a being the plane's gradient; rounding is of these."""
+
 
 class LineSearch(Points, Protocol):
     """The risk along a line, at no more than the cost of two scores."""
