@@ -16,7 +16,9 @@ from sklearn_bundle._jit import inner, jit
 
 @inner
 def _best(raw, limit, curvature):
-    """The minimiser of ``curvature v^2/2 - raw v + limit |v|``."""
+    """The minimiser of ``curvature v^2/2 - raw v + limit |v|``; 0 if there is no curvature."""
+    if not curvature > 0.0:
+        return 0.0
     if raw > limit:
         return (raw - limit) / curvature
     if raw < -limit:
@@ -60,10 +62,7 @@ def matrix_epochs(H, gradient, w, limits, ridge, most, tol):
             curvature = H[j * size + j] + ridge
             slope = gradient[j] + ridge * w[j]
             worst = max(worst, _violation(slope, limits[j], w[j]))
-            if curvature > 0.0:
-                new = _best(curvature * w[j] - slope, limits[j], curvature)
-            else:
-                new = 0.0
+            new = _best(curvature * w[j] - slope, limits[j], curvature)
             if new != w[j]:
                 _add_row(H, j, size, new - w[j], gradient)
                 w[j] = new
@@ -112,10 +111,7 @@ def column_epochs(
             product = _dot(data, indices, indptr, width, j, r) - mean[j] * along
             slope = a[j] + product + ridge * w[j]
             worst = max(worst, _violation(slope, limits[j], w[j]))
-            if curvature > 0.0:
-                new = _best(curvature * w[j] - slope, limits[j], curvature)
-            else:
-                new = 0.0
+            new = _best(curvature * w[j] - slope, limits[j], curvature)
             if new != w[j]:
                 _add(data, indices, indptr, width, j, new - w[j], r)
                 along += (new - w[j]) * mean[j]

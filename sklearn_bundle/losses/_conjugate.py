@@ -9,7 +9,7 @@ from scipy.special import xlogy
 
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.losses.hinge import SquaredHinge
-from sklearn_bundle.losses.logistic import LogLoss
+from sklearn_bundle.losses.logistic import Exponential, LogLoss
 from sklearn_bundle.losses.poisson import Poisson
 from sklearn_bundle.losses.regression import Huber, SquaredError
 from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
@@ -34,6 +34,11 @@ def _log_loss(u: Array, y: Array, centre: float) -> Array:
     return xlogy(share, share) + xlogy(1.0 - share, 1.0 - share)
 
 
+def _exponential(u: Array, y: Array, centre: float) -> Array:
+    share = np.maximum(-y * u, 0.0)
+    return xlogy(share, share) - share
+
+
 def _poisson(u: Array, y: Array, centre: float) -> Array:
     mean = np.maximum(u + y, 0.0)
     return xlogy(mean, mean) - xlogy(y, y) - u
@@ -47,6 +52,7 @@ _KINDS: dict[type[Loss], Callable[[Any], Conjugate]] = {
     SquaredEpsilonInsensitive: lambda loss: _residual(loss.epsilon),
     SquaredHinge: lambda loss: _squared_hinge,
     LogLoss: lambda loss: _log_loss,
+    Exponential: lambda loss: _exponential,
     Poisson: lambda loss: _poisson,
 }
 

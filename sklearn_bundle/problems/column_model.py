@@ -1,4 +1,4 @@
-"""A linear problem as coordinate descent sees it: derivatives of the rows, and some columns of X."""
+"""A linear problem as coordinate descent sees it: derivatives of the rows, some columns of X."""
 
 from dataclasses import dataclass
 
@@ -21,33 +21,56 @@ _LEAST_CURVATURE = 1e-3
 
 
 class WeightedColumns:
-    """Steps of coordinate descent with columns times the roots of a curvature."""
+    """Steps of coordinate descent with columns times the roots of a curvature.
 
-    def __init__(self, entries: Array | sp.csr_array, curvature: Array, centred: bool):
-        self._roots = np.sqrt(curvature)
-        scaled = entries * self._roots
-        if sp.issparse(entries):
-            scaled = sp.csr_array(scaled)
-            indices = scaled.indices.astype(np.uint32, copy=False)
-            self._stored = scaled.data, indices, scaled.indptr.astype(np.uint64), 0
-            self._squares = np.asarray((scaled * scaled).sum(axis=1)).ravel()
+    Parameters
+    ----------
+    entries : ndarray of shape (p, n), or CSR of this shape
+        A column in each row.
+    free : bool
+        Whether their weighted means are taken off.
+    """
+
+    def __init__(self, entries: Array | sp.csr_array, free: bool):
+        self._free, self._sparse = free, sp.issparse(entries)
+        if self._sparse:
+            indices = frozen(entries.indices.astype(np.uint32, copy=False))
+            self._places = indices, entries.indptr.astype(np.uint64), 0
+            self._entries, self._starts = entries.data, entries.indptr
         else:
-            none = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-            self._stored = scaled.reshape(-1), *none, scaled.shape[1]
+            none = frozen(np.zeros(0, np.uint32)), np.zeros(0, np.uint64)
+            self._places = *none, entries.shape[1]
+            self._entries = entries
+
+    def weigh(self, curvature: Array) -> None:
+        """Take this curvature, shape (n,)."""
+        roots = np.sqrt(curvature)
+        length = np.linalg.norm(roots)
+        free = self._free and length > 0.0
+        self._unit = roots / length if free else np.zeros_like(roots)
+        if self._sparse:
+            indices = self._places[0]
+            self._data = self._entries * roots[indices]
+            self._squares = self._sums(self._data * self._data)
+            self._mean = self._sums(self._data * self._unit[indices])
+        else:
+            scaled = self._entries * roots
+            self._data = scaled.reshape(-1)
             self._squares = np.einsum("ji,ji->j", scaled, scaled)
-        length = np.linalg.norm(self._roots)
-        free = centred and length > 0.0
-        self._unit = self._roots / length if free else np.zeros_like(self._roots)
-        self._mean = scaled @ self._unit
+            self._mean = scaled @ self._unit
+
+    def _sums(self, terms: Array) -> Array:
+        """Of each column's entries."""
+        sums = np.concatenate([np.zeros(1), np.cumsum(terms)])
+        return np.diff(sums[self._starts])
 
     def descend(
         self, a: Array, w: Array, limits: Array, ridge: float, most: int, tol: float
     ) -> tuple[float, int]:
         """Epochs from w on, in place, with the gradient a there; as in ``_compiled/lasso.py``."""
-        data, indices, indptr, width = self._stored
-        r = np.zeros_like(self._roots)
+        r = np.zeros_like(self._unit)
         return lasso.column_epochs(
-            *(frozen(data), frozen(indices), indptr, width, self._unit, r, self._mean),
+            *(frozen(self._data), *self._places, self._unit, r, self._mean),
             *(self._squares, a, w, limits, ridge, most, tol),
         )
 
@@ -110,7 +133,7 @@ class ColumnModel:
         rows = np.empty(n, dtype=np.int64)
         curved = rows[: self.newton.curved(scores, self.y, 0.0, b, rows)]
         q = np.zeros(n)
-        q[curved] = self.newton.curvature(scores, self.weights, 0.0, b, curved)
+        q[curved] = self.newton.curvature(scores, self.y, self.weights, 0.0, b, curved)
         largest = float((q / self.weights).max())
         return np.maximum(q, _LEAST_CURVATURE * (largest or 1.0) * self.weights)
 
@@ -123,6 +146,6 @@ class ColumnModel:
         total = float(curvature.sum())
         return total * columns.gram(curvature / total, self.free)
 
-    def weighted(self, columns: RowOperator, curvature: Array) -> WeightedColumns:
-        """Steps in the quadratic with this matrix, which is not formed."""
-        return WeightedColumns(columns.transposed(), curvature, self.free)
+    def weighted(self, columns: RowOperator) -> WeightedColumns:
+        """Steps in the quadratic with such a matrix, which is not formed."""
+        return WeightedColumns(columns.transposed(), self.free)

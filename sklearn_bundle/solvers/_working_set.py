@@ -17,6 +17,7 @@ _QUADRATIC_EPOCHS = 200
 _MOST_NONZEROS = 2000  # of Newton's method: a factor of 32 MB, about 0.1 s
 _RIDGE = 1e-13  # of the diagonal, so that columns that are the same have a factor
 _MOST_FEATURES = 4000  # of a matrix: 128 MB
+_MATRIX_EPOCHS = 4.0  # passes that a matrix may cost for each epoch of columns that it replaces
 
 
 class WorkingSet:
@@ -54,10 +55,12 @@ class WorkingSet:
                 return
             self._epochs = _QUADRATIC_EPOCHS
         few = len(self.which) <= _MOST_FEATURES
-        if few and self.columns.gram_passes <= 2.0 * self._epochs:
+        if few and self.columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
             self.matrix = model.matrix(self.columns, curvature)
-        else:
-            self._weighted = model.weighted(self.columns, curvature)
+            return
+        if self._weighted is None:
+            self._weighted = model.weighted(self.columns)
+        self._weighted.weigh(curvature)
 
     def minimise(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
         """The v, from w on; violations of its optimality fall below ``tol``, or it takes long."""
@@ -79,7 +82,7 @@ class WorkingSet:
     def _solve_for_nonzeros(
         self, H: Array, slopes: Array, v: Array, limits: Array, ridge: float
     ) -> bool:
-        """Newton's steps on the nonzeros, in place, up to a change of sign; whether one was taken."""
+        """Newton's steps on the nonzeros, in place, up to a change of sign; whether one was."""
         moved = False
         for _ in range(_EPOCHS):
             used = np.flatnonzero(v)

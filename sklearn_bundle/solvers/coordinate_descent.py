@@ -20,13 +20,17 @@ from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too far apart in scale: scale them"  # why fresh bounds may cross
-_FEWEST = 64  # columns of a working set, if there are so many
+_FEWEST = 128  # columns of a working set, if there are so many
 _NEAR = 0.9  # of the limit: correlations beyond may be of use soon
 _PRECISION = 1e-4  # of the limits: what a working set's violations are to fall below at first,
 _SHARPER = 1e-2  # and by which factor more where that is all that is left
+_LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
 _SEARCHES = 40  # halvings of a step
 _GAINED = 0.01  # of what the slope at the step's beginning promises
+# Of the objective: by so much a step may seem to raise it. The bound's distance is linear in the
+# violations that are left, and the objective's quadratic: it does not see the last steps.
+_UNSEEN = 1e-14
 _IDLE_LIMIT = 5  # steps without progress, after which rounding has the last word
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible in spite of its rounding
@@ -40,9 +44,9 @@ class CoordinateDescentSolver(LinearSolver):
     ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. A working set has the nonzeros of w and the
     features with the largest ``|dR/dw_j| / t_j``, at most twice as many; see
     :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are Newton's, on a quadratic
-    that is minimised with the penalty, as long as the objective falls enough. When no feature of the
-    set violates its optimality condition by more than a small part of its limit, the derivatives
-    for all features say what the bound is, and which set comes next.
+    that is minimised with the penalty, as long as the objective falls enough. When no feature of
+    the set violates its optimality condition by more than a small part of its limit, the
+    derivatives for all features say what the bound is, and which set comes next.
 
     The derivatives ``g_i = s_i l'(f_i)`` at the best b sum to zero, and so do theta g. Their bound
     is ``D = -sum_i s_i l*(theta g_i / s_i) - reg_lambda Omega*(-theta X'g / reg_lambda)``, where
@@ -184,7 +188,7 @@ class CoordinateDescentSolver(LinearSolver):
         g, risk, b = model.derive(scores)
         self._gradient = model.gradient(g)
         self._point_b, self._g = b, g
-        self._objective = self._lambda * self._omega.value(self._w) + risk
+        self._risk, self._objective = risk, self._lambda * self._omega.value(self._w) + risk
         best.offer(self._objective, Point(self._w.copy(), None, b))
         proof = self._proof(g, self._gradient)
         if best.prove(proof.bound(self._omega), proof):
@@ -206,7 +210,10 @@ class CoordinateDescentSolver(LinearSolver):
         chosen, model = self._set, self._model
         which = chosen.which
         limits, g, b = self._limits[which], self._g, self._point_b
-        precision = self._precision * float(limits.min(initial=np.inf))
+        share = self._precision
+        if not model.is_quadratic:
+            share = max(share, _LOOSE * self._outside)
+        precision = share * float(limits.min(initial=np.inf))
         a = self._gradient[which]
         for k in range(_INNER_STEPS):
             if k > 0:
@@ -232,26 +239,26 @@ class CoordinateDescentSolver(LinearSolver):
         w = self._w[chosen.which]
         start = self._penalty(w, limits)
         promised = float(a @ along) + self._penalty(w + along, limits) - start
-        if not promised < 0.0:
-            return False
         before = self._objective
-        risk_before = before - self._penalty_of_all()
+        unseen = _UNSEEN * abs(before)
+        if not promised <= unseen:
+            return False
         t = 1.0
         for _ in range(_SEARCHES):
             scores = self._scores + t * direction
             moved = w + t * along if t < 1.0 else w + along
             if self._model.is_quadratic and t == 1.0:
-                value = before  # exact, but for rounding: there is nothing to search
+                value, risk = before, self._risk  # exact: there is nothing to search
             else:
                 point = Point(self._w, scores, 0.0)
                 self._problem.set_intercept(point)
                 risk = self._problem.risk(point)
-                value = before + (risk - risk_before) + self._penalty(moved, limits) - start
-            enough = before + _GAINED * t * promised
+                value = before + (risk - self._risk) + self._penalty(moved, limits) - start
+            enough = before + _GAINED * t * promised + unseen
             if value <= enough or (self._model.is_quadratic and t == 1.0):
                 self._w[chosen.which] = moved
                 self._scores = scores
-                self._objective = value
+                self._objective, self._risk = value, risk
                 return True
             t *= 0.5
         return False
@@ -259,16 +266,14 @@ class CoordinateDescentSolver(LinearSolver):
     def _penalty(self, w: Array, limits: Array) -> float:
         return float(limits @ np.abs(w)) + 0.5 * self._ridge * float(w @ w)
 
-    def _penalty_of_all(self) -> float:
-        return self._lambda * self._omega.value(self._w)
-
     def _choose(self) -> None:
         """The working set: as before if it has all that is wanted."""
         gradient, limits, w = self._gradient, self._limits, self._w
         d, model = len(w), self._model
         every = _ALL_ALONG_A_PATH if self._is_warm else _ALL_AT_ONCE
+        self._outside = 0.0
         if self._set is not None and len(self._set.which) == d:
-            self._sharpen(np.abs(gradient) > limits * (1.0 + self._precision))
+            self._precision *= _SHARPER
             return
         if model.is_quadratic and d <= every and d < self._problem.n_samples:
             self._set = WorkingSet(np.arange(d), model.columns(np.arange(d)))
@@ -277,6 +282,7 @@ class CoordinateDescentSolver(LinearSolver):
         used = w != 0.0
         reach = np.where(used, 0.0, np.abs(gradient) / limits)
         violated = reach > 1.0 + self._precision
+        self._outside = max(float(reach.max(initial=0.0)) - 1.0, 0.0)
         n_used = int(np.count_nonzero(used))
         size = min(max(_FEWEST, 2 * n_used), d)
         wanted = np.flatnonzero(violated)
@@ -285,7 +291,7 @@ class CoordinateDescentSolver(LinearSolver):
         needed = np.union1d(np.flatnonzero(used), wanted)
         known = self._set.which if self._set is not None else np.zeros(0, np.intp)
         if self._set is not None and np.isin(needed, known, assume_unique=True).all():
-            self._sharpen(violated)
+            self._precision *= _SHARPER
             return
         near = np.flatnonzero((reach > _NEAR) & ~violated)
         room = size - len(needed)
@@ -293,10 +299,6 @@ class CoordinateDescentSolver(LinearSolver):
             near = near[np.argpartition(reach[near], -room)[-room:]]
         which = np.union1d(needed, near) if room > 0 else needed
         self._set = WorkingSet(which, model.columns(which))
-
-    def _sharpen(self, violated: NDArray[np.bool_]) -> None:
-        """Where the features outside have nothing to add, those inside need more precision."""
-        self._precision *= _SHARPER
 
     def _state(self) -> State:
         point = self._best.point
