@@ -51,18 +51,20 @@ class WeightedColumns:
         if self._sparse:
             indices = self._places[0]
             self._data = self._entries * roots[indices]
-            self._squares = self._sums(self._data * self._data)
-            self._mean = self._sums(self._data * self._unit[indices])
+            self._squares = self._times(self._entries * self._entries, curvature)
+            self._mean = self._times(self._data, self._unit)
         else:
             scaled = self._entries * roots
             self._data = scaled.reshape(-1)
             self._squares = np.einsum("ji,ji->j", scaled, scaled)
             self._mean = scaled @ self._unit
 
-    def _sums(self, terms: Array) -> Array:
-        """Of each column's entries."""
-        sums = np.concatenate([np.zeros(1), np.cumsum(terms)])
-        return np.diff(sums[self._starts])
+    def _times(self, data: Array, g: Array) -> Array:
+        """Products of the columns with these entries with g."""
+        n = len(g)
+        indices = self._places[0].view(np.int32)
+        matrix = sp.csr_array((data, indices, self._starts), (len(self._starts) - 1, n))
+        return matrix @ g
 
     def descend(
         self, a: Array, w: Array, limits: Array, ridge: float, most: int, tol: float

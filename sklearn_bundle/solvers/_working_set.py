@@ -12,12 +12,13 @@ Array = NDArray[np.float64]
 
 _EPOCHS = 5  # of a matrix, between steps of Newton's method on the nonzeros,
 _MOST_EPOCHS = 1000  # and all in all
-_COLUMN_EPOCHS = 10  # of columns, which later steps follow; of squared errors, which none do:
+_COLUMN_EPOCHS = 10  # of columns, as are reckoned with; of squared errors, which no steps follow,
 _QUADRATIC_EPOCHS = 200
+_MOST_COLUMN_EPOCHS = 200  # and at most
 _MOST_NONZEROS = 2000  # of Newton's method: a factor of 32 MB, about 0.1 s
 _RIDGE = 1e-13  # of the diagonal, so that columns that are the same have a factor
 _MOST_FEATURES = 4000  # of a matrix: 128 MB
-_MATRIX_EPOCHS = 4.0  # passes that a matrix may cost for each epoch of columns that it replaces
+_MATRIX_EPOCHS = 16.0  # passes that a matrix may cost for each epoch of columns that it replaces
 
 
 class WorkingSet:
@@ -66,7 +67,7 @@ class WorkingSet:
         """The v, from w on; violations of its optimality fall below ``tol``, or it takes long."""
         v, limits = w.copy(), np.ascontiguousarray(limits)
         if self.matrix is None:
-            self._weighted.descend(a, v, limits, ridge, self._epochs, tol)
+            self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
         H = np.ascontiguousarray(self.matrix)
         flat, slopes, spent, epochs = H.reshape(-1), np.array(a), 0, _EPOCHS

@@ -26,6 +26,8 @@ _PRECISION = 1e-4  # of the limits: what a working set's violations are to fall 
 _SHARPER = 1e-2  # and by which factor more where that is all that is left
 _LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
+_INNER = 0.05  # of the violation before a step may be left of its quadratic,
+_MET = 0.25  # where an epoch meets less of it than there is at its end
 _SEARCHES = 40  # halvings of a step
 _GAINED = 0.01  # of what the slope at the step's beginning promises
 # Of the objective: by so much a step may seem to raise it. The bound's distance is linear in the
@@ -233,11 +235,13 @@ class CoordinateDescentSolver(LinearSolver):
                 g, _, b = model.derive(self._scores)
                 a = chosen.columns.gradient(g)
             w = self._w[which]
-            if _violation(a + self._ridge * w, w, limits) <= precision:
+            worst = _violation(a + self._ridge * w, w, limits)
+            if worst <= precision:
                 break
-            q = model.curvature(self._scores, b)
-            chosen.begin(model, q)
-            new = chosen.minimise(a, w, limits, self._ridge, precision)
+            chosen.begin(model, model.curvature(self._scores, b))
+            enough = precision if model.is_quadratic else max(precision, _INNER * worst)
+            enough *= _MET
+            new = chosen.minimise(a, w, limits, self._ridge, enough)
             if not self._move(new - w, a, limits):
                 break
             if model.is_quadratic:
