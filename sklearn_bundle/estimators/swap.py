@@ -22,6 +22,7 @@ from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
 from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
+from sklearn_bundle.solvers.decomposition import DecompositionSolver
 from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
@@ -210,7 +211,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions(set(ALGORITHMS))],
+        "solver": [StrOptions({*ALGORITHMS, "decomposition"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -318,7 +319,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     ) -> AbstractContextManager[_Task]:
         members, signs = target
         costs = self._costs(data.samples)[members]
-        problem = L2SVM(data.values, data.points(members), signs, costs)
+        problem = L2SVM(data.values, data.points(members), signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
     def _seed(self) -> int:
@@ -376,6 +377,9 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int
     ) -> SwapSolver | ActiveSetSolver:
         problem = task.problem
+        if self.solver == "decomposition":
+            limits = {"tol": self.tol, "max_steps": self.max_iter}
+            return DecompositionSolver(problem, start=kept, seed=seed, **limits)
         settings = {
             "algorithm": self.solver,
             "cache_bytes": task.cache_bytes,

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled import exact_sums
 from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle._jit import frozen
 from sklearn_bundle.problems._points import ALL, Whole, likely, picked, unsigned
@@ -17,6 +18,8 @@ from sklearn_bundle.problems.kernel_function import Kernel, Matrix, canonical
 _TILE_ENTRIES = 1 << 15  # a tile of 256 kB stays in the second-level cache while it is added to
 _DECAY = 0.37  # the largest t exp(-t), 1/e: what a relative error of the exponent t can do
 _OF_EXP = 5.0  # roundings in exp and its argument
+_LAST = 4.0  # further roundings: the last sums
+_UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 
 
 class Differences(Whole):
@@ -55,6 +58,24 @@ class Differences(Whole):
             nothing = np.zeros(max(tile.shape))
             passes.rbf_double(tile, 0, stop - start, nothing, nothing, -self.kernel.gamma)
             out[:, start:stop] = tile
+
+
+def rbf_sums(
+    X: np.ndarray, kernel: Kernel, coef: np.ndarray, columns: np.ndarray, rows: np.ndarray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """``sum_c coef[v, c] k(x_r, x_columns[c])`` by v and r, and bounds on the errors by v.
+
+    X is dense, and every column is among the rows.
+    """
+    points = np.concatenate([columns, np.setdiff1d(rows, columns, assume_unique=True)])
+    chosen, n_tiles = X[points].astype(np.float64, copy=False), -(-len(points) // exact_sums.TILE)
+    sums = np.zeros((len(coef), len(points)))
+    exact_sums.add_sums(chosen, kernel.gamma, coef, 0, n_tiles, sums)
+    of_value = _DECAY * (likely(X.shape[1]) + 3.0) + _OF_EXP
+    of_sums = likely(min(len(columns), exact_sums.SUMMED)) + likely(n_tiles) + _LAST
+    errors = _UNIT * (of_value + of_sums) * np.abs(coef).sum(axis=1)
+    order = np.argsort(points)
+    return sums[:, order[np.searchsorted(points, rows, sorter=order)]], errors
 
 
 def _squared_distances(left: Matrix, right: Matrix, out: NDArray[np.float64]) -> None:

@@ -143,6 +143,11 @@ class Dense:
         lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
         return self.kernel.rounding(unit, lengths, longest, likely(self.values.shape[1]))
 
+    def relative_rounding(self, points: "Dense", unit: float, columns):
+        """Bounds on the errors of values with any of those columns, as shares of the values."""
+        lengths, longest = np.sqrt(self.squares), np.sqrt(points.squares[columns].max())
+        return self.kernel.relative_rounding(unit, lengths, longest, likely(self.values.shape[1]))
+
     def rounding_with(self, points: "Dense", unit: float):
         """About the standard deviation of the errors of values with other points, by rows.
 
@@ -150,6 +155,11 @@ class Dense:
         """
         longest, d = np.sqrt(points.squares.max()), np.sqrt(self.values.shape[1])
         return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
+
+    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
+        w = self.values[columns].T @ coef
+        return self.values @ w.astype(self.values.dtype)
 
     def take(self, indices) -> "Dense":
         taken = copy.copy(self)
@@ -238,6 +248,11 @@ class Sparse(Whole):
     def rounding_with(self, points: "Sparse", unit: float):
         longest = np.sqrt(points.squares.max())
         return self.kernel.rounding(unit, np.sqrt(self.squares), longest, np.sqrt(self.terms))
+
+    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
+        w = self.matrix[columns].T @ coef
+        return self.matrix @ w.astype(self.dtype)
 
     def take(self, indices) -> "Sparse":
         return Sparse(self.matrix[indices], self.kernel, self.dtype)

@@ -6,10 +6,12 @@ from threading import local
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle._jit import frozen
+from sklearn_bundle.problems._distances import rbf_sums
 from sklearn_bundle.problems._linear_sums import linear_sums
 from sklearn_bundle.problems.kernel import SUMMED, KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
@@ -124,10 +126,20 @@ class KernelData:
         return memory[: size * dtype.itemsize].view(dtype)
 
     def exact_sums(self, coef: Array, columns: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
-        """``sum_c coef[c] (k(x_r, x_columns[c]) + 1)`` from the data, and bounds on the errors.
+        """``sum_c coef[v, c] (k(x_r, x_columns[c]) + 1)`` by v and r, and bounds on the errors.
 
-        In float64. Every column is among the rows.
+        From the data, in float64. Every column is among the rows.
         """
+        if self.kernel.name == "rbf" and not sp.issparse(self.X):
+            sums, errors = rbf_sums(self.X, self.kernel, coef, columns, rows)
+            constants = np.array([fsum(of_v) for of_v in coef])
+            return sums + constants[:, np.newaxis], np.repeat(errors[:, None], len(rows), axis=1)
+        each = [self._exact_sums(of_v, columns, rows) for of_v in coef]
+        return np.array([sums for sums, _ in each]), np.array([errors for _, errors in each])
+
+    def _exact_sums(
+        self, coef: Array, columns: np.ndarray, rows: np.ndarray
+    ) -> tuple[Array, Array]:
         if self.kernel.name == "linear":
             return linear_sums(self.X[rows], self.X[columns], coef)
         whole = len(rows) < _MOST_SPARE * len(columns)
@@ -177,10 +189,14 @@ class L2SVM:
         Those of its points that take part.
     y : ndarray of shape (n,), in {-1.0, 1.0}
     C : ndarray of shape (n,), positive
+    n_threads : int, default=1
+        For the scores of all points.
     """
 
-    def __init__(self, data: KernelData, points: np.ndarray, y: Array, C: Array):
-        self.data, self.points, self.y = data, points, y
+    def __init__(
+        self, data: KernelData, points: np.ndarray, y: Array, C: Array, n_threads: int = 1
+    ):
+        self.data, self.points, self.y, self.n_threads = data, points, y, n_threads
         self.n, self.ridge = len(y), 1.0 / C
         self._whole = True  # all points of its classes: only then values within them are shared
         self._summed = 0  # products that were added in single precision
@@ -258,18 +274,46 @@ class L2SVM:
 
         self.rows.gram(out=out, first=first, finish=finish)
 
+    def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
+        """``scale_i scale_j (K_ij - delta_ij ridge_i)`` of some points, in the working precision.
+
+        Into the first rows and columns of ``out``, which has a multiple of 64 of both; the others
+        become 0.
+        """
+        size = len(indices)
+        self.rows.square(indices, out)
+        out[size:], out[:size, size:] = 0.0, 0.0
+        part, factors = out[:size, :size], (scale * self.y[indices]).astype(self.dtype)
+        part += self.dtype.type(1.0)
+        part *= factors
+        part *= factors[:, np.newaxis]
+
+    def add_scores(self, coef: Array, indices: np.ndarray, scores: Array) -> None:
+        """``scores[s, i] += sum_c coef_c (k(x_i, x_c) + 1)``, c over ``indices`` in class s.
+
+        Values are in the working precision, sums in float64 but for a few products at a time.
+        """
+        for of_class, sign in zip(scores, (1.0, -1.0), strict=True):
+            chosen = self.y[indices] == sign
+            if chosen.any():
+                self.rows.add_sums(coef[chosen], indices[chosen], of_class, self.n_threads)
+                of_class += coef[chosen].sum()
+
     def _sign(self, indices, out) -> None:
         for row, i in zip(out, indices, strict=True):
             swap.sign(row, self._signs, self._signs[i])
 
     def products(self, a: Array) -> Array:
         """``K a`` afresh in float64."""
-        return self._margins(a, np.arange(self.n))[0] + a * self.ridge
+        return self._margins(a[np.newaxis], np.arange(self.n))[0][0] + a * self.ridge
 
-    def _margins(self, a: Array, rows: np.ndarray) -> tuple[Array, Array]:
-        """Some entries of ``(K - diag(ridge)) a`` afresh in float64, and bounds on the errors."""
-        active = np.flatnonzero(a)
-        signed = a[active] * self.y[active]
+    def _margins(self, points: Array, rows: np.ndarray) -> tuple[Array, Array]:
+        """Some entries of ``(K - diag(ridge)) a`` afresh in float64, and bounds on the errors.
+
+        A row for each of the points a.
+        """
+        active = np.flatnonzero(points.any(axis=0))
+        signed = points[:, active] * self.y[active]
         sums, errors = self.data.exact_sums(signed, self.points[active], self.points[rows])
         return self.y[rows] * sums, errors
 
@@ -284,14 +328,25 @@ class L2SVM:
             sums = self.rows.sums(signed, active, rows)
         return self.y[rows] * (sums + signed.sum())
 
-    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
-        """What ``alpha = a / Q`` proves, in float64, given ``K a`` from the rows that were used.
+    def certify(self, *candidates: tuple) -> list[Certified]:
+        """What each alpha, a multiple of a, proves, in float64, given ``K a`` from rows of the fit.
 
-        Scores are those of alpha as it is: where they cancel, its rounding counts.
+        Candidates are ``(a, K a, alpha)``, or ``(a, K a, alpha, sizes, travel)`` if ``add_scores``
+        has made ``K a``, by changes of a whose sizes add up to ``travel``, and ``sizes`` are the
+        sums of both classes' scores. Scores are those of alpha as it is: where they cancel, its
+        rounding counts.
         """
-        near = self._near(a, q, alpha)
-        margins, errors = self._margins(alpha, near)
-        ridge, alpha = self.ridge[near], alpha[near]
+        near = np.zeros(self.n, dtype=bool)
+        for candidate in candidates:
+            near |= self._near(*candidate)
+        rows = np.flatnonzero(near)
+        alphas = np.array([candidate[2] for candidate in candidates])
+        margins, errors = self._margins(alphas, rows)
+        parts = zip(alphas[:, rows], margins, errors, strict=True)
+        return [self._proof(*part, self.ridge[rows]) for part in parts]
+
+    @staticmethod
+    def _proof(alpha: Array, margins: Array, errors: Array, ridge: Array) -> Certified:
         value = float(np.sum(alpha * (margins + alpha * ridge)))  # 1/Q
         sizes = float(np.sum(alpha * (np.abs(margins) + alpha * ridge)))
         error = float(np.sum(alpha * errors)) + _ADDED * sizes
@@ -306,18 +361,23 @@ class L2SVM:
         bound = (0.5 - _ADDED) * total**2 / highest if highest > 0.0 else -np.inf
         return Certified(primal, excess, bound)
 
-    def _near(self, a: Array, q: Array, alpha: Array) -> np.ndarray:
-        """The points that may have a loss or have a weight.
+    def _near(
+        self, a: Array, q: Array, alpha: Array, sizes: Array | None = None, travel: float = 1.0
+    ) -> np.ndarray:
+        """Whether points may have a loss or have a weight.
 
         The others have a score above 1 by more than rounding.
         """
         active = a > 0.0
-        dtype = self.data.dtype  # q may be from before ``promote``
-        unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
-        rounding = self.data.rounding(dtype, self.points, self.points[active])
-        rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
+        if sizes is None:
+            dtype = self.data.dtype  # q may be from before ``promote``
+            unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
+            rounding = self.data.rounding(dtype, self.points, self.points[active])
+            rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
+        else:
+            rounding = self.rows.rounding_of_sums(a, sizes, travel)
         no_loss = np.sum(a) / np.sum(alpha)  # from which value on of ``K a - ridge a``
-        return np.flatnonzero((q - a * self.ridge <= no_loss + rounding) | active)
+        return (q - a * self.ridge <= no_loss + rounding) | active
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """The objective at ``alpha = a / Q``, with ``q = K a`` and ``value = a'q``."""

@@ -276,14 +276,41 @@ class SimplexProblem(Protocol):
     def products(self, a: Array) -> Array:
         """``K a`` afresh in float64."""
 
-    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
-        """What the model alpha proves, computed afresh in float64, and what rounding may do to it.
+    def certify(self, *candidates: tuple) -> list[Certified]:
+        """What models alpha prove, computed afresh in float64, and what rounding may do to it.
 
-        ``alpha = a / Q``, and q is ``K a`` from rows in the working precision.
+        A candidate is ``(a, q, alpha)``: alpha is a multiple of a, and q is ``K a`` from rows in
+        the working precision. ``(a, q, alpha, sizes, travel)`` says that q is from scores that were
+        added up over changes of a whose sizes have the sum ``travel``, and ``sizes`` are the sums
+        of the scores of both classes.
         """
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """Objective of the model that belongs to a, with ``q = K a`` and ``value = a'q``."""
+
+
+class BlockProblem(SimplexProblem, Protocol):
+    """The same with scores of all points, and small squares of M.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,), in {-1.0, 1.0}
+    """
+
+    y: Array
+
+    def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
+        """``scale_i scale_j M_ij`` of some points into ``out``, and zeros into what is left of it.
+
+        ``out`` has a multiple of 64 rows and columns, in the working precision.
+        """
+
+    def add_scores(self, coef: Array, indices: np.ndarray, scores: Array) -> None:
+        """Add ``sum_c coef_c |y_i y_c M_ic|`` to the scores of all points i.
+
+        c is over ``indices``: those with the label 1 add to ``scores[0]``, the others to
+        ``scores[1]``. The labels give the signs of M.
+        """
 
 
 class DivisibleProblem(SimplexProblem, Protocol):

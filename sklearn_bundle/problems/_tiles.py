@@ -1,0 +1,80 @@
+"""Sums of kernel values of dense float32 points, none of which is stored."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import tiles
+from sklearn_bundle._jit import frozen
+from sklearn_bundle._parallel import BlockRunner
+from sklearn_bundle.problems._points import Dense
+from sklearn_bundle.problems.kernel_function import Kernel
+
+_KINDS = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
+_TASK = 64  # tiles that a thread takes at a time: 4,096 points
+
+
+def _function(kernel: Kernel) -> tiles.Function:
+    scale = 2.0 * kernel.gamma if kernel.name == "rbf" else kernel.gamma
+    kind = _KINDS[kernel.name]
+    return tiles.Function(kind, np.float32(scale), np.float32(kernel.coef0), int(kernel.degree))
+
+
+def _padded(values: np.ndarray, size: int) -> np.ndarray:
+    padded = np.zeros(size, np.float32)
+    padded[: len(values)] = values
+    return padded
+
+
+class Tiles:
+    """The points, copied feature by feature: one more copy of X in float32."""
+
+    n_added = tiles.SUMMED  # products that are added in float32 at most
+
+    def __init__(self, points: Dense):
+        self._rows, self._norms, self.n = frozen(points.values), points.norms, len(points.norms)
+        self._function = _function(points.kernel)
+        self._tiled = self._of(np.arange(self.n))
+
+    @staticmethod
+    def suit(points: object) -> bool:
+        """Whether these are points that tiles can be made of."""
+        return (
+            isinstance(points, Dense)
+            and points.values.dtype == np.float32
+            and points.kernel.name in _KINDS
+        )
+
+    def _of(self, indices: np.ndarray) -> tiles.Tiled:
+        count = -(-len(indices) // tiles.TILE)
+        values = np.empty((count, tiles.TILE * self._rows.shape[1]), np.float32)
+        tiles.spread_out(self._rows, indices, values)
+        return tiles.Tiled(values, _padded(self._norms[indices], count * tiles.TILE))
+
+    def _few(self, indices: np.ndarray, size: int) -> tiles.Few:
+        values = np.zeros((size, self._rows.shape[1]), np.float32)
+        np.take(self._rows, indices, axis=0, out=values[: len(indices)])
+        norms = _padded(self._norms[indices], size)
+        return tiles.Few(values.reshape(size // tiles.GROUP, -1), norms)
+
+    def add_sums(
+        self, coef: np.ndarray, columns: np.ndarray, out: NDArray[np.float64], n_threads: int = 1
+    ) -> None:
+        """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x."""
+        size = -(-len(columns) // tiles.GROUP) * tiles.GROUP
+        few = self._few(columns, size)
+        unit = float(np.abs(coef).max())
+        scaled = _padded(coef / unit, size)
+        sums = np.zeros(len(self._tiled.norms))
+        n_tiles = len(self._tiled.values)
+
+        def work(k: int) -> None:
+            last = min((k + 1) * _TASK, n_tiles)
+            tiles.add_sums(self._function, self._tiled, few, scaled, unit, k * _TASK, last, sums)
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(work, -(-n_tiles // _TASK))
+        out += sums[: self.n]
+
+    def fill_square(self, indices: np.ndarray, out: NDArray[np.float32]) -> None:
+        """Values between some points; ``out`` has a multiple of 64 rows and columns."""
+        tiles.fill(self._function, self._of(indices), self._few(indices, len(out)), out)
