@@ -4,11 +4,16 @@ Maximize ``g'd - d'Hd/2`` over ``d >= -u``, where H has a diagonal of ones: the 
 of the dual times the square roots of its diagonal. Its dtype is the working precision.
 """
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import tiles
 from sklearn_bundle._jit import inner, jit
 
 LANES = 32  # maxima side by side; blocks are padded to a multiple
+_LOOK = 32  # steps between two looks at the certificate, which is a pass over all variables
 _NEGATIVE = 1e-4  # a determinant below minus this is far beyond rounding in float32
 _LEAST = 1e-6  # determinants are taken to be this at least, which is rounding in float32
 
@@ -105,3 +110,119 @@ def solve(H, g, u, share, most):
         steps += 1
         i, gain = _move(half, g, u, row, H[j], d_i, d_j, gains, at)
     return steps, False
+
+
+class Source(NamedTuple):
+    """What rows of H are computed from, in float32: points, and ``factors`` to both sides.
+
+    ``ridge`` and ``bend`` are the diagonals that K has more than the kernel, and in all.
+    """
+
+    function: tiles.Function
+    tiled: tiles.Tiled
+    rows: NDArray[np.float32]
+    factors: NDArray[np.float32]
+    ridge: NDArray[np.float64]
+    bend: NDArray[np.float64]
+
+
+@inner
+def _relative_gap(source, unit, g, u):
+    """Of the L2-SVM at the best scale of alpha."""
+    ridge, bend = source.ridge, source.bend
+    total = value = diagonal = losses = 0.0
+    for i in range(ridge.shape[0]):
+        root = np.sqrt(bend[i])
+        alpha = unit * u[i] / root
+        total += alpha
+        value += alpha * (1.0 - unit * g[i] * root)
+        diagonal += alpha * alpha * ridge[i]
+    scale = total / value
+    for i in range(ridge.shape[0]):
+        root = np.sqrt(bend[i])
+        slack = max(0.0, 1.0 - scale * (1.0 - unit * (g[i] * root + u[i] * ridge[i] / root)))
+        losses += slack * slack / ridge[i]
+    primal = 0.5 * (scale * scale * (value - diagonal) + losses)
+    return (primal - 0.5 * scale * total) / primal if value > 0.0 else np.inf
+
+
+@inner
+def _wanted(g, u, slots, i, chosen):
+    """i, and the variables without a row that gain most alone; returns how many."""
+    chosen[0] = i
+    gains = np.zeros(chosen.shape[0], g.dtype)
+    count = 1
+    for k in range(g.shape[0]):
+        d = max(g[k], -u[k])
+        gain = d * (g[k] + g[k] - d)
+        if slots[k] >= 0 or k == i or not gain > gains[chosen.shape[0] - 1]:
+            continue
+        count = min(count + 1, chosen.shape[0])
+        p = count - 1
+        while p > 1 and gains[p - 1] < gain:
+            chosen[p], gains[p] = chosen[p - 1], gains[p - 1]
+            p -= 1
+        chosen[p], gains[p] = k, gain
+    return count
+
+
+@inner
+def _load(source, g, u, i, chosen, few, slots, rows, n_kept):
+    """Row i, and others that may be needed soon; returns how many rows there are now."""
+    free = min(tiles.GROUP, rows.shape[0] - n_kept)
+    count = _wanted(g, u, slots, i, chosen[:free])
+    out, factors = rows[n_kept : n_kept + count], source.factors
+    tiles.fill_some(source.function, source.tiled, source.rows, chosen[:count], few, out)
+    for c in range(count):
+        row, factor = out[c], factors[chosen[c]]
+        for k in range(row.shape[0]):
+            row[k] = row[k] * (factor * factors[k]) + factor * factors[k]
+        row[chosen[c]] = 1.0
+        slots[chosen[c]] = n_kept + c
+    return n_kept + count
+
+
+@jit
+def solve_by_rows(source, unit, g, u, rows, tol, share, most):
+    """As ``solve`` for all points, with those rows of H that are needed, in ``rows``.
+
+    Also ends where the relative gap of the L2-SVM is within ``tol``, which is looked at every 32
+    steps, and where ``rows`` is full. g and u are in units of ``unit``. Returns the number of
+    steps, whether H was found not to be positive semidefinite, and the number of rows.
+    """
+    constants, gains = np.empty(3, g.dtype), np.empty(LANES, g.dtype)
+    constants[0], constants[1], constants[2] = 0.5, 1.0, _LEAST
+    half, one, least = constants[0], constants[1], constants[2]
+    at, slots = np.empty(LANES, np.int32), np.full(g.shape[0], -1, np.int64)
+    chosen = np.empty(tiles.GROUP, np.int64)
+    few = tiles.Few(
+        np.empty((1, tiles.GROUP * source.rows.shape[1]), np.float32),
+        np.empty(tiles.GROUP, np.float32),
+    )
+    d_i = d_j = one - one
+    i, gain = _move(half, g, u, source.factors, source.factors, d_i, d_j, gains, at)
+    steps, n_kept, enough = 0, 0, share * gain
+    while gain > enough and steps < most:
+        if steps % _LOOK == 0 and _relative_gap(source, unit, g, u) <= tol:
+            break
+        if slots[i] < 0:
+            if n_kept == rows.shape[0]:
+                break
+            n_kept = _load(source, g, u, i, chosen, few, slots, rows, n_kept)
+        row = rows[slots[i]]
+        j = _partner(half, one, least, g, u, i, row, gains, at)
+        if slots[j] < 0:
+            if n_kept == rows.shape[0]:
+                break
+            n_kept = _load(source, g, u, j, chosen, few, slots, rows, n_kept)
+        if j == i:
+            d_i, d_j = max(g[i], -u[i]), one - one
+        else:
+            if one - row[j] * row[j] < -_NEGATIVE:
+                return steps, True, n_kept
+            d_i, d_j = _steps_of(one, least, g[i], u[i], g[j], u[j], row[j])
+            u[j] = u[j] + d_j if d_j > -u[j] else one - one
+        u[i] = u[i] + d_i if d_i > -u[i] else one - one
+        steps += 1
+        i, gain = _move(half, g, u, row, rows[slots[j]], d_i, d_j, gains, at)
+    return steps, False, n_kept

@@ -27,6 +27,8 @@ TILE = 4 * WIDTH  # points in a tile
 GROUP = 4  # further points at a time: 16 sums, half of the registers that AVX-512 has
 SUMMED = 32  # products that are added in float32 before float64 takes over
 RBF, LINEAR, POLY = 0, 1, 2
+_SMALLEST = 1e-300  # in place of coefficients that are all 0
+_ZERO = np.float32(0.0)
 
 
 class Function(NamedTuple):
@@ -115,34 +117,62 @@ def _added(sums, values, weight):
     return fma(v0, weight, s0), fma(v1, weight, s1), fma(v2, weight, s2), fma(v3, weight, s3)
 
 
-@jit
-def add_sums(function, tiled, few, coef, unit, first, last, out):
-    """``out[i] += unit * sum_c coef[c] k(x_i, z_c)`` for the points of tiles first to last.
+@inner
+def _gather(rows, norms, columns, start, stop, few):
+    """Rows ``columns[start:stop]`` into ``few``; what is left of the last group is 0."""
+    d = rows.shape[1]
+    for c in range(start, start + -(-(stop - start) // GROUP) * GROUP):
+        group, first = few.values[(c - start) // GROUP], d * ((c - start) % GROUP)
+        i = columns[min(c, stop - 1)]
+        few.norms[c - start] = norms[i]
+        for k in range(d):
+            group[first + k] = rows[i, k] if c < stop else np.float32(0.0)
 
-    ``out`` is as long as the tiles are; ``coef`` is float32, of which ``unit`` is the size.
+
+@inner
+def _add_chunk(function, tiled, few, coef, unit, t, out):
+    """Add the products with up to 32 points to the sums of tile t."""
+    d, tile, base = tiled.values.shape[1] // TILE, tiled.values[t], TILE * t
+    left, zero = _norms(tiled.norms, base), splat(np.float32(0.0))
+    sums = zero, zero, zero, zero
+    for c in range(0, coef.shape[0], GROUP):
+        p, q, r, s = _products(tile, few.values[c // GROUP], d)
+        p = _kernel(function, p, left, spread(few.norms, c))
+        sums = _added(sums, p, spread(coef, c))
+        q = _kernel(function, q, left, spread(few.norms, c + 1))
+        sums = _added(sums, q, spread(coef, c + 1))
+        r = _kernel(function, r, left, spread(few.norms, c + 2))
+        sums = _added(sums, r, spread(coef, c + 2))
+        s = _kernel(function, s, left, spread(few.norms, c + 3))
+        sums = _added(sums, s, spread(coef, c + 3))
+    s0, s1, s2, s3 = sums
+    add_to(out, base, s0, unit)
+    add_to(out, base + WIDTH, s1, unit)
+    add_to(out, base + 2 * WIDTH, s2, unit)
+    add_to(out, base + 3 * WIDTH, s3, unit)
+
+
+@jit
+def add_sums(function, tiled, rows, columns, coef, first, last, out):
+    """``out[i] += sum_c coef[c] k(x_i, x_columns[c])`` for the points of tiles first to last.
+
+    Tiles are of the points ``rows``, and ``out`` is as long as they are.
     """
-    d, m = tiled.values.shape[1] // TILE, coef.shape[0]
-    zero = splat(np.float32(0.0))
-    for t in range(first, last):
-        tile, base = tiled.values[t], TILE * t
-        left = _norms(tiled.norms, base)
-        for start in range(0, m, SUMMED):
-            sums = zero, zero, zero, zero
-            for c in range(start, min(start + SUMMED, m), GROUP):
-                p, q, r, s = _products(tile, few.values[c // GROUP], d)
-                p = _kernel(function, p, left, spread(few.norms, c))
-                sums = _added(sums, p, spread(coef, c))
-                q = _kernel(function, q, left, spread(few.norms, c + 1))
-                sums = _added(sums, q, spread(coef, c + 1))
-                r = _kernel(function, r, left, spread(few.norms, c + 2))
-                sums = _added(sums, r, spread(coef, c + 2))
-                s = _kernel(function, s, left, spread(few.norms, c + 3))
-                sums = _added(sums, s, spread(coef, c + 3))
-            s0, s1, s2, s3 = sums
-            add_to(out, base, s0, unit)
-            add_to(out, base + WIDTH, s1, unit)
-            add_to(out, base + 2 * WIDTH, s2, unit)
-            add_to(out, base + 3 * WIDTH, s3, unit)
+    m, d = columns.shape[0], rows.shape[1]
+    few = Few(np.empty((SUMMED // GROUP, GROUP * d), np.float32), np.empty(SUMMED, np.float32))
+    weights = np.empty(SUMMED, np.float32)
+    for start in range(0, m, SUMMED):
+        stop = min(start + SUMMED, m)
+        _gather(rows, tiled.norms, columns, start, stop, few)
+        unit = 0.0
+        for c in range(start, stop):
+            unit = max(unit, abs(coef[c]))
+        unit = max(unit, _SMALLEST)
+        size = -(-(stop - start) // GROUP) * GROUP
+        for c in range(size):
+            weights[c] = np.float32(coef[start + c] / unit) if start + c < stop else _ZERO
+        for t in range(first, last):
+            _add_chunk(function, tiled, few, weights[:size], unit, t, out)
 
 
 @inner
@@ -181,3 +211,27 @@ def spread_out(rows, indices, out):
             row = rows[indices[TILE * t + c]]
             for k in range(d):
                 tile[TILE * k + c] = row[k]
+
+
+@jit
+def fill_some(function, tiled, rows, chosen, few, out):
+    """As ``fill`` for up to four rows of ``rows``, which is where the tiles' points come from.
+
+    ``few`` has space for four; ``out[c]`` for c below the number of those chosen, with a multiple
+    of 64 columns.
+    """
+    d, m = tiled.values.shape[1] // TILE, chosen.shape[0]
+    for c in range(GROUP):
+        i = chosen[min(c, m - 1)]
+        few.norms[c] = tiled.norms[i]
+        for k in range(d):
+            few.values[0, d * c + k] = rows[i, k]
+    o0, o1, o2, o3 = out[0], out[min(1, m - 1)], out[min(2, m - 1)], out[min(3, m - 1)]
+    for t in range(tiled.values.shape[0]):
+        tile, base = tiled.values[t], TILE * t
+        left = _norms(tiled.norms, base)
+        p, q, r, s = _products(tile, few.values[0], d)
+        _put(_kernel(function, s, left, spread(few.norms, 3)), o3, base)
+        _put(_kernel(function, r, left, spread(few.norms, 2)), o2, base)
+        _put(_kernel(function, q, left, spread(few.norms, 1)), o1, base)
+        _put(_kernel(function, p, left, spread(few.norms, 0)), o0, base)

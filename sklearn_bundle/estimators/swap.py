@@ -378,8 +378,8 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     ) -> SwapSolver | ActiveSetSolver:
         problem = task.problem
         if self.solver == "decomposition":
-            limits = {"tol": self.tol, "max_steps": self.max_iter}
-            return DecompositionSolver(problem, start=kept, seed=seed, **limits)
+            limits = {"max_steps": self.max_iter, "cache_bytes": task.cache_bytes}
+            return DecompositionSolver(problem, start=kept, tol=self.tol, seed=seed, **limits)
         settings = {
             "algorithm": self.solver,
             "cache_bytes": task.cache_bytes,

@@ -61,21 +61,22 @@ class Differences(Whole):
 
 
 def rbf_sums(
-    X: np.ndarray, kernel: Kernel, coef: np.ndarray, columns: np.ndarray, rows: np.ndarray
+    X: np.ndarray, gamma: float, coef: NDArray[np.float64], chosen: np.ndarray, rows: np.ndarray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``sum_c coef[v, c] k(x_r, x_columns[c])`` by v and r, and bounds on the errors by v.
+    """``sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)`` by v and r, and bounds on the errors by v.
 
-    X is dense, and every column is among the rows.
+    c is over ``rows[chosen]``; X is dense.
     """
-    points = np.concatenate([columns, np.setdiff1d(rows, columns, assume_unique=True)])
-    chosen, n_tiles = X[points].astype(np.float64, copy=False), -(-len(points) // exact_sums.TILE)
-    sums = np.zeros((len(coef), len(points)))
-    exact_sums.add_sums(chosen, kernel.gamma, coef, 0, n_tiles, sums)
+    others = np.ones(len(rows), dtype=bool)
+    others[chosen] = False
+    order = np.concatenate([chosen, np.flatnonzero(others)])
+    points, n_tiles = X[rows[order]], -(-len(rows) // exact_sums.TILE)
+    sums, in_order = np.zeros((2, len(coef), len(rows)))
+    exact_sums.add_sums(points.astype(np.float64, copy=False), gamma, coef, 0, n_tiles, in_order)
+    sums[:, order] = in_order
     of_value = _DECAY * (likely(X.shape[1]) + 3.0) + _OF_EXP
-    of_sums = likely(min(len(columns), exact_sums.SUMMED)) + likely(n_tiles) + _LAST
-    errors = _UNIT * (of_value + of_sums) * np.abs(coef).sum(axis=1)
-    order = np.argsort(points)
-    return sums[:, order[np.searchsorted(points, rows, sorter=order)]], errors
+    of_sums = likely(min(len(chosen), exact_sums.SUMMED)) + likely(n_tiles) + _LAST
+    return sums, _UNIT * (of_value + of_sums) * np.abs(coef).sum(axis=1)
 
 
 def _squared_distances(left: Matrix, right: Matrix, out: NDArray[np.float64]) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import tiles
+from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner
 from sklearn_bundle.problems._points import Dense
@@ -60,20 +61,24 @@ class Tiles:
         self, coef: np.ndarray, columns: np.ndarray, out: NDArray[np.float64], n_threads: int = 1
     ) -> None:
         """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x."""
-        size = -(-len(columns) // tiles.GROUP) * tiles.GROUP
-        few = self._few(columns, size)
-        unit = float(np.abs(coef).max())
-        scaled = _padded(coef / unit, size)
-        sums = np.zeros(len(self._tiled.norms))
-        n_tiles = len(self._tiled.values)
+        sums, n_tiles = np.zeros(len(self._tiled.norms)), len(self._tiled.values)
+        source = self._function, self._tiled, self._rows, columns, coef
 
         def work(k: int) -> None:
-            last = min((k + 1) * _TASK, n_tiles)
-            tiles.add_sums(self._function, self._tiled, few, scaled, unit, k * _TASK, last, sums)
+            tiles.add_sums(*source, k * _TASK, min((k + 1) * _TASK, n_tiles), sums)
 
         with BlockRunner(n_threads) as runner:
             runner.run(work, -(-n_tiles // _TASK))
         out += sums[: self.n]
+
+    @property
+    def n_padded(self) -> int:
+        """A multiple of 64, as many points as the tiles have space for."""
+        return len(self._tiled.norms)
+
+    def source(self, factors: np.ndarray, ridge: np.ndarray, bend: np.ndarray) -> Source:
+        """What compiled steps compute rows from; ``factors`` are as long as the tiles."""
+        return Source(self._function, self._tiled, self._rows, factors, ridge, bend)
 
     def fill_square(self, indices: np.ndarray, out: NDArray[np.float32]) -> None:
         """Values between some points; ``out`` has a multiple of 64 rows and columns."""

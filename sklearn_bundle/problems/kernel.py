@@ -85,7 +85,7 @@ class KernelRows:
     def take(self, indices: np.ndarray) -> "KernelRows":
         """The points ``indices`` alone: what pays if their rows are asked for again and again."""
         taken = copy.copy(self)
-        taken.__dict__.pop("_tiles", None)
+        taken.__dict__.pop("tiles", None)
         taken._points = self._points.take(indices)
         taken.n, taken.diagonal = len(indices), self.diagonal[indices]
         return taken
@@ -96,7 +96,8 @@ class KernelRows:
         return self._points if isinstance(self._points, Dense) else None
 
     @cached_property
-    def _tiles(self) -> Tiles | None:
+    def tiles(self) -> Tiles | None:
+        """The points for sums of values that are not stored, if there are such for them."""
         return Tiles(self._points) if Tiles.suit(self._points) else None
 
     @property
@@ -216,11 +217,11 @@ class KernelRows:
         ``sizes`` are sums of sizes of products.
         """
         columns = np.flatnonzero(coef)
-        n_added = SUMMED if self._tiles is None else self._tiles.n_added
+        n_added = SUMMED if self.tiles is None else self.tiles.n_added
         largest = np.abs(self.diagonal).max() + 1.0
         of_sums = travel * (likely(n_added) + _LAST) * self._unit * largest
         errors = travel * self._points.rounding(self._points, self._unit, columns=columns)
-        if self._tiles is not None and self.kernel.name == "rbf":  # a value is always the same
+        if self.tiles is not None and self.kernel.name == "rbf":  # a value is always the same
             shares = self._points.relative_rounding(self._points, self._unit, columns)
             errors = np.minimum(errors, shares * sizes)
         return errors + of_sums
@@ -231,8 +232,8 @@ class KernelRows:
         """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x, no value stored."""
         if self.kernel.name == "linear" and not isinstance(self._points, Given):
             out += self._points.linear_sums(coef, columns)
-        elif self._tiles is not None:
-            self._tiles.add_sums(coef, columns, out, n_threads)
+        elif self.tiles is not None:
+            self.tiles.add_sums(coef, columns, out, n_threads)
         else:
             out += self.sums(coef, columns)
 
@@ -241,8 +242,8 @@ class KernelRows:
 
         ``out`` has a multiple of 64 rows and columns; what is left of it may be overwritten.
         """
-        if self._tiles is not None:
-            self._tiles.fill_square(indices, out)
+        if self.tiles is not None:
+            self.tiles.fill_square(indices, out)
         else:
             out[: len(indices), : len(indices)] = self.block(indices, indices)
 

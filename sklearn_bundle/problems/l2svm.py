@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
+from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle._jit import frozen
 from sklearn_bundle.problems._distances import rbf_sums
 from sklearn_bundle.problems._linear_sums import linear_sums
@@ -125,27 +126,26 @@ class KernelData:
             memory = self._local.memory = np.empty(size * dtype.itemsize, np.uint8)
         return memory[: size * dtype.itemsize].view(dtype)
 
-    def exact_sums(self, coef: Array, columns: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
-        """``sum_c coef[v, c] (k(x_r, x_columns[c]) + 1)`` by v and r, and bounds on the errors.
+    def exact_sums(self, coef: Array, chosen: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
+        """``sum_c coef[v, c] (k(x_r, x_c) + 1)`` by v and r, c over ``rows[chosen]``.
 
-        From the data, in float64. Every column is among the rows.
+        From the data, in float64; and bounds on the errors. The places ``chosen`` ascend.
         """
         if self.kernel.name == "rbf" and not sp.issparse(self.X):
-            sums, errors = rbf_sums(self.X, self.kernel, coef, columns, rows)
-            constants = np.array([fsum(of_v) for of_v in coef])
-            return sums + constants[:, np.newaxis], np.repeat(errors[:, None], len(rows), axis=1)
-        each = [self._exact_sums(of_v, columns, rows) for of_v in coef]
+            sums, errors = rbf_sums(self.X, self.kernel.gamma, coef, chosen, rows)
+            sums += np.array([[fsum(of_v)] for of_v in coef])
+            return sums, errors[:, np.newaxis]
+        each = [self._exact_sums(of_v, chosen, rows) for of_v in coef]
         return np.array([sums for sums, _ in each]), np.array([errors for _, errors in each])
 
-    def _exact_sums(
-        self, coef: Array, columns: np.ndarray, rows: np.ndarray
-    ) -> tuple[Array, Array]:
+    def _exact_sums(self, coef: Array, chosen: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
+        columns = rows[chosen]
         if self.kernel.name == "linear":
             return linear_sums(self.X[rows], self.X[columns], coef)
         whole = len(rows) < _MOST_SPARE * len(columns)
         if self.given or whole:
-            coef_of_rows, order = np.zeros(len(rows)), np.argsort(rows)
-            coef_of_rows[order[np.searchsorted(rows, columns, sorter=order)]] = coef
+            coef_of_rows = np.zeros(len(rows))
+            coef_of_rows[chosen] = coef
         if self.given:
             points = KernelRows(self.X, self.kernel, np.float64)
             sums = points.sums(coef, columns, rows)
@@ -228,9 +228,10 @@ class L2SVM:
             part.promote()
         return part
 
-    def space(self, n_rows: int) -> np.ndarray:
+    def space(self, n_rows: int, width: int | None = None) -> np.ndarray:
         """Memory for rows of this problem, which the next problem of this thread may reuse."""
-        return self.data.space(n_rows * self.n, self.dtype).reshape(n_rows, self.n)
+        width = self.n if width is None else width
+        return self.data.space(n_rows * width, self.dtype).reshape(n_rows, width)
 
     def compiled(self) -> lazy.Source | None:
         """For dense points in single precision and kernels of :data:`_COMPILED`."""
@@ -274,6 +275,18 @@ class L2SVM:
 
         self.rows.gram(out=out, first=first, finish=finish)
 
+    def scaled_rows(self) -> Source | None:
+        """What compiled steps compute rows of M from, scaled so that K has a diagonal of ones.
+
+        None where rows are not dense float32 points of a kernel that compiled code knows.
+        """
+        points = self.rows.tiles
+        if points is None:
+            return None
+        factors = np.zeros(points.n_padded, np.float32)
+        factors[: self.n] = self.y / np.sqrt(self.diagonal)
+        return points.source(factors, self.ridge, self.diagonal)
+
     def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
         """``scale_i scale_j (K_ij - delta_ij ridge_i)`` of some points, in the working precision.
 
@@ -310,11 +323,12 @@ class L2SVM:
     def _margins(self, points: Array, rows: np.ndarray) -> tuple[Array, Array]:
         """Some entries of ``(K - diag(ridge)) a`` afresh in float64, and bounds on the errors.
 
-        A row for each of the points a.
+        A row for each of the points a; the entries ascend, and where a is not 0 is among them.
         """
         active = np.flatnonzero(points.any(axis=0))
         signed = points[:, active] * self.y[active]
-        sums, errors = self.data.exact_sums(signed, self.points[active], self.points[rows])
+        chosen = np.searchsorted(rows, active)
+        sums, errors = self.data.exact_sums(signed, chosen, self.points[rows])
         return self.y[rows] * sums, errors
 
     def rough_products(self, a: Array, rows: np.ndarray) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain_dual import Blocks
-from sklearn_bundle._compiled.lazy import Source
+from sklearn_bundle._compiled import decomposition, lazy
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._dual import DualLoss
@@ -264,10 +264,10 @@ class SimplexProblem(Protocol):
     def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
         """Rows of M into ``out``, in the working precision."""
 
-    def space(self, n_rows: int) -> np.ndarray:
-        """Memory for rows."""
+    def space(self, n_rows: int, width: int | None = None) -> np.ndarray:
+        """Memory for rows, of n numbers or of ``width``."""
 
-    def compiled(self) -> Source | None:
+    def compiled(self) -> lazy.Source | None:
         """What compiled steps compute rows from by themselves, or None."""
 
     def promote(self) -> None:
@@ -298,6 +298,9 @@ class BlockProblem(SimplexProblem, Protocol):
     """
 
     y: Array
+
+    def scaled_rows(self) -> decomposition.Source | None:
+        """What compiled steps compute rows of M from, scaled so that K has a diagonal of ones."""
 
     def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
         """``scale_i scale_j M_ij`` of some points into ``out``, and zeros into what is left of it.

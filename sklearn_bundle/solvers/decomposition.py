@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import decomposition
+from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.asks import BlockProblem
 from sklearn_bundle.solvers.contract import State
@@ -19,11 +20,15 @@ from sklearn_bundle.solvers.swap import (
 
 Array = NDArray[np.float64]
 
+# Points up to which a block is the whole problem, with those rows of its matrix that are needed.
+_WHOLE = 3000
 _BLOCK = 1024  # points at most: their matrix, 4 MB in float32, is about what a core's cache holds
 _PADDED = 64  # a block has a multiple of so many rows
 # How far a block is solved: to this share of its first gain, by so many steps per point at most.
 # Its other points move as well, so that more is wasted; estimates.
 _SHARE, _STEPS = 1e-2, 20
+_SHARE_OF_ALL = 1e-6  # the same where it is the whole problem; ``tol`` ends it as a rule
+_SLACK = 0.95  # of tol: what single precision and the last scale may take away
 _SLOW, _MOST_SLOW = 0.999, 20  # blocks in a row that hardly shrink the gap: only rounding is left
 _SEARCH_STEPS = 30  # Newton steps of a line search at most; it takes 3 to 6
 _SEARCH_TOL = 1e-6  # accuracy of its step: the objective is then off by the square of it
@@ -41,6 +46,10 @@ class _Point(NamedTuple):
     sizes: Array
     square: float
     travel: float
+
+    def scaled(self, t: float) -> "_Point":
+        alpha, margins, sizes = t * self.alpha, t * self.margins, t * self.sizes
+        return _Point(alpha, margins, sizes, t * t * self.square, t * self.travel)
 
 
 class DecompositionSolver:
@@ -62,6 +71,8 @@ class DecompositionSolver:
     tol : float
         Relative gap at which no more blocks are solved.
     max_steps : int, default=None
+    cache_bytes : int
+        For the rows of a problem that is small enough to be one block.
     seed : int
     """
 
@@ -74,9 +85,10 @@ class DecompositionSolver:
         start: SimplexPoints | None = None,
         tol: float = 0.0,
         max_steps: int | None = None,
+        cache_bytes: int = 1 << 30,
         seed: int = 0,
     ):
-        self._problem, self._tol = problem, tol
+        self._problem, self._tol, self._cache_bytes = problem, tol, cache_bytes
         self._max_steps = np.inf if max_steps is None else max_steps
         self.n_steps = self.n_rows = self.n_blocks = 0
         self._first_step = 0 if start is None else start.n_steps
@@ -88,17 +100,25 @@ class DecompositionSolver:
         self._travel = 0.0
         self._space = np.empty(0, problem.dtype)
         self._started = start is not None
-        if start is None:
+        if start is None and self._source() is None:
             start = SimplexPoints(np.zeros(problem.n))
             start.newest[0] = 1.0
+        if start is not None:
+            self._begin(start)
+
+    def _begin(self, start: SimplexPoints) -> None:
+        """Take up the points, and the best model between them."""
+        problem = self._problem
         for a in [start.newest] if start.best is None else [start.best, start.newest]:
             self._alpha, self._scores = a.copy(), np.zeros((2, problem.n))
             active = np.flatnonzero(a)
             problem.add_scores(a[active], active, self._scores)
             self._travel = 1.0
             self._settle()
-        if not np.isfinite(self._best.primal):
-            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+
+    def _source(self) -> Source | None:
+        """What the rows of a small problem are computed from."""
+        return self._problem.scaled_rows() if self._problem.n <= _WHOLE else None
 
     def states(self) -> Iterator[State]:
         """One state per block; ends when no step is left."""
@@ -155,7 +175,7 @@ class DecompositionSolver:
     def _newest(self) -> _Point:
         margins, sizes = self._margins(), self._scores[0] + self._scores[1]
         square = float(np.sum(self._alpha * margins))
-        return _Point(self._alpha.copy(), margins, sizes, square, self._travel)
+        return _Point(self._alpha, margins, sizes, square, self._travel)
 
     def _margins(self) -> Array:
         return self._problem.y * (self._scores[0] - self._scores[1])
@@ -192,18 +212,23 @@ class DecompositionSolver:
         problem = self._problem
         bend = problem.diagonal
         slope = 1.0 - self._margins() - problem.ridge * self._alpha
-        block = self._draw(slope, bend)
+        source = self._source()
+        block = self._draw(slope, bend) if source is None else np.arange(problem.n)
         if not len(block):
             return
         scale = 1.0 / np.sqrt(bend[block])
-        H = self._matrix(block, scale)
         unit = float(np.abs(slope[block] * scale).max())
-        g, u = np.zeros((2, len(H)), problem.dtype)
+        g, u = np.zeros((2, -(-len(block) // _PADDED) * _PADDED), problem.dtype)
         g[: len(block)] = slope[block] * scale / unit
         u[: len(block)] = self._alpha[block] / (scale * unit)
         before = u.copy()
         most = int(min(_STEPS * len(block), self._max_steps - self.n_steps))
-        steps, indefinite = decomposition.solve(H, g, u, problem.dtype.type(_SHARE), most)
+        if source is None:
+            H, share = self._matrix(block, scale), problem.dtype.type(_SHARE)
+            steps, indefinite = decomposition.solve(H, g, u, share, most)
+        else:
+            steps, indefinite, n_rows = self._solve_by_rows(source, unit, g, u, most)
+            self.n_rows += n_rows
         self.n_steps += steps
         self.n_blocks += 1
         if indefinite:
@@ -220,6 +245,15 @@ class DecompositionSolver:
             self._travel += float(np.sum(np.abs(change)))
             self.n_rows += len(moved)
         self._settle()
+
+    def _solve_by_rows(self, source: Source, unit: float, g: np.ndarray, u: np.ndarray, most: int):
+        """All points at once; returns what ``decomposition.solve_by_rows`` does."""
+        item = self._problem.dtype.itemsize
+        capacity = int(min(max(2, self._cache_bytes // (len(g) * item)), self._problem.n))
+        rows = self._problem.space(capacity, len(g))
+        share = self._problem.dtype.type(_SHARE_OF_ALL)
+        tol = _SLACK * self._tol
+        return decomposition.solve_by_rows(source, unit, g, u, rows, tol, share, most)
 
     def _draw(self, slope: Array, bend: Array) -> np.ndarray:
         """Points that gain something, by weights that are the square roots of their gains."""
@@ -252,15 +286,17 @@ class DecompositionSolver:
             self._doubt()
             return
         scale = total / value
-        self._alpha *= scale
+        newest, model = newest.scaled(scale), self._best.point
+        self._alpha, self._travel = newest.alpha.copy(), newest.travel
         self._scores *= scale
-        self._travel *= scale
         self._best.prove(0.5 * scale * total)
-        newest, model = self._newest(), self._best.point
         if model is not None:
             newest = self._between(model, newest)
         slack = np.maximum(0.0, 1.0 - newest.margins)
-        self._best.offer(0.5 * newest.square + 0.5 * float(np.sum(slack**2 / ridge)), newest)
+        primal = 0.5 * newest.square + 0.5 * float(np.sum(slack**2 / ridge))
+        if not (np.isfinite(primal) or np.isfinite(self._best.primal)):
+            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+        self._best.offer(primal, newest)
 
     def _between(self, start: _Point, end: _Point) -> _Point:
         """The point of least objective on a segment."""
