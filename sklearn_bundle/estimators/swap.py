@@ -70,13 +70,18 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         Of "poly", at least 0.
     coef0 : float, default=0.0
         Of "poly", at least 0; 0 makes it homogeneous.
-    solver : {"swap-2o", "swap", "mfw", "fw", "cvm"}, default="swap-2o"
-        SWAP steps with the partner of largest gain or of smallest gradient (Algorithms 5 and 4 of
-        [1]_), away steps, plain Frank-Wolfe, or steps among the support until it is roughly solved
-        before the next point is added. "swap-2o" takes the fewest steps; "fw" as a rule does not
-        get to the default `tol` in reasonable time.
-    tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
+        "decomposition" solves random blocks of 1,024 points, or a small problem as a whole, by
+        steps in two variables each, and keeps no kernel values of other points. The others are the
+        methods of [1]_: SWAP steps with the partner of largest gain or of smallest gradient (its
+        Algorithms 5 and 4), away steps, plain Frank-Wolfe, or steps among the support until it is
+        roughly solved before the next point is added. "fw" as a rule does not get to the default
+        `tol` in reasonable time. "auto" is "decomposition" where single precision may do and
+        kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
+        a parameter of the other methods is set; else it is "swap-2o".
+    tol : float, default=1e-2
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
+        errors are those of the optimum within the noise between seeds (user guide).
     max_iter : int, default=1000000
         Limit on the steps, for each pair of classes. A step costs 1 to 10 ns a point.
     max_time : float, default=None
@@ -202,7 +207,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     >>> from sklearn_bundle import SwapSVC
     >>> X, y = load_digits(return_X_y=True)
     >>> model = SwapSVC(C=10).fit(X[:1000], y[:1000])
-    >>> bool((model.dual_gap_ <= 1e-3 * model.objective_).all())
+    >>> bool((model.dual_gap_ <= 1e-2 * model.objective_).all())
     True
     >>> bool(model.score(X[1000:], y[1000:]) > 0.95)
     True
@@ -211,7 +216,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({*ALGORITHMS, "decomposition"})],
+        "solver": [StrOptions({"auto", "decomposition", *ALGORITHMS})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -241,8 +246,8 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        solver: str = "swap-2o",
-        tol: float = 1e-3,
+        solver: str = "auto",
+        tol: float = 1e-2,
         max_iter: int = 1_000_000,
         max_time: float | None = None,
         cache_size: float = 1000,
@@ -377,11 +382,12 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int
     ) -> SwapSolver | ActiveSetSolver:
         problem = task.problem
-        if self.solver == "decomposition":
+        solver = self._method(problem)
+        if solver == "decomposition":
             limits = {"max_steps": self.max_iter, "cache_bytes": task.cache_bytes}
             return DecompositionSolver(problem, start=kept, tol=self.tol, seed=seed, **limits)
         settings = {
-            "algorithm": self.solver,
+            "algorithm": solver,
             "cache_bytes": task.cache_bytes,
             "tol": self.tol,
             "max_steps": self.max_iter,
@@ -400,6 +406,15 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         if size is None or problem.n <= most:
             return SwapSolver(problem, **settings)
         return ActiveSetSolver(problem, size=size, **settings)
+
+    def _method(self, problem: L2SVM) -> str:
+        """What "auto" stands for."""
+        if self.solver != "auto":
+            return self.solver
+        asked = self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto"
+        computed = problem.computed and (problem.n > _MANY or not problem.sparse)
+        single = problem.dtype == np.float32
+        return "decomposition" if computed and single and not asked else "swap-2o"
 
     def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
         """The solution on a few random points: section 6 of the paper takes 20."""

@@ -48,9 +48,9 @@ class SwapSVCCV(Search, SwapSVC):
         Of "poly", at least 0.
     coef0 : float, default=0.0
         Of "poly", at least 0.
-    solver : {"swap-2o", "swap", "mfw", "fw", "cvm"}, default="swap-2o"
-        As in :class:`SwapSVC`.
-    tol : float, default=1e-3
+    solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
+        As in :class:`SwapSVC`; on a shared matrix "auto" is "swap-2o".
+    tol : float, default=1e-2
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000000
         Limit on the steps of every fit, for each pair of classes.
@@ -131,8 +131,8 @@ feature_names_in_, shape_fit_
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        solver: str = "swap-2o",
-        tol: float = 1e-3,
+        solver: str = "auto",
+        tol: float = 1e-2,
         max_iter: int = 1_000_000,
         cache_size: float = 1000,
         class_weight: dict | str | None = None,

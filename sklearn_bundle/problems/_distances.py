@@ -61,16 +61,17 @@ class Differences(Whole):
 
 
 def rbf_sums(
-    X: np.ndarray, gamma: float, coef: NDArray[np.float64], chosen: np.ndarray, rows: np.ndarray
+    X: Matrix, gamma: float, coef: NDArray[np.float64], chosen: np.ndarray, rows: np.ndarray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """``sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)`` by v and r, and bounds on the errors by v.
 
-    c is over ``rows[chosen]``; X is dense.
+    c is over ``rows[chosen]``; what is needed of a sparse X is made dense.
     """
     others = np.ones(len(rows), dtype=bool)
     others[chosen] = False
     order = np.concatenate([chosen, np.flatnonzero(others)])
     points, n_tiles = X[rows[order]], -(-len(rows) // exact_sums.TILE)
+    points = points.toarray() if sp.issparse(points) else points
     sums, in_order = np.zeros((2, len(coef), len(rows)))
     exact_sums.add_sums(points.astype(np.float64, copy=False), gamma, coef, 0, n_tiles, in_order)
     sums[:, order] = in_order

@@ -7,10 +7,12 @@ from sklearn_bundle._compiled import tiles
 from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner
-from sklearn_bundle.problems._points import Dense
+from sklearn_bundle.problems._points import Dense, Sparse
 from sklearn_bundle.problems.kernel_function import Kernel
 
 _KINDS = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
+_UNIT = 0.5 * float(np.finfo(np.float32).eps)  # the unit roundoff of float32
+_SURE = 8.0  # standard deviations, as in ``likely``
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 
 
@@ -29,21 +31,18 @@ def _padded(values: np.ndarray, size: int) -> np.ndarray:
 class Tiles:
     """The points, copied feature by feature: one more copy of X in float32."""
 
-    n_added = tiles.SUMMED  # products that are added in float32 at most
-
     def __init__(self, points: Dense):
         self._rows, self._norms, self.n = frozen(points.values), points.norms, len(points.norms)
-        self._function = _function(points.kernel)
+        self._function, self._squares = _function(points.kernel), points.squares
         self._tiled = self._of(np.arange(self.n))
 
-    @staticmethod
-    def suit(points: object) -> bool:
-        """Whether these are points that tiles can be made of."""
-        return (
-            isinstance(points, Dense)
-            and points.values.dtype == np.float32
-            and points.kernel.name in _KINDS
-        )
+    @classmethod
+    def of(cls, points: object) -> "Tiles | None":
+        """Of dense float32 points, or of sparse ones where dense ones cost less; else None."""
+        if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
+            points = Dense(points.matrix.toarray(), points.kernel, np.float32)
+        suits = isinstance(points, Dense) and points.values.dtype == np.float32
+        return cls(points) if suits and points.kernel.name in _KINDS else None
 
     def _of(self, indices: np.ndarray) -> tiles.Tiled:
         count = -(-len(indices) // tiles.TILE)
@@ -70,6 +69,26 @@ class Tiles:
         with BlockRunner(n_threads) as runner:
             runner.run(work, -(-n_tiles // _TASK))
         out += sums[: self.n]
+
+    def rounding(
+        self, coef: np.ndarray, columns: np.ndarray, sizes: np.ndarray, spread: float
+    ) -> NDArray[np.float64]:
+        """Bounds on the errors of sums of "rbf" values, as in ``KernelRows.rounding_of_sums``.
+
+        A value is the same whenever it is computed. Roundings that all values of a point share are
+        added up: those of its coordinates and its norm, and of gamma and exp. The others have
+        random signs, so that they add up to 8 roots of the sum of their squares at most (Higham
+        and Mary, as in ``likely``): d + 10 of products, 9 of exponents, and those of other points.
+        """
+        gamma, lengths = self._function.scale / 2.0, np.sqrt(self._squares)
+        others, weights = lengths[columns], np.abs(coef)
+        shared = (4.0 * gamma * lengths**2 + 6.0) * sizes + weights.sum()
+        shared += 2.0 * gamma * lengths * (weights @ others)
+        fourth = lengths**4 * (weights @ weights) + weights**2 @ others**4
+        squares = (self._rows.shape[1] + 10.0) * 4.0 * lengths**2 * (weights**2 @ others**2)
+        squares = gamma**2 * (squares + 9.0 * 8.0 * fourth)
+        of_sums = tiles.SUMMED * spread
+        return _UNIT * (shared + _SURE * (np.sqrt(squares) + of_sums))
 
     @property
     def n_padded(self) -> int:

@@ -98,7 +98,7 @@ class KernelRows:
     @cached_property
     def tiles(self) -> Tiles | None:
         """The points for sums of values that are not stored, if there are such for them."""
-        return Tiles(self._points) if Tiles.suit(self._points) else None
+        return Tiles.of(self._points)
 
     @property
     def largest(self) -> float:
@@ -210,21 +210,21 @@ class KernelRows:
             self._add_sums(left, np.arange(part.start, part.stop), points, coef, sums[part])
         return sums
 
-    def rounding_of_sums(self, coef: np.ndarray, sizes: np.ndarray, travel: float) -> np.ndarray:
-        """Bounds on the errors of sums that ``add_sums`` has made.
+    def rounding_of_sums(
+        self, coef: np.ndarray, sizes: np.ndarray, travel: float, spread: float
+    ) -> np.ndarray:
+        """Bounds on the errors of sums that ``add_sums`` has made; ``sizes`` are those of sizes.
 
-        They have got the coefficients ``coef`` by changes whose sizes add up to ``travel``;
-        ``sizes`` are sums of sizes of products.
+        They have got the coefficients ``coef`` by changes of them, whose sizes have the sum
+        ``travel`` and the root of the sum of squares ``spread``.
         """
         columns = np.flatnonzero(coef)
-        n_added = SUMMED if self.tiles is None else self.tiles.n_added
+        of_values = travel * self._points.rounding(self._points, self._unit, columns=columns)
         largest = np.abs(self.diagonal).max() + 1.0
-        of_sums = travel * (likely(n_added) + _LAST) * self._unit * largest
-        errors = travel * self._points.rounding(self._points, self._unit, columns=columns)
-        if self.tiles is not None and self.kernel.name == "rbf":  # a value is always the same
-            shares = self._points.relative_rounding(self._points, self._unit, columns)
-            errors = np.minimum(errors, shares * sizes)
-        return errors + of_sums
+        errors = of_values + travel * (likely(SUMMED) + _LAST) * self._unit * largest
+        if self.tiles is None or self.kernel.name != "rbf":
+            return errors
+        return np.minimum(errors, self.tiles.rounding(coef[columns], columns, sizes, spread))
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1

@@ -80,14 +80,6 @@ class Kernel:
         slope = self.degree * base ** max(self.degree - 1, 0)
         return slope * (self.gamma * product + 4.0 * unit * base) + 2.0 * unit * base**self.degree
 
-    def relative_rounding(self, unit: float, lengths, longest: float, d: float):
-        """The same as shares of the values, for "rbf" alone: what errors of exponents amount to.
-
-        They are those of the product, of the norms and their sum, and of rounded points.
-        """
-        product = (d + 8.0) * 2.0 * self.gamma * lengths * longest
-        return np.expm1(unit * (product + 6.0 * self.gamma * (lengths + longest) ** 2 + 8.0))
-
     def roundings(self, d: float) -> float:
         """The same in units of ``unit sqrt(k(x, x) k(z, z))``, for kernels of inner products."""
         return d + 4.0 if self.name == "linear" else self.degree * (d + 8.0) + 2.0

@@ -3,7 +3,7 @@
 from functools import cached_property
 from math import fsum
 from threading import local
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle._jit import frozen
 from sklearn_bundle.problems._distances import rbf_sums
 from sklearn_bundle.problems._linear_sums import linear_sums
+from sklearn_bundle.problems._points import pays_dense
 from sklearn_bundle.problems.kernel import SUMMED, KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
@@ -131,12 +132,16 @@ class KernelData:
 
         From the data, in float64; and bounds on the errors. The places ``chosen`` ascend.
         """
-        if self.kernel.name == "rbf" and not sp.issparse(self.X):
+        if self.kernel.name == "rbf" and self._exact_by_tiles:
             sums, errors = rbf_sums(self.X, self.kernel.gamma, coef, chosen, rows)
             sums += np.array([[fsum(of_v)] for of_v in coef])
             return sums, errors[:, np.newaxis]
         each = [self._exact_sums(of_v, chosen, rows) for of_v in coef]
         return np.array([sums for sums, _ in each]), np.array([errors for _, errors in each])
+
+    @cached_property
+    def _exact_by_tiles(self) -> bool:
+        return not sp.issparse(self.X) or pays_dense(self.X)
 
     def _exact_sums(self, coef: Array, chosen: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
         columns = rows[chosen]
@@ -207,6 +212,15 @@ class L2SVM:
         values = self.data.rows(dtype)
         self.diagonal = values.diagonal[self.points] + 1.0 + self.ridge
         vars(self).pop("rows", None)
+
+    @property
+    def computed(self) -> bool:
+        """Whether kernel values are computed here from features, not given nor by a callable."""
+        return not (self.data.given or callable(self.data.kernel.name))
+
+    @property
+    def sparse(self) -> bool:
+        return sp.issparse(self.data.X)
 
     @cached_property
     def rows(self) -> KernelRows:
@@ -345,10 +359,10 @@ class L2SVM:
     def certify(self, *candidates: tuple) -> list[Certified]:
         """What each alpha, a multiple of a, proves, in float64, given ``K a`` from rows of the fit.
 
-        Candidates are ``(a, K a, alpha)``, or ``(a, K a, alpha, sizes, travel)`` if ``add_scores``
-        has made ``K a``, by changes of a whose sizes add up to ``travel``, and ``sizes`` are the
-        sums of both classes' scores. Scores are those of alpha as it is: where they cancel, its
-        rounding counts.
+        Candidates are ``(a, K a, alpha)``, or ``(a, K a, alpha, sizes, travel, spread)`` if
+        ``add_scores`` has made ``K a``: ``sizes`` are the sums of both classes' scores, and its
+        changes of a have the sum of sizes ``travel`` and the root of the sum of squares ``spread``.
+        Scores are those of alpha as it is: where they cancel, its rounding counts.
         """
         near = np.zeros(self.n, dtype=bool)
         for candidate in candidates:
@@ -375,21 +389,19 @@ class L2SVM:
         bound = (0.5 - _ADDED) * total**2 / highest if highest > 0.0 else -np.inf
         return Certified(primal, excess, bound)
 
-    def _near(
-        self, a: Array, q: Array, alpha: Array, sizes: Array | None = None, travel: float = 1.0
-    ) -> np.ndarray:
+    def _near(self, a: Array, q: Array, alpha: Array, *scores: Any) -> np.ndarray:
         """Whether points may have a loss or have a weight.
 
         The others have a score above 1 by more than rounding.
         """
         active = a > 0.0
-        if sizes is None:
+        if not scores:
             dtype = self.data.dtype  # q may be from before ``promote``
             unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
             rounding = self.data.rounding(dtype, self.points, self.points[active])
             rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
         else:
-            rounding = self.rows.rounding_of_sums(a, sizes, travel)
+            rounding = self.rows.rounding_of_sums(a, *scores)
         no_loss = np.sum(a) / np.sum(alpha)  # from which value on of ``K a - ridge a``
         return (q - a * self.ridge <= no_loss + rounding) | active
 

@@ -280,9 +280,9 @@ class SimplexProblem(Protocol):
         """What models alpha prove, computed afresh in float64, and what rounding may do to it.
 
         A candidate is ``(a, q, alpha)``: alpha is a multiple of a, and q is ``K a`` from rows in
-        the working precision. ``(a, q, alpha, sizes, travel)`` says that q is from scores that were
-        added up over changes of a whose sizes have the sum ``travel``, and ``sizes`` are the sums
-        of the scores of both classes.
+        the working precision. ``(a, q, alpha, sizes, travel, spread)`` says that q is from scores
+        whose sums over both classes are ``sizes``, added up over changes of a whose sizes have the
+        sum ``travel`` and the root of the sum of squares ``spread``.
         """
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:

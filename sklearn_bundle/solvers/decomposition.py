@@ -37,8 +37,9 @@ _SEARCH_TOL = 1e-6  # accuracy of its step: the objective is then off by the squ
 class _Point(NamedTuple):
     """A dual point alpha, ``margins_i = y_i f(x_i)`` of its model, and that model's ``|w|^2``.
 
-    ``sizes`` are sums of the scores of both classes, whose differences the margins are, and
-    ``travel`` is by how much alpha was changed in sum: what rounding depends on.
+    ``sizes`` are sums of the scores of both classes, whose differences the margins are; the changes
+    of alpha that made them have the sum of sizes ``travel`` and the root of the sum of squares
+    ``spread``. That is what rounding depends on.
     """
 
     alpha: Array
@@ -46,10 +47,13 @@ class _Point(NamedTuple):
     sizes: Array
     square: float
     travel: float
+    spread: float
 
     def scaled(self, t: float) -> "_Point":
-        alpha, margins, sizes = t * self.alpha, t * self.margins, t * self.sizes
-        return _Point(alpha, margins, sizes, t * t * self.square, t * self.travel)
+        return _Point(
+            *(t * self.alpha, t * self.margins, t * self.sizes),
+            *(t * t * self.square, t * self.travel, t * self.spread),
+        )
 
 
 class DecompositionSolver:
@@ -93,18 +97,23 @@ class DecompositionSolver:
         self.n_steps = self.n_rows = self.n_blocks = 0
         self._first_step = 0 if start is None else start.n_steps
         self._rng = np.random.default_rng([seed, self._first_step])
-        self.indefinite = False
+        self.indefinite = self._ended = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self._best = Best(provisional=True)
         self._alpha, self._scores = np.zeros(problem.n), np.zeros((2, problem.n))
-        self._travel = 0.0
+        self._travel = self._spread = 0.0  # of the newest point
         self._space = np.empty(0, problem.dtype)
         self._started = start is not None
         if start is None and self._source() is None:
-            start = SimplexPoints(np.zeros(problem.n))
-            start.newest[0] = 1.0
+            start = self._vertex()
         if start is not None:
             self._begin(start)
+
+    def _vertex(self) -> SimplexPoints:
+        """The first one, whose objective no rounding can spoil."""
+        vertex = np.zeros(self._problem.n)
+        vertex[0] = 1.0
+        return SimplexPoints(vertex)
 
     def _begin(self, start: SimplexPoints) -> None:
         """Take up the points, and the best model between them."""
@@ -113,7 +122,7 @@ class DecompositionSolver:
             self._alpha, self._scores = a.copy(), np.zeros((2, problem.n))
             active = np.flatnonzero(a)
             problem.add_scores(a[active], active, self._scores)
-            self._travel = 1.0
+            self._travel, self._spread = 1.0, float(np.linalg.norm(a))
             self._settle()
 
     def _source(self) -> Source | None:
@@ -132,7 +141,7 @@ class DecompositionSolver:
                 self._solve_block()
             self._started = False
             yield self._state()
-            if self.indefinite:
+            if self.indefinite or self._ended:
                 return
             slow = 0 if self._best.gap < _SLOW * last else slow + 1
             last = last if slow else self._best.gap
@@ -170,12 +179,13 @@ class DecompositionSolver:
     def _candidate(self, point: _Point) -> tuple:
         total = point.alpha.sum()
         q = (point.margins + self._problem.ridge * point.alpha) / total
-        return point.alpha / total, q, point.alpha, point.sizes / total, point.travel / total
+        rounding = point.sizes / total, point.travel / total, point.spread / total
+        return point.alpha / total, q, point.alpha, *rounding
 
     def _newest(self) -> _Point:
         margins, sizes = self._margins(), self._scores[0] + self._scores[1]
         square = float(np.sum(self._alpha * margins))
-        return _Point(self._alpha, margins, sizes, square, self._travel)
+        return _Point(self._alpha, margins, sizes, square, self._travel, self._spread)
 
     def _margins(self) -> Array:
         return self._problem.y * (self._scores[0] - self._scores[1])
@@ -186,7 +196,8 @@ class DecompositionSolver:
         a = point.alpha / total
         margins = (self._problem.products(a) - self._problem.ridge * a) * total
         square = float(np.sum(point.alpha * margins))
-        return point._replace(margins=margins, square=square, travel=total)
+        spread = float(np.linalg.norm(point.alpha))
+        return point._replace(margins=margins, square=square, travel=total, spread=spread)
 
     def _refine(self) -> None:
         """Go on from scores in float64; blocks in single precision only add what alpha moves.
@@ -196,15 +207,14 @@ class DecompositionSolver:
         self._missed += 1
         self._stale = False
         if self._missed > REFINEMENTS and self._problem.dtype == np.float32:
-            self._problem.promote()
-            self._space = np.empty(0, self._problem.dtype)
+            self._promote()
         model = self._best.point = self._exact(self._best.point)
         same = np.array_equal(model.alpha, self._alpha)
         newest = model if same else self._exact(self._newest())
         # What is missing goes to the class whose scores it makes larger.
         missing = self._problem.y * newest.margins - (self._scores[0] - self._scores[1])
         self._scores += np.maximum(0.0, np.array([missing, -missing]))
-        self._travel = newest.travel
+        self._travel, self._spread = newest.travel, newest.spread
         self._settle()
 
     def _solve_block(self) -> None:
@@ -232,7 +242,7 @@ class DecompositionSolver:
         self.n_steps += steps
         self.n_blocks += 1
         if indefinite:
-            self._doubt()
+            self._doubt(certain=True)
             return
         changed = np.flatnonzero(u != before)
         moved = block[changed]
@@ -243,6 +253,7 @@ class DecompositionSolver:
             self._alpha[moved] = alpha
             problem.add_scores(change, moved, self._scores)
             self._travel += float(np.sum(np.abs(change)))
+            self._spread = float(np.hypot(self._spread, np.linalg.norm(change)))
             self.n_rows += len(moved)
         self._settle()
 
@@ -283,11 +294,12 @@ class DecompositionSolver:
         total = float(self._alpha.sum())
         value = newest.square + float(np.sum(ridge * self._alpha**2))
         if not value > 0.0:
-            self._doubt()
+            self._doubt(certain=False)
             return
         scale = total / value
         newest, model = newest.scaled(scale), self._best.point
-        self._alpha, self._travel = newest.alpha.copy(), newest.travel
+        self._alpha = newest.alpha.copy()
+        self._travel, self._spread = newest.travel, newest.spread
         self._scores *= scale
         self._best.prove(0.5 * scale * total)
         if model is not None:
@@ -321,15 +333,28 @@ class DecompositionSolver:
         alpha = (1.0 - step) * start.alpha + step * end.alpha
         sizes = (1.0 - step) * start.sizes + step * end.sizes
         travel = (1.0 - step) * start.travel + step * end.travel
-        return _Point(alpha, start.margins + step * toward, sizes, square, travel)
+        spread = (1.0 - step) * start.spread + step * end.spread
+        return _Point(alpha, start.margins + step * toward, sizes, square, travel, spread)
 
-    def _doubt(self) -> None:
-        """K seems not to be positive semidefinite: that may be rounding, above all in float32."""
-        if self._problem.dtype == np.float32 and self._best.point is not None:
+    def _doubt(self, certain: bool) -> None:
+        """K seems not to be positive semidefinite: that may be rounding, above all in float32.
+
+        In float64, what is not ``certain`` is so if the newest point proves it.
+        """
+        if self._best.point is None:
+            self._promote()
+            self._begin(self._vertex())
+        elif self._problem.dtype == np.float32:
             self._missed = max(self._missed, REFINEMENTS)
             self.confirm()
         else:
-            self.indefinite = True
+            (proof,) = self._problem.certify(self._candidate(self._newest()))
+            self.indefinite = certain or proof.bound == -np.inf
+            self._ended = True
+
+    def _promote(self) -> None:
+        self._problem.promote()
+        self._space = np.empty(0, self._problem.dtype)
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound
