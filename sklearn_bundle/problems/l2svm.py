@@ -127,13 +127,15 @@ class KernelData:
             memory = self._local.memory = np.empty(size * dtype.itemsize, np.uint8)
         return memory[: size * dtype.itemsize].view(dtype)
 
-    def exact_sums(self, coef: Array, chosen: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
+    def exact_sums(
+        self, coef: Array, chosen: np.ndarray, rows: np.ndarray, n_threads: int = 1
+    ) -> tuple[Array, Array]:
         """``sum_c coef[v, c] (k(x_r, x_c) + 1)`` by v and r, c over ``rows[chosen]``.
 
         From the data, in float64; and bounds on the errors. The places ``chosen`` ascend.
         """
         if self.kernel.name == "rbf" and self._exact_by_tiles:
-            sums, errors = rbf_sums(self.X, self.kernel.gamma, coef, chosen, rows)
+            sums, errors = rbf_sums(self.X, self.kernel.gamma, coef, chosen, rows, n_threads)
             sums += np.array([[fsum(of_v)] for of_v in coef])
             return sums, errors[:, np.newaxis]
         each = [self._exact_sums(of_v, chosen, rows) for of_v in coef]
@@ -195,7 +197,7 @@ class L2SVM:
     y : ndarray of shape (n,), in {-1.0, 1.0}
     C : ndarray of shape (n,), positive
     n_threads : int, default=1
-        For the scores of all points.
+        For sums over kernel values.
     """
 
     def __init__(
@@ -342,7 +344,7 @@ class L2SVM:
         active = np.flatnonzero(points.any(axis=0))
         signed = points[:, active] * self.y[active]
         chosen = np.searchsorted(rows, active)
-        sums, errors = self.data.exact_sums(signed, chosen, self.points[rows])
+        sums, errors = self.data.exact_sums(signed, chosen, self.points[rows], self.n_threads)
         return self.y[rows] * sums, errors
 
     def rough_products(self, a: Array, rows: np.ndarray) -> Array:

@@ -10,8 +10,8 @@ from typing import Any, Generic, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled import decomposition, lazy
+from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._dual import DualLoss
