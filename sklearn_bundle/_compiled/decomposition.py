@@ -115,7 +115,8 @@ def solve(H, g, u, share, most):
 class Source(NamedTuple):
     """What rows of H are computed from, in float32: points, and ``factors`` to both sides.
 
-    ``ridge`` and ``bend`` are the diagonals that K has more than the kernel, and in all.
+    ``ridge`` is what the diagonal of K has more than the kernel's and 1, ``costs`` are one over it,
+    and ``roots`` those of the diagonal of K.
     """
 
     function: tiles.Function
@@ -123,54 +124,54 @@ class Source(NamedTuple):
     rows: NDArray[np.float32]
     factors: NDArray[np.float32]
     ridge: NDArray[np.float64]
-    bend: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    roots: NDArray[np.float64]
 
 
 @inner
-def _relative_gap(source, unit, g, u):
-    """Of the L2-SVM at the best scale of alpha."""
-    ridge, bend = source.ridge, source.bend
-    total = value = diagonal = losses = 0.0
+def _relative_gap(source, unit, g, u, alpha, margins):
+    """Of the L2-SVM at the best scale of alpha; the last two are space."""
+    ridge, costs, roots = source.ridge, source.costs, source.roots
     for i in range(ridge.shape[0]):
-        root = np.sqrt(bend[i])
-        alpha = unit * u[i] / root
-        total += alpha
-        value += alpha * (1.0 - unit * g[i] * root)
-        diagonal += alpha * alpha * ridge[i]
+        alpha[i] = unit * u[i] / roots[i]
+        margins[i] = 1.0 - unit * g[i] * roots[i] - ridge[i] * alpha[i]
+    total = square = diagonal = losses = 0.0
+    for i in range(ridge.shape[0]):
+        total += alpha[i]
+        square += alpha[i] * margins[i]
+        diagonal += alpha[i] * alpha[i] * ridge[i]
+    value = square + diagonal
     scale = total / value
     for i in range(ridge.shape[0]):
-        root = np.sqrt(bend[i])
-        slack = max(0.0, 1.0 - scale * (1.0 - unit * (g[i] * root + u[i] * ridge[i] / root)))
-        losses += slack * slack / ridge[i]
-    primal = 0.5 * (scale * scale * (value - diagonal) + losses)
+        slack = max(0.0, 1.0 - scale * margins[i])
+        losses += slack * slack * costs[i]
+    primal = 0.5 * (scale * scale * square + losses)
     return (primal - 0.5 * scale * total) / primal if value > 0.0 else np.inf
 
 
 @inner
-def _wanted(g, u, slots, i, chosen):
-    """i, and the variables without a row that gain most alone; returns how many."""
+def _wanted(gains, at, slots, i, chosen):
+    """i, and the best variables of other lanes that have no row; returns how many."""
     chosen[0] = i
-    gains = np.zeros(chosen.shape[0], g.dtype)
     count = 1
-    for k in range(g.shape[0]):
-        d = max(g[k], -u[k])
-        gain = d * (g[k] + g[k] - d)
-        if slots[k] >= 0 or k == i or not gain > gains[chosen.shape[0] - 1]:
-            continue
-        count = min(count + 1, chosen.shape[0])
-        p = count - 1
-        while p > 1 and gains[p - 1] < gain:
-            chosen[p], gains[p] = chosen[p - 1], gains[p - 1]
-            p -= 1
-        chosen[p], gains[p] = k, gain
+    while count < chosen.shape[0]:
+        best, lane = gains[0] - gains[0], -1
+        for k in range(LANES):
+            if gains[k] > best and slots[at[k] + k] < 0 and at[k] + k != i:
+                best, lane = gains[k], k
+        if lane < 0:
+            break
+        chosen[count] = at[lane] + lane
+        gains[lane] = 0.0
+        count += 1
     return count
 
 
 @inner
-def _load(source, g, u, i, chosen, few, slots, rows, n_kept):
+def _load(source, gains, at, i, chosen, few, slots, rows, n_kept):
     """Row i, and others that may be needed soon; returns how many rows there are now."""
     free = min(tiles.GROUP, rows.shape[0] - n_kept)
-    count = _wanted(g, u, slots, i, chosen[:free])
+    count = _wanted(gains, at, slots, i, chosen[:free])
     out, factors = rows[n_kept : n_kept + count], source.factors
     tiles.fill_some(source.function, source.tiled, source.rows, chosen[:count], few, out)
     for c in range(count):
@@ -194,7 +195,8 @@ def solve_by_rows(source, unit, g, u, rows, tol, share, most):
     constants[0], constants[1], constants[2] = 0.5, 1.0, _LEAST
     half, one, least = constants[0], constants[1], constants[2]
     at, slots = np.empty(LANES, np.int32), np.full(g.shape[0], -1, np.int64)
-    chosen = np.empty(tiles.GROUP, np.int64)
+    chosen, n = np.empty(tiles.GROUP, np.int64), source.ridge.shape[0]
+    alpha, margins = np.empty(n), np.empty(n)
     few = tiles.Few(
         np.empty((1, tiles.GROUP * source.rows.shape[1]), np.float32),
         np.empty(tiles.GROUP, np.float32),
@@ -203,18 +205,18 @@ def solve_by_rows(source, unit, g, u, rows, tol, share, most):
     i, gain = _move(half, g, u, source.factors, source.factors, d_i, d_j, gains, at)
     steps, n_kept, enough = 0, 0, share * gain
     while gain > enough and steps < most:
-        if steps % _LOOK == 0 and _relative_gap(source, unit, g, u) <= tol:
+        if steps % _LOOK == 0 and _relative_gap(source, unit, g, u, alpha, margins) <= tol:
             break
         if slots[i] < 0:
             if n_kept == rows.shape[0]:
                 break
-            n_kept = _load(source, g, u, i, chosen, few, slots, rows, n_kept)
+            n_kept = _load(source, gains, at, i, chosen, few, slots, rows, n_kept)
         row = rows[slots[i]]
         j = _partner(half, one, least, g, u, i, row, gains, at)
         if slots[j] < 0:
             if n_kept == rows.shape[0]:
                 break
-            n_kept = _load(source, g, u, j, chosen, few, slots, rows, n_kept)
+            n_kept = _load(source, gains, at, j, chosen, few, slots, rows, n_kept)
         if j == i:
             d_i, d_j = max(g[i], -u[i]), one - one
         else:

@@ -95,9 +95,10 @@ class Tiles:
         """A multiple of 64, as many points as the tiles have space for."""
         return len(self._tiled.norms)
 
-    def source(self, factors: np.ndarray, ridge: np.ndarray, bend: np.ndarray) -> Source:
+    def source(self, factors: np.ndarray, ridge: np.ndarray, roots: np.ndarray) -> Source:
         """What compiled steps compute rows from; ``factors`` are as long as the tiles."""
-        return Source(self._function, self._tiled, self._rows, factors, ridge, bend)
+        points = self._function, self._tiled, self._rows
+        return Source(*points, factors, ridge, 1.0 / ridge, roots)
 
     def fill_square(self, indices: np.ndarray, out: NDArray[np.float32]) -> None:
         """Values between some points; ``out`` has a multiple of 64 rows and columns."""

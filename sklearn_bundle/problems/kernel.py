@@ -219,12 +219,11 @@ class KernelRows:
         ``travel`` and the root of the sum of squares ``spread``.
         """
         columns = np.flatnonzero(coef)
-        of_values = travel * self._points.rounding(self._points, self._unit, columns=columns)
+        if self.tiles is not None and self.kernel.name == "rbf":
+            return self.tiles.rounding(coef[columns], columns, sizes, spread)
+        of_values = self._points.rounding(self._points, self._unit, columns=columns)
         largest = np.abs(self.diagonal).max() + 1.0
-        errors = of_values + travel * (likely(SUMMED) + _LAST) * self._unit * largest
-        if self.tiles is None or self.kernel.name != "rbf":
-            return errors
-        return np.minimum(errors, self.tiles.rounding(coef[columns], columns, sizes, spread))
+        return travel * (of_values + (likely(SUMMED) + _LAST) * self._unit * largest)
 
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1

@@ -299,9 +299,9 @@ class L2SVM:
         points = self.rows.tiles
         if points is None:
             return None
-        factors = np.zeros(points.n_padded, np.float32)
-        factors[: self.n] = self.y / np.sqrt(self.diagonal)
-        return points.source(factors, self.ridge, self.diagonal)
+        factors, roots = np.zeros(points.n_padded, np.float32), np.sqrt(self.diagonal)
+        factors[: self.n] = self.y / roots
+        return points.source(factors, self.ridge, roots)
 
     def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
         """``scale_i scale_j (K_ij - delta_ij ridge_i)`` of some points, in the working precision.
