@@ -1,4 +1,4 @@
-"""Kernel support vector classification by Frank-Wolfe methods with SWAP steps."""
+"""Kernel support vector classification: blocks of points, or Frank-Wolfe methods."""
 
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
@@ -39,7 +39,7 @@ class _Task(NamedTuple):
 
 
 class SwapSVC(KernelClassifier, CertifiedEstimator):
-    """Kernel support vector machine with the squared hinge loss, by Frank-Wolfe with SWAP steps.
+    """Kernel support vector machine with the squared hinge loss, by blocks or SWAP steps.
 
     For labels y_i in {-1, +1} it minimises over w, in the feature space of the kernel
     ``k(x, z) = <phi(x), phi(z)>``, and b::
@@ -83,7 +83,8 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
         errors are those of the optimum within the noise between seeds (user guide).
     max_iter : int, default=1000000
-        Limit on the steps, for each pair of classes. A step costs 1 to 10 ns a point.
+        Limit on the steps, for each pair of classes. A step costs 1 to 10 ns a point, and with
+        "decomposition" a point of the block.
     max_time : float, default=None
         Limit in seconds on the whole fit. None is no limit.
     cache_size : float, default=1000
@@ -97,7 +98,8 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     active_set : "auto", int or None, default="auto"
         Points to begin with, to which those that violate the solution are added until none is
         left, for problems larger than that; None begins with all. "auto" is 2000 for problems of
-        more than 4,000 points (20,000 if the kernel is precomputed), else None.
+        more than 4,000 points (20,000 if the kernel is precomputed), else None. Not used by
+        "decomposition", like `n_candidates` and `n_initial`.
     class_weight : dict or "balanced", default=None
         Factors on C by class. "balanced" gives all classes the same total weight, sample weights
         included.
@@ -110,10 +112,10 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         weights and kernel; C and tol may differ. Where nothing else has changed, the fit goes on;
         if it has reached `tol`, it stays as it is.
     n_jobs : int, default=None
-        Threads over pairs of classes and in `predict`; for two classes those of BLAS. None is 1
-        outside of a joblib context.
+        Threads over pairs of classes and in `predict`; for two classes over scores, and those of
+        BLAS. None is 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the first active points, of `n_candidates` and `n_initial`.
+        Of the blocks, of the first active points, of `n_candidates` and `n_initial`.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -150,9 +152,10 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
         left nothing to gain).
     history_ : structured ndarray, or list of them
-        Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound``,
-        ``passes`` (kernel rows computed), the steps of each kind: ``fw``, ``swap_add``,
-        ``swap_drop``, ``away`` and ``away_drop``; with an active set also ``active``, its size.
+        Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound`` and
+        ``passes`` (kernel rows computed). With "decomposition" also ``blocks``; else the steps of
+        each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and ``away_drop``, and with an
+        active set ``active``, its size.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -182,9 +185,9 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
 
     Notes
     -----
-    Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain (28). One
-    thing is different: gains, by which it chooses the partner and between a SWAP and a Frank-Wolfe
-    step, are those of the steps that can be taken, not of unlimited ones.
+    "swap-2o" is Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain
+    (28). One thing is different: gains, by which it chooses the partner and between a SWAP and a
+    Frank-Wolfe step, are those of the steps that can be taken, not of unlimited ones.
 
     Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
     with fresh kernel values of all points that have a loss or a dual variable; the other losses
@@ -231,7 +234,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         "verbose": ["verbose"],
     }
     _advice: ClassVar[dict[Status, str]] = {
-        Status.MAX_ITER: "Increase max_iter or tol, or use solver='swap-2o' or a smaller C; "
+        Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
         "scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
         Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",

@@ -25,8 +25,8 @@ class SwapSVCCV(Search, SwapSVC):
     of the matrix: kernel values are computed once for all folds and values of C, and each fit of a
     fold starts from the one with the next smaller C. Then the model is fitted to all data with the
     best C. gamma="scale" and "distance" and balanced class weights are those of all data, not
-    those of each training part. The method of each fit is that of :class:`SwapSVC`, by default
-    algorithm 5 of [1]_.
+    those of each training part. The method of each fit is that of :class:`SwapSVC`, on a shared
+    matrix by default algorithm 5 of [1]_.
 
     Parameters
     ----------
