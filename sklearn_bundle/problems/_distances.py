@@ -95,6 +95,17 @@ def rbf_sums(
     return sums, _UNIT * (of_value + of_sums) * np.abs(coef).sum(axis=1)
 
 
+def rbf_scores(
+    X: np.ndarray, Z: np.ndarray, gamma: float, coef: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """``sum_c coef[c] exp(-gamma |z - x_c|^2)`` for the rows z of Z."""
+    points = np.concatenate([X, Z], dtype=np.float64)
+    sums, first = np.zeros((1, len(points))), len(X) // exact_sums.TILE
+    n_tiles = -(-len(points) // exact_sums.TILE)
+    exact_sums.add_sums(points, gamma, np.array([coef]), first, n_tiles, sums)
+    return sums[0, len(X) :]
+
+
 def _parts(n_tiles: int, n_columns: int) -> NDArray[np.int64]:
     """Boundaries of parts of the tiles, of about the same work: they depend on nothing else."""
     count = max(1, min(_MOST_PARTS, n_tiles // _LEAST_TILES))
