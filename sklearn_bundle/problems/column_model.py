@@ -15,9 +15,10 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-# Second derivatives are taken for no less than this, relative to the largest per unit of weight:
-# where a loss is straight, steps would have no end.
-_LEAST_CURVATURE = 1e-3
+# Second derivatives are taken for no less than this, relative to their mean: where a loss is
+# straight, steps would have no end. That of the exponential loss is large for few rows: with a
+# thousandth of the largest, 300 steps were not enough for what takes 4.
+_LEAST_CURVATURE = 1e-5
 
 
 class WeightedColumns:
@@ -136,8 +137,7 @@ class ColumnModel:
         curved = rows[: self.newton.curved(scores, self.y, 0.0, b, rows)]
         q = np.zeros(n)
         q[curved] = self.newton.curvature(scores, self.y, self.weights, 0.0, b, curved)
-        largest = float((q / self.weights).max())
-        return np.maximum(q, _LEAST_CURVATURE * (largest or 1.0) * self.weights)
+        return np.maximum(q, _LEAST_CURVATURE * (float(q.sum()) or 1.0) * self.weights)
 
     def columns(self, which: NDArray[np.intp]) -> RowOperator:
         """The operator of copies of some columns of X."""
