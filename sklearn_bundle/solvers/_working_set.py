@@ -10,8 +10,12 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_EPOCHS = 5  # of a matrix, between steps of Newton's method on the nonzeros,
-_MOST_EPOCHS = 1000  # and all in all
+_EPOCHS = 5  # of a matrix at least, between steps of Newton's method on the nonzeros,
+_MOST_EPOCHS = 2000  # and all in all
+# Epochs of a matrix in the time of a Newton step, times p^2 over the cube of the nonzeros: as many
+# are done before one.
+_NEWTON_COST = 0.08
+_CHANGES = 2  # of signs, one after the other, before there are epochs again
 _COLUMN_EPOCHS = 10  # of columns, as are reckoned with; of squared errors, which no steps follow,
 _QUADRATIC_EPOCHS = 200
 _MOST_COLUMN_EPOCHS = 200  # and at most
@@ -70,14 +74,16 @@ class WorkingSet:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
         H = np.ascontiguousarray(self.matrix)
-        flat, slopes, spent, epochs = H.reshape(-1), np.array(a), 0, _EPOCHS
+        flat, slopes, spent, longer = H.reshape(-1), np.array(a), 0, 1
         while spent < _MOST_EPOCHS:
+            as_long = _NEWTON_COST * np.count_nonzero(v) ** 3 / len(v) ** 2
+            epochs = longer * max(_EPOCHS, int(as_long))
             worst, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, tol)
             spent += n
             if worst <= tol:
                 break
             if not self._solve_for_nonzeros(H, slopes, v, limits, ridge):
-                epochs *= 2
+                longer *= 2
         return v
 
     def _solve_for_nonzeros(
@@ -85,7 +91,7 @@ class WorkingSet:
     ) -> bool:
         """Newton's steps on the nonzeros, in place, up to a change of sign; whether one was."""
         moved = False
-        for _ in range(_EPOCHS):
+        for _ in range(_CHANGES):
             used = np.flatnonzero(v)
             if not 0 < len(used) <= _MOST_NONZEROS:
                 return moved
