@@ -204,6 +204,11 @@ class CoordinateDescentSolver(LinearSolver):
         self._point_b, self._g = b, g
         self._risk = seen.risk
         self._objective = self._lambda * self._omega.value(seen.w) + seen.risk
+        if best.point is None and not np.isfinite(self._objective):
+            raise ValueError(
+                "The loss is not finite at the point to begin with: check the loss, and the scale "
+                "of X and y."
+            )
         best.offer(self._objective, Point(seen.w, None, b))
         proof = self._proof(g, self._gradient)
         if best.prove(proof.bound(self._omega), proof):
@@ -212,7 +217,7 @@ class CoordinateDescentSolver(LinearSolver):
     def _proof(self, g: Array, gradient: Array) -> Proof:
         """The best of the planes that multiples of g make."""
         reach = float((np.abs(gradient) / self._limits).max(initial=0.0))
-        share = 1.0 if reach <= 1.0 else _WITHIN / reach
+        share = 1.0 if reach <= _WITHIN else min(1.0, _WITHIN / reach)
         proofs = []
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
             plane = theta * gradient, self._model.offset(theta * g)
