@@ -30,8 +30,8 @@ class WorkingSet:
 
     A step minimises ``<a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2``
     over v. With H as a matrix: a few epochs of coordinate descent find the signs, and Newton's
-    method solves for the nonzeros, up to where the first of them changes its sign. That ends after
-    finitely many steps however correlated the features are. A matrix of dense columns costs more
+    method solves for the nonzeros; those whose sign would change become 0. That ends after few
+    steps however correlated the features are. A matrix of dense columns costs more
     than epochs over the columns themselves if there are many of them and it does not last.
 
     Parameters
@@ -89,7 +89,10 @@ class WorkingSet:
     def _solve_for_nonzeros(
         self, H: Array, slopes: Array, v: Array, limits: Array, ridge: float
     ) -> bool:
-        """Newton's steps on the nonzeros, in place, up to a change of sign; whether one was."""
+        """Newton's steps on the nonzeros, in place; whether one was taken.
+
+        Numbers whose sign would change become 0, all at once if that is better than the start.
+        """
         moved = False
         for _ in range(_CHANGES):
             used = np.flatnonzero(v)
@@ -102,15 +105,28 @@ class WorkingSet:
             _, step, failed = lapack.dposv(part, right)
             if failed or not np.isfinite(step).all():
                 return moved
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ends = np.where(step * signs < 0.0, -v[used] / step, np.inf)
-            length = min(1.0, float(ends.min()))
-            change = length * step
-            zero = ends <= length
-            change[zero] = -v[used][zero]
-            v[used] += change
-            slopes += change @ H[used]
-            moved = True
-            if length == 1.0:
+            kept = (v[used] + step) * signs > 0.0
+            if kept.all():
+                v[used] += step
+                slopes += step @ H[used]
                 return True
+            moved = True
+            change = np.where(kept, step, -v[used])
+            image = change @ H[used]
+            rise = change @ (slopes[used] + 0.5 * image[used])
+            rise += 0.5 * ridge * change @ (2.0 * v[used] + change)
+            rise += limits[used] @ (np.abs(v[used] + change) - np.abs(v[used]))
+            if not rise < 0.0:
+                change = _to_first_change(step, v[used], signs)
+                image = change @ H[used]
+            v[used] += change
+            slopes += image
         return moved
+
+
+def _to_first_change(step: Array, v: Array, signs: Array) -> Array:
+    """The part of a step from v up to where a sign changes: that number becomes 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.where(step * signs < 0.0, -v / step, np.inf)
+    length = min(1.0, float(ends.min()))
+    return np.where(ends <= length, -v, length * step)
