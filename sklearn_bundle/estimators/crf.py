@@ -397,6 +397,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
             tol=self.tol,
             seed=seed,
             kept=kept,
+            accelerated=auto,
         )
         return ChainAutoSolver(dual, self.tol) if auto else dual
 

@@ -155,18 +155,21 @@ class ChainProblem:
         return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
 
     def steps(
-        self, blocks, w, gaps, memory, sampling: Sampling, number: int
+        self, blocks, w, gaps, memory, sampling: Sampling, number: int, kappa: float = 0.0
     ) -> tuple[float, int, float]:
         """``number`` steps of the dual method that belongs to the blocks.
+
+        With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
+        and w is its point: that of the blocks by ``reg_lambda + kappa`` plus ``kappa / (reg_lambda
+        + kappa) z``.
 
         Returns what the dual gained, how many times marginals were computed, and the sum of the
         numbers whose differences the gains are. ``memory`` is an array with one number per block,
         or the precision of the line search.
         """
         epoch = exponentiated.epoch if blocks.potentials else chain_sdca.epoch
-        return epoch(
-            self.chains, self.weights, self.reg_lambda, w, blocks, gaps, memory, sampling, number
-        )
+        strength = self.reg_lambda + kappa
+        return epoch(self.chains, self.weights, strength, w, blocks, gaps, memory, sampling, number)
 
     def squared_norms(self) -> NDArray[np.float64]:
         """For each sequence the mean of the squared norms of its tokens."""

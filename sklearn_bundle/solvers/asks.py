@@ -396,9 +396,18 @@ class DualBlocks(Protocol):
         """A dual point, as log-potentials or as marginals."""
 
     def steps(
-        self, blocks: Blocks, w: Array, gaps: Array, memory: Any, sampling: Sampling, number: int
+        self,
+        blocks: Blocks,
+        w: Array,
+        gaps: Array,
+        memory: Any,
+        sampling: Sampling,
+        number: int,
+        kappa: float = 0.0,
     ) -> tuple[float, int, float]:
         """Steps on single blocks, which change the blocks, their w, gaps and ``memory``.
+
+        With ``kappa``, steps for P plus a proximal term of that strength.
 
         Returns what the dual gained, how many times marginals were computed, and the sum of the
         numbers whose differences the gains are.
