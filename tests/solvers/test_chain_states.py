@@ -80,3 +80,45 @@ def test_a_bound_that_is_handed_over_is_below_the_optimum(problems):
     ours, _, optimum = problems[1e-5]
     for state in islice(made("auto", ours, 1e-9).states(), 14):
         assert state.lower_bound <= optimum * (1.0 + 1e-10)
+
+
+@pytest.mark.parametrize("reg_lambda", [1e-6, 1e-4, 1e-2, 1.0])
+def test_bounds_of_accelerated_steps_stay_below_the_optimum(reg_lambda):
+    """Against L-BFGS of scipy on an enumerated model, at each of 40 epochs."""
+    model, problem = bound(3, LENGTHS, reg_lambda=reg_lambda)
+    optimum = model.objective(model.optimum())
+    dual = accelerated(problem, 1e-9)
+    for state in islice(dual.states(), 40):
+        assert_promises(model, optimum, state.primal, state.lower_bound, state.point)
+    final = dual.confirm()
+    assert_promises(model, optimum, final.primal, final.lower_bound, final.point)
+    assert dual.accelerated == (reg_lambda < 1e-2)
+
+
+def test_accelerated_steps_converge():
+    """Where they do: the gap closes, which proves the optimum."""
+    model, problem = bound(3, LENGTHS, reg_lambda=1e-3)
+    dual = accelerated(problem, 1e-4)
+    result = run(dual, tol=1e-4, max_iter=2000)
+    assert dual.accelerated and result.status == Status.CONVERGED
+    assert result.primal == pytest.approx(model.objective(model.optimum()), rel=1e-4)
+
+
+def test_accelerated_states_taken_in_parts_are_those_of_one_run():
+    _, problem = bound(3, LENGTHS, reg_lambda=1e-3)
+    whole, parts = accelerated(problem, 1e-9), accelerated(problem, 1e-9)
+    expected = list(islice(whole.states(), 9))
+    found = [next(parts.states()) for _ in range(9)]
+    assert [s.primal for s in found] == [s.primal for s in expected]
+    assert [s.lower_bound for s in found] == [s.lower_bound for s in expected]
+
+
+def test_the_objective_is_looked_at_after_two_epochs():
+    _, problem = bound(3, LENGTHS, reg_lambda=1e-3)
+    states = list(islice(accelerated(problem, 1e-9).states(), 2))
+    assert states[0].primal == problem.at_zero > states[1].primal
+
+
+def accelerated(problem, tol):
+    settings = {"sampling": "gap", "nonuniformity": 0.8, "precision": 1e-3, "seed": 0}
+    return DualSolver(problem, potentials=True, tol=tol, accelerated=True, **settings)
