@@ -25,11 +25,12 @@ _TINY = 1e-300  # in place of an estimate or a gap that is 0, in logarithms
 
 
 class ChainAutoSolver:
-    """Begins with exponentiated gradient, accelerated where reg_lambda is small, and goes on with L-BFGS where the gap falls too slowly.
+    """Begins with exponentiated gradient, and goes on with L-BFGS where the gap falls too slowly.
 
-    That is where more than 100 further epochs would be needed; it goes on from the point reached.
-    Sequences that share features move the same weights: the stronger they are coupled, and the less
-    there is of regularization, the shorter the steps on the dual. It shows after a few epochs.
+    Where reg_lambda is small the dual steps are accelerated. L-BFGS takes over where more than 100
+    further epochs would be needed; it goes on from the point reached. Sequences that share features
+    move the same weights: the stronger they are coupled, and the less there is of regularization,
+    the shorter the steps on the dual. It shows after a few epochs.
 
     Parameters
     ----------

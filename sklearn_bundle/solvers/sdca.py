@@ -209,12 +209,19 @@ class DualSolver:
         return w
 
     def _draw(self) -> None:
-        """From now on there is a proximal term around the present w, unless it were too weak."""
+        """From now on there is a proximal term, unless it were too weak.
+
+        Its centre is 0 at first, since the w of the first dual point grows as reg_lambda falls;
+        where a dual point was kept, it is the w of that.
+        """
         problem = self.problem
         curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
         kappa = _STRENGTH * curvature - problem.reg_lambda
         if kappa > problem.reg_lambda:
-            self._kappa, self._centre, self._last = kappa, self._w.copy(), self._w.copy()
+            self._kappa = kappa
+            self._centre = self._w.copy() if self._started else np.zeros_like(self._w)
+            self._last = self._centre.copy()
+            self._renew()
 
     def _move_centre(self) -> None:
         """z becomes w and a step beyond it; kappa follows the parts of the gap, and w both.
