@@ -9,6 +9,7 @@ from sklearn_bundle.estimators.bmrm_novelty import BMRMNoveltyDetector
 from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.estimators.crf import SDCACRF
+from sklearn_bundle.estimators.crf_cv import SDCACRFCV, crf_path
 from sklearn_bundle.estimators.pragam import PragamSVC
 from sklearn_bundle.estimators.structured import StructuredSVM
 from sklearn_bundle.estimators.swap import SwapSVC
@@ -18,6 +19,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "SDCACRF",
+    "SDCACRFCV",
     "BMRMClassifier",
     "BMRMClassifierCV",
     "BMRMNoveltyDetector",
@@ -30,6 +32,7 @@ __all__ = [
     "SwapSVCCV",
     "__version__",
     "bmrm_path",
+    "crf_path",
     "datasets",
     "losses",
     "metrics",

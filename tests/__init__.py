@@ -20,7 +20,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_stress.py
     test_realdata.py
     test_parameters.py          _parameters.py _values.py _repr.py
-    test_arguments.py           _values.py /estimators/_validation.py
+    test_arguments.py           _values.py _weights.py /estimators/_validation.py
     test_bad_input.py           estimators/_validation.py
     test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py
@@ -54,6 +54,7 @@ estimators
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
     test_swap_cv.py             swap_cv.py _search.py
+    test_crf_cv.py              crf_cv.py _path.py _search.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
     test_structured_log.py      structured.py _structured_solvers.py _outputs.py
@@ -170,7 +171,7 @@ datasets
     test_mapped.py              _mapped.py
 
 metrics
-    test_metrics.py             _spans.py _tokens.py _label_sequences.py
+    test_metrics.py             _spans.py _tokens.py _flat.py _label_sequences.py
     test_segments.py            _segments.py
 
 plotting

@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 
 import sklearn_bundle
 from sklearn_bundle import (
+    SDCACRFCV,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
     BMRMRanker,
@@ -84,6 +85,7 @@ SEARCHES = {
     BMRMClassifierCV: {"reg_lambdas": [0.5], "cv": 2},
     BMRMRegressorCV: {"reg_lambdas": [0.5], "cv": 2},
     SwapSVCCV: {"Cs": [0.5], "cv": 2},
+    SDCACRFCV: {"reg_lambdas": [0.5], "cv": 2},
 }
 ESTIMATORS = [
     kind

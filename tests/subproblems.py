@@ -360,7 +360,8 @@ class Chains(reference_chain.Model):
         X = [x.toarray() if sp.issparse(x) else np.asarray(x) for x in X]
         labels = [np.searchsorted(model.classes_, part) for part in y]
         weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-        reg_lambda = model.reg_lambda or 1.0 / weights.sum()
+        searched = getattr(model, "reg_lambda_", None)
+        reg_lambda = searched or model.reg_lambda or 1.0 / weights.sum()
         K = len(model.classes_)
         super().__init__(X, labels, K, reg_lambda, weights, model.fit_intercept)
         parts = model.coef_, model.transitions_, model.intercept_, model.start_, model.end_

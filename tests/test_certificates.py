@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -158,6 +159,7 @@ CASES = [
     (SwapSVCCV(Cs=[1.0], cv=2), "three, weighted"),
     *((SDCACRF(solver=s, random_state=0), "chains") for s in ("exponentiated", "sdca", "lbfgs")),
     (SDCACRF(random_state=0), "chains, weighted"),
+    (SDCACRFCV(reg_lambdas=[0.02], cv=2, random_state=0), "chains, weighted"),
     (SDCACRF(random_state=0, solver="sdca", fit_intercept=False), "chains, weighted"),
     (structured(), "chains, weighted"),
     (structured(solver="bundle"), "chains"),

@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -59,6 +60,7 @@ FEW = [
     SDCACRF(),
     SDCACRF(tol=1e-10, max_iter=1000),
     CRFClassifier(tol=1e-10, max_iter=1000),
+    SDCACRFCV(reg_lambdas=[0.1], cv=3, tol=1e-10, max_iter=1000),
     StructuredSVM(),
     StructuredSVM(reg_lambda=0.1, tol=1e-10, max_iter=300),
     # A gap of 1e-10 would settle scores to 1e-5 only; checks of weights compare them to 1e-7.

@@ -1,6 +1,7 @@
 """What the estimators of the bundle method share: loss and regularizer by name, the solver."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
@@ -15,7 +16,7 @@ from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import RowOperator, rows_in_memory
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
-from sklearn_bundle.solvers.contract import SolverResult, Status
+from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
@@ -162,6 +163,18 @@ class BundleEstimator(CertifiedLinear):
         """The problem of one target, with these rows, which another one may have too."""
         loss, y = target
         return LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
+
+    @contextmanager
+    def _problems(self, data: TrainingData, n_threads: int) -> Iterator[list[LinearProblem]]:
+        """All have the same rows, with what these may keep."""
+        with rows_in_memory(data.X, n_threads) as rows:
+            yield [self._problem_of(rows, data, target) for target in self._targets(data)]
+
+    def _take_further(
+        self, problem: LinearProblem, kept: LinearStart | None, seed: None
+    ) -> tuple[Solver, SolverResult]:
+        problem.rows.passes = 0
+        return super()._take_further(problem, kept, seed)
 
     def _solver(
         self, problem: LinearProblem, kept: LinearStart | None, seed: None

@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._parallel import split_threads
 from sklearn_bundle._values import shown
+from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._sequences import (
     Sequences,
     check_labels,
     check_prediction_sequences,
     shaped,
 )
-from sklearn_bundle.estimators._validation import check_sample_weight
 from sklearn_bundle.models.chain import ChainModel, Weights
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from sklearn_bundle._values import mixed, shown
+from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import features_of
 from sklearn_bundle.estimators._features import (
     check_finite,
@@ -25,13 +26,14 @@ from sklearn_bundle.estimators._packing import (
     TOKEN_FORMS,
     X_CHECKS,
     another_kind,
+    listed,
     nature,
     pack_plain,
     pack_sequences,
     positions_of,
     sequences_in,
 )
-from sklearn_bundle.estimators._validation import check_sample_weight, checked_data, normalised
+from sklearn_bundle.estimators._validation import checked_data, normalised
 
 _NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"  # by the kind of X
@@ -54,6 +56,29 @@ class Sequences:
         """The first position of every sequence, and the number of positions."""
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths)])
 
+    def sequences(self, which: NDArray[np.intp]) -> "Sequences":
+        """These alone, in this order."""
+        return Sequences(self.X[self._tokens(which)], self.lengths[which], self.plain)
+
+    def _tokens(self, which: NDArray[np.intp]) -> NDArray[np.int64]:
+        """All positions of these sequences."""
+        lengths = self.lengths[which]
+        before = np.cumsum(lengths) - lengths
+        return np.arange(lengths.sum()) + np.repeat(self.starts[which] - before, lengths)
+
+
+class KnownSequences(list):
+    """Sequences as the caller gave them, and what they are to the estimators of one search."""
+
+    def __init__(self, given: list, sequences: Sequences, fitted: dict[str, Any]):
+        super().__init__(given)
+        self._sequences, self._fitted = sequences, fitted
+
+    def known_to(self, estimator: BaseEstimator) -> Sequences | None:
+        """What the estimator would make of them, if it is one of that search."""
+        same = all(getattr(estimator, name, None) is self._fitted[name] for name in self._fitted)
+        return self._sequences if same else None
+
 
 @dataclass
 class TrainingSequences(Sequences):
@@ -70,6 +95,19 @@ class TrainingSequences(Sequences):
     total: float
     kept: NDArray[np.intp]
     fitted: dict[str, Any]
+
+    def part(self, which: NDArray[np.intp]) -> "TrainingSequences":
+        """These sequences alone, classes and weights as if no others had been given.
+
+        All attributes stay: the optimal weights of those that are not there are 0.
+        """
+        part, weights = self.sequences(which), self.weights[which]
+        present, labels = np.unique(self.labels[self._tokens(which)], return_inverse=True)
+        return TrainingSequences(
+            *(part.X, part.lengths, part.plain, labels, self.classes[present]),
+            *(normalised(weights), float(weights.sum()) * self.total, self.kept[which]),
+            self.fitted,
+        )
 
 
 def check_training_sequences(
@@ -138,6 +176,9 @@ def check_training_sequences(
 
 def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     """X for predict: of the kind that was fitted; attributes that fit has not seen are ignored."""
+    known = X.known_to(estimator) if isinstance(X, KnownSequences) else None
+    if known is not None:
+        return known
     form = estimator._form
     sequences = sequences_in(X)
     if sequences is None and form != "plain":
@@ -156,7 +197,7 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
 
 def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDArray[np.intp]:
     """The true labels of sequences as indices into ``classes_``."""
-    name = type(estimator).__name__
+    name, y = type(estimator).__name__, listed(y)
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     if sequences.plain:

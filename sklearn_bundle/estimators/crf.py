@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
+from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.estimators._validation import checked_reg_lambda
 from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
@@ -327,7 +328,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         self : SDCACRF
             Fitted estimator.
         """
-        return fit_certified(self, X, y, sample_weight)
+        return fit_certified(self, listed(X), listed(y), sample_weight)
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
         data = check_training_sequences(self, X, y, sample_weight)
@@ -348,6 +349,12 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     def _fingerprint(self, data: TrainingSequences) -> tuple:
         return sequences_fingerprint(data), self.fit_intercept, self.solver
+
+    def _take_further(
+        self, problem: ChainProblem, kept: Any, seed: int
+    ) -> tuple[ChainAutoSolver | DualSolver | LBFGSSolver, SolverResult]:
+        problem.reg_lambda = self.reg_lambda
+        return super()._take_further(problem, kept, seed)
 
     def _settings(self, data: TrainingSequences) -> tuple:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol

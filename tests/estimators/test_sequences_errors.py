@@ -95,14 +95,12 @@ def test_bad_training_input(X, y, message):
 @pytest.mark.parametrize(
     "X, y, message",
     [
-        ((sequence for sequence in STRINGS), Y, "list of sequences, got a generator"),
         ({"a": 1}, Y, "list of sequences, got a dict"),
         ("abc", Y, "list of sequences, got a str"),
         ([(token for token in STRINGS[0])], Y, "Sequence 0 of X is a generator"),
         ([STRINGS[0], {"a"}], Y, "Sequence 1 of X is a set"),
         (STRINGS, 3, "y must be a list with a sequence of labels .* got 3 of type int"),
         (STRINGS, "ab", "y must be a list with a sequence of labels"),
-        (STRINGS, iter(Y), "y must be a list with a sequence of labels"),
         (np.array([[1.0, {"a": 1}], [1.0, 2.0]], object), [1, 2], "must be a string or a real num"),
     ],
 )
