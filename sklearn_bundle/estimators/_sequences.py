@@ -17,8 +17,9 @@ from sklearn_bundle._values import mixed, shown
 from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import features_of
 from sklearn_bundle.estimators._features import (
+    are_frequent,
     check_finite,
-    fit_vectorizer,
+    fit_vocabulary,
     place,
     vectorized,
 )
@@ -36,7 +37,7 @@ from sklearn_bundle.estimators._packing import (
 from sklearn_bundle.estimators._validation import checked_data, normalised
 
 _NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
-_OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"  # by the kind of X
+_OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # by the kind of X
 
 
 @dataclass
@@ -96,12 +97,19 @@ class TrainingSequences(Sequences):
     kept: NDArray[np.intp]
     fitted: dict[str, Any]
 
-    def part(self, which: NDArray[np.intp]) -> "TrainingSequences":
+    def part(
+        self, which: NDArray[np.intp], min_frequency: int | None = None
+    ) -> "TrainingSequences":
         """These sequences alone, classes and weights as if no others had been given.
 
-        All attributes stay: the optimal weights of those that are not there are 0.
+        All attributes stay, those with names empty where they are not frequent: the optimal
+        weights of attributes that are in no token are 0.
         """
         part, weights = self.sequences(which), self.weights[which]
+        if min_frequency is not None and "_vocabulary" in self.fitted:
+            of_tokens = np.repeat(self.total * weights, part.lengths)
+            part.X.data *= are_frequent(part.X, of_tokens, min_frequency)[part.X.indices]
+            part.X.eliminate_zeros()
         present, labels = np.unique(self.labels[self._tokens(which)], return_inverse=True)
         return TrainingSequences(
             *(part.X, part.lengths, part.plain, labels, self.classes[present]),
@@ -116,9 +124,11 @@ def check_training_sequences(
     y: Any,
     sample_weight: ArrayLike | float | None,
     least_classes: int = 2,
+    min_frequency: int | None = None,
 ) -> TrainingSequences:
     """Check everything that is wrong with training data before any work starts.
 
+    Named attributes are left out whose tokens weigh less than ``min_frequency``, all together.
     On the estimator only scikit-learn's ``validate_data`` writes, and attributes of an earlier fit
     are removed that this one does not have.
     """
@@ -142,10 +152,10 @@ def check_training_sequences(
     else:
         packed = pack_sequences(estimator, sequences, None)
         classes, labels = _encoded(_all_labels(y, packed.lengths), packed.lengths)
-    weights = check_sample_weight(sample_weight, len(packed.lengths))
+    given = check_sample_weight(sample_weight, len(packed.lengths))
     with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    weights = normalised(weights)
+        total = float(given.sum())
+    weights = normalised(given)
     kept = np.flatnonzero(weights)
     present, labels = np.unique(labels[positions_of(kept, packed.lengths)], return_inverse=True)
     classes = classes[present]
@@ -157,11 +167,17 @@ def check_training_sequences(
     packed = packed.take(kept)
     fitted: dict[str, Any] = {"_form": packed.form}
     if packed.form in TOKEN_FORMS:
-        vectorizer, X = fit_vectorizer(packed.form, packed.positions)
-        names = vectorizer.get_feature_names_out()
-        fitted |= {"n_features_in_": len(names), "attribute_names_": names}
-        fitted["_vectorizer"] = vectorizer
+        names, X = fit_vocabulary(packed.form, packed.positions)
         check_finite(X, packed.lengths, names, kept)
+        if min_frequency is not None:
+            frequent = are_frequent(X, np.repeat(given[kept], packed.lengths), min_frequency)
+            if not frequent.any():
+                raise ValueError(
+                    f"min_frequency={min_frequency} leaves none of {len(names)} attributes."
+                )
+            names, X = names[frequent], X[:, frequent]
+        fitted |= {"n_features_in_": len(names), "attribute_names_": names}
+        fitted["_vocabulary"] = dict(zip(names.tolist(), range(len(names)), strict=True))
     else:
         X = packed.positions
         fitted |= features_of(estimator)
@@ -190,7 +206,7 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
         packed = pack_sequences(estimator, sequences, form)
     X = packed.positions
     if packed.form in TOKEN_FORMS:
-        X = vectorized(estimator._vectorizer, packed.form, packed.positions)
+        X = vectorized(estimator._vocabulary, packed.form, packed.positions)
         check_finite(X, packed.lengths, estimator.attribute_names_)
     return Sequences(X, packed.lengths, form == "plain")
 

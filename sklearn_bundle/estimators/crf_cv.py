@@ -18,11 +18,7 @@ from sklearn_bundle.estimators._grid import check_grid
 from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._path import fit_path
 from sklearn_bundle.estimators._search import Search, folds_among, path_constraints
-from sklearn_bundle.estimators._sequences import (
-    KnownSequences,
-    TrainingSequences,
-    check_training_sequences,
-)
+from sklearn_bundle.estimators._sequences import KnownSequences, TrainingSequences
 from sklearn_bundle.estimators._validation import checked_reg_lambda, checked_score
 from sklearn_bundle.estimators.crf import SDCACRF
 from sklearn_bundle.metrics import (
@@ -117,7 +113,7 @@ def crf_path(
         raise ValueError(f"crf_path takes no {name}, which is for a fit of one value.")
     estimator = checked(SDCACRF(**params))
     grid = check_grid(reg_lambdas, None, eps)
-    data = check_training_sequences(estimator, X, y, sample_weight)
+    data = estimator._sequences(X, y, sample_weight)
     values = _values_for(grid, data)
     models, results = [], []
     for model, found in fit_path(estimator, data, values, estimator._seed()):
@@ -153,7 +149,7 @@ def _scores_on_fold(
 
     ``given`` are the caller's X and y, and the sample weights that count in the scores.
     """
-    part = data.part(train)
+    part = data.part(train, single.min_frequency)
     if len(part.classes) < 2:
         raise ValueError(
             f"The training part of a fold of cv has labels of {len(part.classes)} class(es), and "
@@ -195,6 +191,9 @@ scikit-learn's, callable or None, default=None
         As in :class:`SDCACRF`.
     fit_intercept : bool, default=True
         Whether there are biases of the labels, at any, the first and the last token.
+    min_frequency : int, default=None
+        Attributes with names are left out that fewer tokens of the training part have. None keeps
+        all.
     sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
         As in :class:`SDCACRF`.
     nonuniformity : float, default=0.8
@@ -277,6 +276,7 @@ lower_bound_, dual_gap_, n_iter_, status_, solver_, history_, n_features_in_, fe
         scoring: Any = None,
         solver: str = "auto",
         fit_intercept: bool = True,
+        min_frequency: int | None = None,
         sampling: str = "gap",
         nonuniformity: float = 0.8,
         line_search_tol: float = 1e-3,
@@ -293,6 +293,7 @@ lower_bound_, dual_gap_, n_iter_, status_, solver_, history_, n_features_in_, fe
         self.scoring = scoring
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.min_frequency = min_frequency
         self.sampling = sampling
         self.nonuniformity = nonuniformity
         self.line_search_tol = line_search_tol
@@ -328,7 +329,7 @@ lower_bound_, dual_gap_, n_iter_, status_, solver_, history_, n_features_in_, fe
         return fit_certified(self, listed(X), listed(y), sample_weight)
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
-        return check_training_sequences(self, X, y, sample_weight)
+        return self._sequences(X, y, sample_weight)
 
     def _values(self, data: TrainingSequences) -> NDArray[np.float64]:
         return _values_for(check_grid(self.reg_lambdas, None, self.eps), data)

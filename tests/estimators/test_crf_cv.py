@@ -47,13 +47,13 @@ def test_dual_variables_are_used_again():
     assert models[-1].n_iter_ < alone.n_iter_
 
 
-def by_hand(X, y, folds, score, weights=None):
+def by_hand(X, y, folds, score, weights=None, **settings):
     """Scores of a fit of its own for each fold and value."""
     scores = []
     for train, test in folds:
         weight = None if weights is None else weights[train]
         fits = [
-            SDCACRF(reg_lambda=value, **TIGHT).fit(
+            SDCACRF(reg_lambda=value, **TIGHT, **settings).fit(
                 [X[i] for i in train], [y[i] for i in train], weight
             )
             for value in DESCENDING
@@ -89,6 +89,16 @@ def test_labels_and_attributes_that_a_fold_lacks():
     assert model.classes_.tolist() == ["A", "B", "C"]
     with pytest.raises(ValueError, match="labels of 1 class"):
         SDCACRFCV(reg_lambdas=[1.0], cv=[([0], [1])]).fit([[["a"]]] * 2, [["A"], ["B"]])
+
+
+def test_attributes_that_are_rare_in_a_fold():
+    X, y = named_chains()
+    X = [[{f"a{row[0]:.0f}": row[1], f"b{row[2]:.0f}": row[3]} for row in x] for x in X]
+    settings = {"min_frequency": 9}
+    model = SDCACRFCV(reg_lambdas=LAMBDAS, cv=FOLDS, **TIGHT, **settings).fit(X, y, WEIGHTS)
+    scores = by_hand(X, y, FOLDS.split(X), token_accuracy_score, WEIGHTS, **settings)
+    np.testing.assert_allclose(model.scores_, scores, rtol=1e-12)
+    assert model.n_features_in_ < SDCACRF(max_iter=1, tol=10.0).fit(X, y).n_features_in_
 
 
 def test_scores():
