@@ -168,6 +168,7 @@ _compiled
 
 datasets
     test_readers.py             _conll.py _svmlight.py _openml.py _folder.py _files.py
+    test_frame.py               _frame.py
     test_mapped.py              _mapped.py
 
 metrics

@@ -211,8 +211,10 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     return Sequences(X, packed.lengths, form == "plain")
 
 
-def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDArray[np.intp]:
-    """The true labels of sequences as indices into ``classes_``."""
+def check_labels(
+    estimator: BaseEstimator, sequences: Sequences, y: Any, *, all_known: bool = True
+) -> NDArray[np.intp]:
+    """The true labels of sequences as indices into ``classes_``; -1 are others, if they may be."""
     name, y = type(estimator).__name__, listed(y)
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
@@ -229,7 +231,10 @@ def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDAr
     for t, label in enumerate(flat):
         try:
             labels[t] = index[label]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError) as error:
+            if isinstance(error, KeyError) and not all_known:
+                labels[t] = -1
+                continue
             where = place(t, None if sequences.plain else sequences.lengths)
             raise ValueError(
                 f"y holds the label {shown(label)} ({where}), which {name} was not fitted on; its "
@@ -238,11 +243,27 @@ def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDAr
     return labels
 
 
-def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | list[np.ndarray]:
+class PerSequence(list):
+    """A list with an entry per sequence, which numpy takes for a vector of objects.
+
+    Of entries of several lengths it would make nothing, and of equally long ones a matrix.
+    """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != object:
+            return np.array(list(self), dtype=dtype)
+        vector = np.empty(len(self), dtype=object)
+        for i, entry in enumerate(self):
+            vector[i] = entry
+        return vector
+
+
+def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence:
     """Values of all positions in the shape that X came in: a list by sequences, or one array."""
     if sequences.plain:
         return values
-    return [values[start:stop] for start, stop in pairwise(sequences.starts.tolist())]
+    starts = sequences.starts.tolist()
+    return PerSequence(values[start:stop] for start, stop in pairwise(starts))
 
 
 def _refuse_several_labels(name: str, y: Any) -> None:

@@ -145,6 +145,11 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         Further bias at the last token.
     attribute_names_ : ndarray of shape (n_features,)
         Names of the columns of ``coef_``, sorted, if X was of dicts or lists of strings.
+    state_features_ : Mapping
+        ``coef_`` in sklearn-crfsuite's form, ``{(attribute, label): weight}``, where it is not 0;
+        read-only. Attributes without names are columns of ``coef_``.
+    transition_features_ : Mapping
+        ``transitions_`` in this form, ``{(from, to): weight}``.
     objective_ : float
         P at the returned point.
     lower_bound_ : float
