@@ -154,6 +154,12 @@ def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
 
 def _read(sequence: Any, name: str) -> tuple[str, Any]:
     """The form of a sequence, and its matrix or list of tokens."""
+    if type(sequence) is list and sequence:  # the usual ones, at once
+        token = sequence[0]
+        if type(token) is dict and token:
+            return "dicts", sequence
+        if type(token) in (list, tuple) and token and type(token[0]) is str:
+            return "strings", sequence
     kind = nature(sequence)
     if kind in ("mapping", "string", "scalar"):
         raise ValueError(

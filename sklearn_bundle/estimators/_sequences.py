@@ -295,7 +295,7 @@ def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
             f"{len(sequences)} in y."
         )
     for i, (labels, length) in enumerate(zip(sequences, lengths.tolist(), strict=True)):
-        if nature(labels) != "list":
+        if type(labels) is not list and nature(labels) != "list":
             raise ValueError(
                 f"Sequence {i} of y must be a list of labels, got {short(labels)} of type "
                 f"{type(labels).__name__}."
