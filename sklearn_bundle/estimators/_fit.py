@@ -102,8 +102,11 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         solver.detach()
         return solver
 
-    def _carry(self, solver: Solver, result: SolverResult) -> Any:
-        """What the same subproblem starts from at the next value of a path."""
+    def _carry(self, solver: Solver, result: SolverResult, last: Any) -> Any:
+        """What the same subproblem starts from at the next value of a path; ``last`` is that here.
+
+        None is where the path begins.
+        """
         return self._keep(solver, result)
 
     def _further_attributes(self, data: Any, warm: WarmStart) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def fit_path(
             with blas_threads(1):
                 for k, problem in enumerate(problems):
                     solver, result = estimator._take_further(problem, warm.kept[k], seed)
-                    kept = estimator._carry(solver, result)
+                    kept = estimator._carry(solver, result, warm.kept[k])
                     warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
             results = warm.results
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])

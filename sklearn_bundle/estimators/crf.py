@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sklearn_bundle.estimators._chain_path import Passed
 from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
 from sklearn_bundle.estimators._packing import listed
@@ -367,10 +368,20 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         return sequences_fingerprint(data), self.fit_intercept, self.solver
 
     def _take_further(
-        self, problem: ChainProblem, kept: Any, seed: int
+        self, problem: ChainProblem, kept: Passed | None, seed: int
     ) -> tuple[ChainAutoSolver | DualSolver | LBFGSSolver, SolverResult]:
         problem.reg_lambda = self.reg_lambda
-        return super()._take_further(problem, kept, seed)
+        start = None if kept is None else kept.start(self.reg_lambda)
+        return super()._take_further(problem, start, seed)
+
+    def _carry(
+        self,
+        solver: ChainAutoSolver | DualSolver | LBFGSSolver,
+        result: SolverResult,
+        last: Passed | None,
+    ) -> Passed:
+        kept = self._keep(solver, result)
+        return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
 
     def _settings(self, data: TrainingSequences) -> tuple:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol

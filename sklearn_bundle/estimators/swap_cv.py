@@ -225,7 +225,7 @@ feature_names_in_, shape_fit_
                 single.C = float(C)
                 with single._problem(fold, target, 1) as problem:
                     solver, result = single._take_further(problem, kept, 0)
-                kept = single._carry(solver, result)
+                kept = single._carry(solver, result, kept)
                 of_C.append(result.point)
         scores = []
         for of_C in alphas:
