@@ -140,7 +140,7 @@ class ChainLabeller(BaseEstimator):
         Returns
         -------
         y : list of lists of labels, or ndarray of shape (n_samples,)
-            Shaped like X.
+            Shaped like X. numpy takes such a list for a vector of objects, its lists.
         """
         sequences, model = bound_chain(self, X)
         return labels_like(self, sequences, model.best_labels())

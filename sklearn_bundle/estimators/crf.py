@@ -191,8 +191,11 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     See Also
     --------
+    SDCACRFCV : Chooses reg_lambda by cross-validation.
+    crf_path : Models for many values of reg_lambda.
     sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
     sklearn_bundle.datasets.load_conll : Reads files with a token per line.
+    sklearn_bundle.datasets.sequences_from_frame : Reads data frames with a row per token.
 
     Notes
     -----
