@@ -226,7 +226,8 @@ scikit-learn's, callable or None, default=None
     mean_test_scores_ : ndarray of shape (n_lambdas,)
         Means over the folds.
     classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
-lower_bound_, dual_gap_, n_iter_, status_, solver_, history_, n_features_in_, feature_names_in_
+lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
+n_features_in_, feature_names_in_
         Of the final fit, as in :class:`SDCACRF`.
 
     Raises
