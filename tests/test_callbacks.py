@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -156,6 +157,7 @@ FAMILY = [
     (SwapSVC(), "pair"),
     (SwapSVCCV(Cs=2, cv=2), "pair"),
     (SDCACRF(), None),
+    (SDCACRFCV(reg_lambdas=[0.1], cv=2), None),
 ]
 
 
