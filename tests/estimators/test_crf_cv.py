@@ -190,3 +190,16 @@ def test_bad_values(parameters, message):
     if "reg_lambdas" in parameters:
         with pytest.raises(ValueError, match=message):
             SDCACRFCV(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["exponentiated", "sdca", "lbfgs"])
+def test_equal_values_and_values_far_apart(solver):
+    """The next start is moved on by the last change, which may be none or across 15 decades."""
+    X, y = named_chains()
+    values = [1e10, 1.0, 1.0, 0.9, 1e-15]
+    settings = {"solver": solver, "random_state": 0, "max_iter": 30, "tol": 1e-3}
+    with pytest.warns(ConvergenceWarning):
+        _, models = crf_path(X, y, reg_lambdas=values, **settings)
+    assert [model.status_ for model in models[:4]] == ["converged"] * 4
+    for model in models:
+        assert_true_certificate(model, X, y, rel=1e-9)
