@@ -1,6 +1,7 @@
 """Fits over many values of reg_lambda that share what they find, cross-validation over them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -152,19 +153,25 @@ def fit_path(
     ``data`` are what the estimator, a checked copy, has made of the caller's.
     """
     unfitted, targets = clone(estimator), estimator._targets(data)
-    kept: list = [None] * len(targets)
     _, n_threads = split_threads(estimator.n_jobs, 1)
     with rows_in_memory(data.X, n_threads) as rows:
         # All values have the same problems, and these the same rows, with what either may keep.
         problems = [estimator._problem_of(rows, data, target) for target in targets]
-        for reg_lambda in reg_lambdas:
+        with blas_threads(1):
+            ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
+        kept = [None if known is None else known.start for known in ahead]
+        for i, reg_lambda in enumerate(reg_lambdas):
             estimator.reg_lambda = float(reg_lambda)
             results = []
-            with blas_threads(1):
-                for k, problem in enumerate(problems):
+            for k, problem in enumerate(problems):
+                result = None if ahead[k] is None else ahead[k].results[i]
+                if result is None:
                     rows.passes = 0
-                    result, kept[k] = estimator._take_further(problem, kept[k], None)
-                    results.append(result)
+                    with blas_threads(1):
+                        result, kept[k] = estimator._take_further(problem, kept[k], None)
+                else:
+                    kept[k] = replace(ahead[k].start, point=(result.point, result.intercept))
+                results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             model = object.__new__(type(estimator))  # a clone takes as long as a small fit
             vars(model).update(vars(unfitted), reg_lambda=estimator.reg_lambda)
