@@ -17,6 +17,7 @@ from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._grid import check_grid, estimator_of
+from sklearn_bundle.estimators._path_scores import default_scores
 from sklearn_bundle.estimators._search import Search, search_constraints
 from sklearn_bundle.estimators._validation import (
     TrainingData,
@@ -216,7 +217,9 @@ class PathSearch(Search):
                 counted = {"sample_weight": part(weights, test)}
             estimator = checked(single)
             data = estimator._check(part(X, train), part(y, train), part(weights, train))
-            path = fit_path(estimator, data, values)
-            return [checked_score(scorer(model, *held_out, **counted)) for model, _ in path]
+            models = (model for model, _ in fit_path(estimator, data, values))
+            if self.scoring is None:
+                return list(default_scores(models, *held_out, counted.get("sample_weight")))
+            return [checked_score(scorer(model, *held_out, **counted)) for model in models]
 
         return splits(self.cv, X, y, is_classifier(single)), scores

@@ -91,6 +91,8 @@ class GramPath:
         if model.free:
             self._mean, self._mean_y = rows.gradient(weights), float(weights @ model.y)
         y = model.y - self._mean_y
+        if model.free:
+            y -= weights @ y  # what is left of a rounded mean counts times those of the features
         self._q, self._v = rows.gradient(weights * y), float((weights * y) @ y)
         self.working_set = WorkingSet(np.arange(d), None)
         self.working_set.begin(model, weights)
