@@ -161,17 +161,19 @@ def fit_path(
         with blas_threads(1):
             ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
         kept = [None if known is None else known.start for known in ahead]
+        results: list[SolverResult] = []
         for i, reg_lambda in enumerate(reg_lambdas):
             estimator.reg_lambda = float(reg_lambda)
-            results = []
+            before, results = results, []
             for k, problem in enumerate(problems):
                 result = None if ahead[k] is None else ahead[k].results[i]
                 if result is None:
+                    if i > 0 and ahead[k] is not None:
+                        point = before[k].point, before[k].intercept
+                        kept[k] = replace(kept[k], point=point)
                     rows.passes = 0
                     with blas_threads(1):
                         result, kept[k] = estimator._take_further(problem, kept[k], None)
-                else:
-                    kept[k] = replace(ahead[k].start, point=(result.point, result.intercept))
                 results.append(result)
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             model = object.__new__(type(estimator))  # a clone takes as long as a small fit

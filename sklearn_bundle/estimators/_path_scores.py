@@ -28,31 +28,32 @@ def default_scores(
     y = np.asarray(y)
     held_out = weights if weights is not None else np.ones(len(y))
     width = max(_SCORES // max(len(y), 1), _FEWEST_MODELS)
-    data, denominator = None, None
+    data = None
     while part := list(islice(models, width)):
         first = part[0]
         if data is None:
-            denominator = _denominator(y, held_out, is_classifier(first))
+            loss, labels = first._loss(), is_classifier(first)
+            denominator = _denominator(y, held_out, labels)
             data = check_prediction_data(first, X)
         if not denominator > 0.0 or np.size(first.intercept_) != 1:
             yield from (model.score(X, y, weights) for model in part)
             continue
-        coefs = np.column_stack([model.coef_.ravel() for model in part])
-        products = np.ascontiguousarray(safe_sparse_dot(data, coefs, dense_output=True).T)
+        coefs = np.array([model.coef_.ravel() for model in part])
+        products = np.ascontiguousarray(safe_sparse_dot(data, coefs.T, dense_output=True).T)
         for model, scores in zip(part, products, strict=True):
             scores += np.ravel(model.intercept_)[0]
-            if is_classifier(model):
+            if labels:
                 hits = model.classes_[(scores > 0.0).astype(np.intp)] == y
                 yield float(held_out @ hits) / denominator
             else:
-                errors = y - model._loss().mean(scores)
+                errors = y - loss.mean(scores)
                 yield 1.0 - float((held_out * errors) @ errors) / denominator
 
 
-def _denominator(y: NDArray, weights: NDArray[np.float64], classes: bool) -> float:
+def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> float:
     """Of the accuracy or of R^2; 0 where there is none."""
     total = float(weights.sum())
-    if classes or y.ndim != 1 or len(y) < 2 or not total > 0.0:
+    if labels or y.ndim != 1 or len(y) < 2 or not total > 0.0:
         return total if y.ndim == 1 else 0.0
     apart = y - float(weights @ y) / total
     return float((weights * apart) @ apart)
