@@ -50,6 +50,9 @@ def bmrm_path(
     the loss. Planes of the empirical risk (algorithm 2 of [1]_) do not depend on reg_lambda: each
     fit starts from all planes that were cut before, and from the last solution. Coordinate descent
     starts from the last solution, its support and its dual point. Every value has a certificate.
+    With squared errors, L1 or the elastic net, and few features, all values are solved from X'X;
+    objective and bound come from that too where its rounding, which is taken off the bound, is
+    small beside `tol`, and else from the data.
 
     Parameters
     ----------
