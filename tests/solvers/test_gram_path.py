@@ -59,6 +59,7 @@ def test_certificates_are_true_in_exact_arithmetic(l1_ratio, convert, far, noise
     omega = L1() if l1_ratio == 1.0 else ElasticNet(l1_ratio)
     found, _ = solve(convert(X), y, omega, True, tol)
     best, _ = solve(X - far, y - far, omega, True, 1e-8)
+    assert all(found) and all(best)
     for reg_lambda, one, other in zip(LAMBDAS, found, best, strict=True):
         reached = exact_objective(X, y, one.w, one.intercept, reg_lambda, l1_ratio)
         assert abs(one.objective - reached) <= 1e-7 * reached
