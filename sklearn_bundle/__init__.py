@@ -12,6 +12,7 @@ from sklearn_bundle.estimators.pragam import PragamSVC
 from sklearn_bundle.estimators.structured import StructuredSVM
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.estimators.swap_cv import SwapSVCCV
+from sklearn_bundle.estimators.swap_svr import SwapSVR
 
 __version__ = "0.1.0.dev0"
 
@@ -27,6 +28,7 @@ __all__ = [
     "StructuredSVM",
     "SwapSVC",
     "SwapSVCCV",
+    "SwapSVR",
     "__version__",
     "bmrm_path",
     "datasets",

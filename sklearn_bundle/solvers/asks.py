@@ -21,6 +21,7 @@ from sklearn_bundle.losses._squares import SquaredErrors
 from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
+from sklearn_bundle.problems.l2tube import Tube
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
@@ -29,6 +30,47 @@ from sklearn_bundle.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
+
+
+class TubeProblem(Protocol):
+    """A kernel machine with squared losses outside of a tube: see :class:`~.l2tube.L2Tube`."""
+
+    n: int
+    dtype: np.dtype
+    C: Array
+    tube: Tube
+    cache_bytes: float
+
+    @property
+    def diagonal(self) -> Array:
+        """k(x, x) of all points, with the intercept's part."""
+
+    def promote(self) -> None:
+        """From here on kernel values are in double precision."""
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the kernel matrix."""
+
+    def scores(self, coef: Array) -> Array:
+        """Those of a function at all points, in the working precision."""
+
+    def exact_scores(self, coef: Array) -> tuple[Array, Array]:
+        """The same in float64, and bounds on the errors."""
+
+    def loss(self, scores: Array) -> float:
+        """The sum of the losses."""
+
+    def bound(self, coef: Array, scores: Array) -> float:
+        """What a dual point proves."""
+
+    def certified_objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
+        """The objective, and what rounding may have taken off it."""
+
+    def certified_bound(self, coef: Array, scores: Array, errors: Array) -> float:
+        """What a dual point proves whatever rounding does."""
+
+    def is_indefinite(self, coef: Array, scores: Array) -> bool:
+        """Whether this shows that the kernel is not positive semidefinite."""
 
 
 class CuttingPlanes(Protocol):

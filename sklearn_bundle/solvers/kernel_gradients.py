@@ -1,0 +1,313 @@
+"""Conjugate gradients for kernel machines, in the space of functions, with a low-rank start."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import TubeProblem
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.inner.low_rank import LowRank, factorize
+
+Array = NDArray[np.float64]
+
+_RANK = 8.0  # times sqrt(n): from there on a factor costs as much as a few products with K
+_OF_CACHE = 0.5  # share of the memory for kernel values that the factor may take
+_SETTLED = 0.01  # share of the points: fewer that cross the tube leave the factor as it is
+_STARTS = 15  # Newton steps of the low-rank problem, which mostly needs 4
+_LOOKS = 30  # at a line for its minimum, which mostly needs 4
+_FLAT = 1e-3  # share of the first slope that may be left of a line
+_SEARCHED = 20  # points on a segment at which the dual is compared: cheap beside a product
+_MOST_IDLE = 20  # states without progress: what is left is rounding
+_REFINEMENTS = 3  # confirmations that may fail before kernel values are in double precision
+_MOST_REFINEMENTS = 20  # confirmations that may fail at all: by then more no longer help
+
+
+class Function(NamedTuple):
+    """``f = sum_i coef_i (k(x_i, .) + s)`` and its scores at all points."""
+
+    coef: Array
+    scores: Array
+
+    def moved(self, step: float, along: "Function") -> "Function":
+        """``f + step along``."""
+        return Function(self.coef + step * along.coef, self.scores + step * along.scores)
+
+    def dot(self, other: "Function") -> float:
+        """The inner product in the space of functions."""
+        return float(self.coef @ other.scores)
+
+
+class KernelGradients:
+    """Minimizes ``1/2 |f|^2 + 1/2 sum_i C_i max(0, outside the tube)^2`` over functions f.
+
+    The gradient at f is ``f - sum_i v_i (k(x_i, .) + s)``, where ``v_i`` is C_i times what the
+    residual has outside of the tube; v is a dual point as well. So an iteration takes one product
+    with the kernel matrix. Directions are conjugate (Polak and Ribiere), preconditioned by the
+    Hessian with a kernel of low rank; the first point is the minimum over the span of that
+    kernel's pivots. Steps are exact minimizers along their lines.
+
+    Parameters
+    ----------
+    problem : TubeProblem
+    tol : float
+        Relative gap below which rounding of single precision is not worth a try.
+    start : tuple of ndarrays of shape (n,), default=None
+        Coefficients of a function and of a dual point to start from.
+    seed : int
+        Of the pivots.
+
+    Attributes
+    ----------
+    n_steps, n_products : int
+        Iterations and products so far.
+    indefinite : bool
+        Whether the kernel was found not to be positive semidefinite, which ends the steps.
+    """
+
+    history_fields = (("rank", np.int64),)
+
+    def __init__(
+        self,
+        problem: TubeProblem,
+        *,
+        start: tuple[Array, Array] | None = None,
+        seed: int = 0,
+    ):
+        self._problem: TubeProblem | None = problem
+        self._start, self._seed = start, seed
+        self._low: LowRank | None = None
+        self._best = Best(provisional=True)
+        self._function = self._dual = None
+        self._gradient = self._direction = None  # the last ones, with the last squared length
+        self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
+        self.n_steps = self.n_products = 0
+        self.indefinite = False
+
+    def states(self) -> Iterator[State]:
+        """One state for every step; ends when no step is left."""
+        idle = 0  # states without progress
+        if self._low is None:
+            self._open()
+        while self._missed < _MOST_REFINEMENTS and not self.indefinite:
+            if self._stale:
+                self._refine()
+            reached = self._best.primal, self._best.bound
+            if self._gradient is not None and not self._step():
+                idle = _MOST_IDLE
+            self._look()
+            self.n_steps += 1
+            yield self._state()
+            idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
+            if idle >= _MOST_IDLE:
+                if self._problem.dtype == np.float64 and self._missed > _REFINEMENTS:
+                    return
+                idle = 0
+                self.confirm()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective and bound afresh in float64, from which steps go on."""
+        problem, point, dual = self._problem, self._function, self._dual
+        scores, errors = problem.exact_scores(point.coef)
+        self._function = Function(point.coef, scores)
+        primal, excess = problem.certified_objective(point.coef, scores, errors)
+        scores, errors = problem.exact_scores(dual.coef)
+        self._dual = Function(dual.coef, scores)
+        bound = problem.certified_bound(dual.coef, scores, errors) - excess
+        self.indefinite = bound > primal or bound == -np.inf
+        self._best.renew(primal, None, -np.inf if self.indefinite else bound)
+        self._stale = True
+        return self._state()
+
+    @property
+    def kept(self) -> tuple[Array, Array]:
+        """What a solver of another C may start from."""
+        return self._function.coef, self._dual.coef
+
+    def attach(self, problem: TubeProblem) -> None:
+        """Go on with a problem of the same data."""
+        if self._problem is None and self._dtype == np.float64:
+            problem.promote()
+        self._problem = problem
+
+    def detach(self) -> None:
+        """Let go of the problem."""
+        self._dtype, self._problem = self._problem.dtype, None
+
+    def _open(self) -> None:
+        """The factor, and a first function and dual point."""
+        problem = self._problem
+        self._factorize()
+        if self._start is not None:
+            coef, dual = self._start
+            self._function = Function(coef, self._product(coef))
+            self._dual = Function(dual, self._product(dual))
+        else:
+            self._function = self._in_span()
+            self._dual = Function(np.zeros(problem.n), np.zeros(problem.n))
+        self._best.offer(self._objective(self._function), None)
+        self._best.prove(0.0)
+        if not np.isfinite(self._best.primal):
+            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+
+    def _factorize(self) -> None:
+        problem = self._problem
+        room = _OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
+        most = int(max(1, min(_RANK * np.sqrt(problem.n), room, problem.n)))
+        self._low = factorize(problem, problem.C, most, np.random.default_rng(self._seed))
+        self._outside = np.zeros(problem.n, dtype=bool)
+        rank = len(self._low.pivots)
+        self._bend = np.eye(rank, dtype=problem.dtype)
+        self._settle(np.ones(problem.n, dtype=bool))
+
+    def _settle(self, outside: np.ndarray) -> None:
+        """The factor of ``I + sum C_i L_i L_i'`` over the points outside of the tube."""
+        changed = outside ^ self._outside
+        L, C = self._low.L, self._problem.C
+        if np.count_nonzero(changed) > 0.5 * np.count_nonzero(outside):
+            self._bend = np.eye(len(L), dtype=L.dtype) + _gram(L, C, outside)
+        else:
+            self._bend += _gram(L, C, outside & changed)
+            self._bend -= _gram(L, C, self._outside & changed)
+        self._outside = outside
+        bend = self._bend
+        try:
+            self._factor = cho_factor(bend, check_finite=False)
+        except np.linalg.LinAlgError:  # rounding of many updates
+            bend = np.eye(len(L)) + _gram(L.astype(np.float64), C, outside)
+            self._bend = bend.astype(L.dtype)
+            self._factor = cho_factor(bend, check_finite=False)
+
+    def _in_span(self) -> Function:
+        """The minimum over the functions that the pivots span, by Newton's method."""
+        problem, low, tube = self._problem, self._low, self._problem.tube
+        L, dtype = low.L, low.L.dtype
+        u, scores = np.zeros(len(L)), np.zeros(problem.n)
+        for k in range(_STARTS):
+            excess = tube.excess(tube.y - scores)
+            outside = excess != 0.0
+            crossed = np.count_nonzero(outside ^ self._outside)
+            if k and crossed <= _SETTLED * problem.n:
+                break
+            self._settle(outside)
+            gradient = u - L @ (problem.C * excess).astype(dtype)
+            toward = -self._solved(gradient)
+            along = (toward.astype(dtype) @ L).astype(np.float64)
+            step = self._line(float(u @ toward), float(toward @ toward), scores, along)
+            u, scores = u + step * toward, scores + step * along
+        coef = np.zeros(problem.n)
+        coef[low.pivots] = low.coefficients(u)
+        return Function(coef, scores)
+
+    def _solved(self, u: Array) -> Array:
+        return cho_solve(self._factor, u.astype(self._factor[0].dtype), check_finite=False).astype(
+            np.float64
+        )
+
+    def _look(self) -> None:
+        """The gradient at the newest point, and what it proves."""
+        problem, tube = self._problem, self._problem.tube
+        excess = tube.excess(tube.y - self._function.scores)
+        outside = excess != 0.0
+        if np.count_nonzero(outside ^ self._outside) > _SETTLED * problem.n:
+            self._settle(outside)
+        coef = problem.C * excess
+        toward = Function(coef, self._product(coef))
+        self._prove(toward)
+        if tube.below < np.inf:
+            self._prove(self._function)
+        self._gradient = self._function.moved(-1.0, toward)
+        self.indefinite = problem.is_indefinite(toward.coef, toward.scores)
+
+    def _prove(self, toward: Function) -> None:
+        """The best bound between the best dual point and another one."""
+        problem, dual = self._problem, self._dual
+        best, at = self._best.bound, None
+        for step in np.linspace(1.0 / _SEARCHED, 1.0, _SEARCHED):
+            between = Function(*(a + step * (b - a) for a, b in zip(dual, toward, strict=True)))
+            bound = problem.bound(*between)
+            if bound > best:
+                best, at = bound, between
+        if at is not None:
+            self._dual = at
+            self._best.prove(best)
+
+    def _step(self) -> bool:
+        """Along a conjugate direction; whether the objective fell."""
+        gradient, low = self._gradient, self._low
+        inside = low.L @ gradient.coef.astype(low.L.dtype)
+        change = self._solved(inside) - inside
+        coef = gradient.coef.copy()
+        coef[low.pivots] += low.coefficients(change)
+        moved = (change.astype(low.L.dtype) @ low.L).astype(np.float64)
+        steepest = Function(-coef, -(gradient.scores + moved))
+        slope = steepest.dot(gradient)
+        direction = steepest
+        if self._direction is not None:
+            last, along, before = self._direction
+            share = max(0.0, (slope - steepest.dot(last)) / before) if before < 0.0 else 0.0
+            direction = steepest.moved(share, along)
+            if direction.dot(gradient) >= 0.0:
+                direction = steepest
+        self._direction = gradient, direction, slope
+        function = self._function
+        step = self._line(
+            function.dot(direction), direction.dot(direction), function.scores, direction.scores
+        )
+        reached = function.moved(step, direction)
+        if not self._best.offer(self._objective(reached), None):
+            self._direction = None
+            return False
+        self._function = reached
+        return True
+
+    def _line(self, slope: float, square: float, scores: Array, along: Array) -> float:
+        """The minimizer t >= 0 of ``slope t + square t^2/2 + loss(scores + t along)``.
+
+        Newton's method between bounds: the derivative is piecewise linear and rises.
+        """
+        problem, tube = self._problem, self._problem.tube
+        residuals, weighted = tube.y - scores, problem.C * along
+        low, high, step, first = 0.0, np.inf, 0.0, 0.0
+        for k in range(_LOOKS):
+            excess = tube.excess(residuals - step * along)
+            rise = slope + step * square - float(excess @ weighted)
+            first = first if k else rise
+            if rise == 0.0 or (k and abs(rise) <= _FLAT * abs(first)) or first >= 0.0:
+                break
+            low, high = (step, high) if rise < 0.0 else (low, step)
+            bend = square + float(along @ (weighted * (excess != 0.0)))
+            step = step - rise / bend if bend > 0.0 else 0.5 * (low + high)
+            if not low < step < high:
+                step = 0.5 * (low + high) if high < np.inf else 2.0 * low
+        return step
+
+    def _objective(self, function: Function) -> float:
+        return 0.5 * function.dot(function) + self._problem.loss(function.scores)
+
+    def _product(self, coef: Array) -> Array:
+        self.n_products += 1
+        return self._problem.scores(coef)
+
+    def _refine(self) -> None:
+        """Go on from exact scores; where that does not help, with values in double precision."""
+        self._missed += 1
+        self._stale, self._gradient, self._direction = False, None, None
+        if self._missed > _REFINEMENTS and self._problem.dtype == np.float32:
+            self._problem.promote()
+            self._factorize()
+
+    def _state(self) -> State:
+        if self.indefinite:  # there is no bound
+            self._best.withdraw()
+        point, rank = self._function.coef, len(self._low.pivots)
+        return self._best.state(point, None, self.n_products, self.n_steps, (rank,))
+
+
+def _gram(L: np.ndarray, C: Array, points: np.ndarray) -> np.ndarray:
+    """``sum_i C_i L_i L_i'`` over some of the points."""
+    scaled = L[:, points] * np.sqrt(C[points]).astype(L.dtype)
+    return scaled @ scaled.T
