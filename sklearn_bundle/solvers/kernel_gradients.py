@@ -41,6 +41,13 @@ class Function(NamedTuple):
         return float(self.coef @ other.scores)
 
 
+class Functions(NamedTuple):
+    """The newest function, and the dual point of the best bound."""
+
+    function: Function
+    dual: Function
+
+
 class KernelGradients:
     """Minimizes ``1/2 |f|^2 + 1/2 sum_i C_i max(0, outside the tube)^2`` over functions f.
 
@@ -53,10 +60,8 @@ class KernelGradients:
     Parameters
     ----------
     problem : TubeProblem
-    tol : float
-        Relative gap below which rounding of single precision is not worth a try.
-    start : tuple of ndarrays of shape (n,), default=None
-        Coefficients of a function and of a dual point to start from.
+    start : Functions, default=None
+        Where to start; of another C or tolerance, if that is better than nothing.
     seed : int
         Of the pivots.
 
@@ -74,13 +79,14 @@ class KernelGradients:
         self,
         problem: TubeProblem,
         *,
-        start: tuple[Array, Array] | None = None,
+        start: Functions | None = None,
         seed: int = 0,
     ):
         self._problem: TubeProblem | None = problem
         self._start, self._seed = start, seed
         self._low: LowRank | None = None
         self._best = Best(provisional=True)
+        self._best.prove(0.0)
         self._function = self._dual = None
         self._gradient = self._direction = None  # the last ones, with the last squared length
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
@@ -123,9 +129,9 @@ class KernelGradients:
         return self._state()
 
     @property
-    def kept(self) -> tuple[Array, Array]:
+    def kept(self) -> Functions:
         """What a solver of another C may start from."""
-        return self._function.coef, self._dual.coef
+        return Functions(self._function, self._dual)
 
     def attach(self, problem: TubeProblem) -> None:
         """Go on with a problem of the same data."""
@@ -141,15 +147,14 @@ class KernelGradients:
         """The factor, and a first function and dual point."""
         problem = self._problem
         self._factorize()
+        first = self._in_span()
+        self._dual = Function(np.zeros(problem.n), np.zeros(problem.n))
         if self._start is not None:
-            coef, dual = self._start
-            self._function = Function(coef, self._product(coef))
-            self._dual = Function(dual, self._product(dual))
-        else:
-            self._function = self._in_span()
-            self._dual = Function(np.zeros(problem.n), np.zeros(problem.n))
+            last, dual = (self._recomputed(function.coef) for function in self._start)
+            first = min(first, last, key=self._objective)
+            self._prove(dual)
+        self._function = first
         self._best.offer(self._objective(self._function), None)
-        self._best.prove(0.0)
         if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or no numbers: scale the features.")
 
@@ -158,16 +163,19 @@ class KernelGradients:
         room = _OF_CACHE * problem.cache_bytes / (problem.n * problem.dtype.itemsize)
         most = int(max(1, min(_RANK * np.sqrt(problem.n), room, problem.n)))
         self._low = factorize(problem, problem.C, most, np.random.default_rng(self._seed))
-        self._outside = np.zeros(problem.n, dtype=bool)
-        rank = len(self._low.pivots)
-        self._bend = np.eye(rank, dtype=problem.dtype)
-        self._settle(np.ones(problem.n, dtype=bool))
+        self._outside = None
 
-    def _settle(self, outside: np.ndarray) -> None:
-        """The factor of ``I + sum C_i L_i L_i'`` over the points outside of the tube."""
-        changed = outside ^ self._outside
-        L, C = self._low.L, self._problem.C
-        if np.count_nonzero(changed) > 0.5 * np.count_nonzero(outside):
+    def _settle(self, outside: np.ndarray) -> bool:
+        """The factor of ``I + sum C_i L_i L_i'`` over the points outside; whether it has changed.
+
+        Where few points cross the tube it stays as it is.
+        """
+        L, C, known = self._low.L, self._problem.C, self._outside
+        changed = outside if known is None else outside ^ known
+        n_changed = np.count_nonzero(changed)
+        if known is not None and n_changed <= _SETTLED * len(C):
+            return False
+        if known is None or n_changed > 0.5 * np.count_nonzero(outside):
             self._bend = np.eye(len(L), dtype=L.dtype) + _gram(L, C, outside)
         else:
             self._bend += _gram(L, C, outside & changed)
@@ -180,6 +188,7 @@ class KernelGradients:
             bend = np.eye(len(L)) + _gram(L.astype(np.float64), C, outside)
             self._bend = bend.astype(L.dtype)
             self._factor = cho_factor(bend, check_finite=False)
+        return True
 
     def _in_span(self) -> Function:
         """The minimum over the functions that the pivots span, by Newton's method."""
@@ -188,11 +197,8 @@ class KernelGradients:
         u, scores = np.zeros(len(L)), np.zeros(problem.n)
         for k in range(_STARTS):
             excess = tube.excess(tube.y - scores)
-            outside = excess != 0.0
-            crossed = np.count_nonzero(outside ^ self._outside)
-            if k and crossed <= _SETTLED * problem.n:
+            if not self._settle(excess != 0.0) and k:
                 break
-            self._settle(outside)
             gradient = u - L @ (problem.C * excess).astype(dtype)
             toward = -self._solved(gradient)
             along = (toward.astype(dtype) @ L).astype(np.float64)
@@ -211,11 +217,8 @@ class KernelGradients:
         """The gradient at the newest point, and what it proves."""
         problem, tube = self._problem, self._problem.tube
         excess = tube.excess(tube.y - self._function.scores)
-        outside = excess != 0.0
-        if np.count_nonzero(outside ^ self._outside) > _SETTLED * problem.n:
-            self._settle(outside)
-        coef = problem.C * excess
-        toward = Function(coef, self._product(coef))
+        self._settle(excess != 0.0)
+        toward = self._recomputed(problem.C * excess)
         self._prove(toward)
         if tube.below < np.inf:
             self._prove(self._function)
@@ -288,9 +291,9 @@ class KernelGradients:
     def _objective(self, function: Function) -> float:
         return 0.5 * function.dot(function) + self._problem.loss(function.scores)
 
-    def _product(self, coef: Array) -> Array:
+    def _recomputed(self, coef: Array) -> Function:
         self.n_products += 1
-        return self._problem.scores(coef)
+        return Function(coef, self._problem.scores(coef))
 
     def _refine(self) -> None:
         """Go on from exact scores; where that does not help, with values in double precision."""
