@@ -95,7 +95,7 @@ class L2Tube:
         if len(active) == 0:
             return np.zeros(self.n)
         if self.data.kernel.name == "linear":
-            return self.exact_scores(coef)[0]
+            return self.exact_scores(coef, np.arange(self.n))[0]
         rows = self.data.rows(self.dtype)
         if len(active) < _FEW * self.n:
             sums = rows.sums(coef[active], active)
@@ -103,12 +103,12 @@ class L2Tube:
             sums = rows.own_sums(coef)
         return sums + self.constant * coef.sum()
 
-    def exact_scores(self, coef: Array) -> tuple[Array, Array]:
-        """f at all points in float64, and bounds on the errors."""
+    def exact_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array]:
+        """f at points that have all coefficients among them, in float64; bounds on the errors."""
         active = np.flatnonzero(coef)
         if len(active) == 0:
-            return np.zeros(self.n), np.zeros(self.n)
-        sums, errors = self.data.exact_sums(coef[active], active, np.arange(self.n))
+            return np.zeros(len(points)), np.zeros(len(points))
+        sums, errors = self.data.exact_sums(coef[active], active, points)
         if self.constant == 0.0:
             total = fsum(coef[active])
             sums, errors = sums - total, errors + _ADDED * abs(total)
@@ -124,8 +124,9 @@ class L2Tube:
         bend = float(coef @ scores) + float(np.sum(coef**2 / self.C))
         return 0.5 * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
 
-    def certified_objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
-        """The objective of ``coef``, and by how much rounding may have made it too small."""
+    def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
+        """The objective in float64, by how much rounding may have made it too small, and scores."""
+        scores, errors = self.exact_scores(coef, np.arange(self.n))
         residuals = self.tube.y - scores
         doubt = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
         losses = 0.5 * float(np.sum(self.C * self.tube.excess(residuals) ** 2))
@@ -137,19 +138,27 @@ class L2Tube:
         square = float(np.sum(coef * scores))
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
         value = 0.5 * square + losses
-        return value, 0.5 * of_square + (most - losses) + _ADDED * (abs(value) + losses)
+        excess = 0.5 * of_square + (most - losses) + _ADDED * (abs(value) + losses)
+        return value, excess, scores
 
-    def certified_bound(self, coef: Array, scores: Array, errors: Array) -> float:
-        """``bound``, what rounding may have done to it taken off; -inf if K is indefinite."""
+    def certified_bound(self, coef: Array) -> tuple[float, Array]:
+        """``bound`` in float64, what rounding may have done to it taken off, and scores.
+
+        The scores are those of the points with a coefficient. The bound is -inf if K is indefinite.
+        """
+        active = np.flatnonzero(coef)
         terms = self.tube.linear(coef)
         sizes = np.abs(self.tube.y * coef) + np.abs(terms)
+        scores, errors = self.exact_scores(coef, active)
+        coef = coef[active]
         linear = float(np.sum(terms)) - _ADDED * float(np.sum(sizes))
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
-        square, ridge = float(np.sum(coef * scores)), float(np.sum(coef**2 / self.C))
+        square, ridge = float(np.sum(coef * scores)), float(np.sum(coef**2 / self.C[active]))
         if square < -of_square:
-            return -np.inf
+            return -np.inf, scores
         bend = max(square, 0.0) + of_square + (1.0 + _ADDED) * ridge
-        return (0.5 - _ADDED) * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
+        bound = (0.5 - _ADDED) * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
+        return bound, scores
 
     def is_indefinite(self, coef: Array, scores: Array) -> bool:
         """Whether ``|w|^2`` is negative, beyond rounding of the working precision."""

@@ -54,20 +54,17 @@ class TubeProblem(Protocol):
     def scores(self, coef: Array) -> Array:
         """Those of a function at all points, in the working precision."""
 
-    def exact_scores(self, coef: Array) -> tuple[Array, Array]:
-        """The same in float64, and bounds on the errors."""
-
     def loss(self, scores: Array) -> float:
         """The sum of the losses."""
 
     def bound(self, coef: Array, scores: Array) -> float:
         """What a dual point proves."""
 
-    def certified_objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
-        """The objective, and what rounding may have taken off it."""
+    def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
+        """The objective in float64, what rounding may have taken off it, and scores."""
 
-    def certified_bound(self, coef: Array, scores: Array, errors: Array) -> float:
-        """What a dual point proves whatever rounding does."""
+    def certified_bound(self, coef: Array) -> tuple[float, Array]:
+        """What a dual point proves whatever rounding does, and scores where it is not 0."""
 
     def is_indefinite(self, coef: Array, scores: Array) -> bool:
         """Whether this shows that the kernel is not positive semidefinite."""

@@ -116,13 +116,13 @@ class KernelGradients:
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective and bound afresh in float64, from which steps go on."""
-        problem, point, dual = self._problem, self._function, self._dual
-        scores, errors = problem.exact_scores(point.coef)
-        self._function = Function(point.coef, scores)
-        primal, excess = problem.certified_objective(point.coef, scores, errors)
-        scores, errors = problem.exact_scores(dual.coef)
+        coef, dual = self._function.coef, self._dual
+        primal, excess, scores = self._problem.certified_objective(coef)
+        self._function = Function(coef, scores)
+        bound, exact = self._problem.certified_bound(dual.coef)
+        bound, scores = bound - excess, dual.scores.copy()
+        scores[dual.coef != 0.0] = exact
         self._dual = Function(dual.coef, scores)
-        bound = problem.certified_bound(dual.coef, scores, errors) - excess
         self.indefinite = bound > primal or bound == -np.inf
         self._best.renew(primal, None, -np.inf if self.indefinite else bound)
         self._stale = True
