@@ -26,8 +26,10 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     PragamSVC,
     StructuredSVM,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
@@ -359,6 +361,27 @@ def swap_svc_cv(rng, seed, most):
     kind = {"max_iter": STEPS["SwapSVC"], "cv": 2} | limits(rng)
     model = SwapSVCCV([float(10.0 ** rng.uniform(-3, 3))], **kind)
     return Problem(seed, model, layout(rng, X), y)
+
+
+def swap_tube(rng, seed, most):
+    """SwapSVR, or SwapNoveltyDetector."""
+    n, d = sizes(rng, min(80, most), 10)
+    X = features(rng, n, d)
+    y = scores(rng, X) * 10.0 ** rng.uniform(-2, 2)
+    kernel = str(rng.choice(["rbf", "linear", "poly", "precomputed"], p=[0.5, 0.25, 0.15, 0.1]))
+    if kernel == "precomputed":
+        X = rbf_kernel(X / (np.abs(X).max() or 1.0))
+    X = layout(rng, X)
+    X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
+    kind = SwapSVR if rng.random() < 0.7 else SwapNoveltyDetector
+    model = kind(
+        float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, random_state=0,
+        gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
+        degree=int(rng.integers(1, 4)), **limits(rng),
+    )  # fmt: skip
+    if kind is SwapSVR:
+        model.set_params(epsilon=float(rng.choice([0.0, 0.1, 1.0])))
+    return Problem(seed, model, X, y if kind is SwapSVR else None, sample_weights(rng, n))
 
 
 def sdca_crf(rng, seed, most):

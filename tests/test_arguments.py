@@ -11,6 +11,7 @@ from sklearn_bundle import (
     BMRMNoveltyDetector,
     BMRMRanker,
     PragamSVC,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
     bmrm_path,
@@ -148,7 +149,10 @@ BAD_TARGETS = {
 }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ESTIMATORS if kind is not BMRMNoveltyDetector])
+SUPERVISED = [k for k in ESTIMATORS if k not in (BMRMNoveltyDetector, SwapNoveltyDetector)]
+
+
+@pytest.mark.parametrize("kind", SUPERVISED)
 def test_targets_of_several_kinds_are_named(kind):
     for key, y in BAD_TARGETS.items():
         model = kind(**SEARCHES.get(kind, {}))

@@ -25,8 +25,10 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     PragamSVC,
     StructuredSVM,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.estimators import _base
 from sklearn_bundle.models import Chain, Multiclass, Ontology
@@ -154,6 +156,11 @@ CASES = [
     (SwapSVC(kernel="precomputed"), "matrix"),
     (SwapSVC(kernel=laplacian_kernel), "two"),
     (SwapSVCCV(Cs=[1.0], cv=2), "three, weighted"),
+    (SwapSVR(), "numbers, weighted"),
+    (SwapSVR(10.0, kernel="poly", coef0=1.0, degree=2, epsilon=0.5), "numbers"),
+    (SwapSVR(kernel="linear", epsilon=0.0), "numbers, weighted"),
+    (SwapNoveltyDetector(), "shifted"),
+    (SwapNoveltyDetector(10.0, kernel="linear"), "shifted"),
     *((SDCACRF(solver=s, random_state=0), "chains") for s in ("exponentiated", "sdca", "lbfgs")),
     (SDCACRF(random_state=0), "chains, weighted"),
     (SDCACRF(random_state=0, solver="sdca", fit_intercept=False), "chains, weighted"),

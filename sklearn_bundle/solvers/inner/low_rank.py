@@ -31,28 +31,39 @@ class LowRank(NamedTuple):
     """``K ~ L'L``, exact in the rows and columns ``pivots``: ``K[pivots] = R'L``.
 
     L, of shape (rank, n), has the scores of orthonormal functions, which are spanned by the kernel
-    functions of the pivots; R, of shape (rank, rank), is upper triangular.
+    functions of the pivots; R, of shape (rank, rank), is upper triangular. ``left`` is what is left
+    of the diagonal of K.
     """
 
     L: np.ndarray
     R: Array
     pivots: NDArray[np.intp]
+    left: Array
 
     def coefficients(self, u: np.ndarray) -> Array:
         """On the pivots, of the function that has these coordinates."""
         return solve_triangular(self.R, u.astype(np.float64), check_finite=False)
 
 
-def factorize(problem: KernelBlocks, C: Array, most: int, rng: np.random.Generator) -> LowRank:
-    """Factors of rank ``most`` or less, good enough for a ridge of ``1/C``.
+def nothing(problem: KernelBlocks) -> LowRank:
+    """Factors of rank 0."""
+    L = np.empty((0, problem.n), problem.dtype)
+    return LowRank(L, np.empty((0, 0)), np.empty(0, dtype=np.intp), problem.diagonal.copy())
+
+
+def extended(
+    problem: KernelBlocks, known: LowRank, C: Array, most: int, rng: np.random.Generator
+) -> LowRank:
+    """Factors of rank ``most`` or less that begin with the known ones, for a ridge of ``1/C``.
 
     Pivots are drawn in proportion to ``C_i`` times what is left of the diagonal, a block of them at
     a time (Chen, Epperly, Tropp and Webber, 2025, Randomly pivoted Cholesky, section 2.4).
     """
-    left, dtype = problem.diagonal.copy(), problem.dtype
+    rank, dtype, left = len(known.pivots), problem.dtype, known.left.copy()
     L, R = np.empty((most, problem.n), dtype), np.zeros((most, most))
-    pivots, rank = np.zeros(most, dtype=np.intp), 0
-    smallest = _PRECISION * float(np.finfo(dtype).eps) * max(float(left.max()), 0.0)
+    pivots = np.zeros(most, dtype=np.intp)
+    L[:rank], R[:rank, :rank], pivots[:rank] = known.L, known.R, known.pivots
+    smallest = _PRECISION * float(np.finfo(dtype).eps) * max(float(problem.diagonal.max()), 0.0)
     while rank < most:
         weights = np.where(left > smallest, C * left, 0.0)
         wanted = np.flatnonzero(weights > _WORTH)
@@ -61,8 +72,8 @@ def factorize(problem: KernelBlocks, C: Array, most: int, rng: np.random.Generat
         keys = np.log(weights[wanted]) + rng.gumbel(size=len(wanted))
         size = min(_BLOCK, most - rank, len(wanted))
         chosen = np.sort(wanted[np.argpartition(-keys, size - 1)[:size]])
-        rows, known = problem.block(chosen), L[:rank, chosen].copy()
-        rows -= known.T @ L[:rank]
+        rows, before = problem.block(chosen), L[:rank, chosen].copy()
+        rows -= before.T @ L[:rank]
         square = rows[:, chosen].astype(np.float64)
         least = max(smallest, _WORTH / float(C[chosen].max()))
         upper, order, found, _ = lapack.dpstrf(0.5 * (square + square.T), tol=least)
@@ -70,12 +81,11 @@ def factorize(problem: KernelBlocks, C: Array, most: int, rng: np.random.Generat
             break
         upper, order = np.triu(upper[:found, :found]), order[:found] - 1
         new = slice(rank, rank + found)
-        L[new] = solve_triangular(
-            upper.T.astype(dtype), rows[order], lower=True, check_finite=False
-        )
-        R[:rank, new], R[new, new] = known[:, order], upper
+        lower = upper.T.astype(dtype)
+        L[new] = solve_triangular(lower, rows[order], lower=True, check_finite=False)
+        R[:rank, new], R[new, new] = before[:, order], upper
         pivots[new] = chosen[order]
         left -= np.einsum("ij,ij->j", L[new], L[new], dtype=np.float64)
         left[pivots[new]] = 0.0
         rank += found
-    return LowRank(L[:rank], R[:rank, :rank], pivots[:rank])
+    return LowRank(L[:rank], R[:rank, :rank], pivots[:rank], left)
