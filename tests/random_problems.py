@@ -363,8 +363,7 @@ def swap_svc_cv(rng, seed, most):
     return Problem(seed, model, layout(rng, X), y)
 
 
-def swap_tube(rng, seed, most):
-    """SwapSVR, or SwapNoveltyDetector."""
+def swap_svr(rng, seed, most, kind=SwapSVR):
     n, d = sizes(rng, min(80, most), 10)
     X = features(rng, n, d)
     y = scores(rng, X) * 10.0 ** rng.uniform(-2, 2)
@@ -373,15 +372,19 @@ def swap_tube(rng, seed, most):
         X = rbf_kernel(X / (np.abs(X).max() or 1.0))
     X = layout(rng, X)
     X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
-    kind = SwapSVR if rng.random() < 0.7 else SwapNoveltyDetector
     model = kind(
         float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, random_state=0,
         gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
         degree=int(rng.integers(1, 4)), **limits(rng),
     )  # fmt: skip
-    if kind is SwapSVR:
-        model.set_params(epsilon=float(rng.choice([0.0, 0.1, 1.0])))
-    return Problem(seed, model, X, y if kind is SwapSVR else None, sample_weights(rng, n))
+    if kind is SwapNoveltyDetector:
+        return Problem(seed, model, X, None, sample_weights(rng, n))
+    model.set_params(epsilon=float(rng.choice([0.0, 0.1, 1.0])))
+    return Problem(seed, model, X, y, sample_weights(rng, n))
+
+
+def swap_novelty_detector(rng, seed, most):
+    return swap_svr(rng, seed, most, SwapNoveltyDetector)
 
 
 def sdca_crf(rng, seed, most):
@@ -442,6 +445,8 @@ ESTIMATORS = {
     "PragamSVC": (pragam_svc, 0.1),
     "SwapSVC": (swap_svc, 0.15),
     "SwapSVCCV": (swap_svc_cv, 0.02),
+    "SwapSVR": (swap_svr, 0.0),  # problems of a seed stay what they are
+    "SwapNoveltyDetector": (swap_novelty_detector, 0.0),
     "SDCACRF": (sdca_crf, 0.03),
     "StructuredSVM": (structured_svm, 0.04),
 }

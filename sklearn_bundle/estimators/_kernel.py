@@ -1,8 +1,9 @@
 """What kernel machines share: checked kernels, attributes in SVC's shapes, scores and labels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +41,7 @@ class KernelTraining:
 
     samples: ClassificationData
     values: KernelData
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     places: NDArray[np.intp] | None = None
     cache_bytes: int = 0
 
@@ -136,6 +137,37 @@ class KernelMachine(BaseEstimator):
     def _given(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
+    def _objects(self, X: Any) -> np.ndarray | None:
+        """What only a callable kernel can read, as an array of it; None if X is rows of numbers."""
+        if not callable(self.kernel) or sp.issparse(X):
+            return None
+        if isinstance(X, np.ndarray):
+            return X if X.ndim == 1 and X.dtype.kind in "OUST" else None
+        if not isinstance(X, list | tuple) or len(X) == 0 or np.ndim(X[0]) > 0:
+            return None
+        if isinstance(X[0], Number):
+            return None
+        objects = np.empty(len(X), dtype=object)
+        for i, item in enumerate(X):
+            objects[i] = item
+        return objects
+
+    def _checked(self, check: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+        """``check(self, X, ...)``, where objects are not looked at, as in SVC."""
+        objects = self._objects(X)
+        if objects is None:
+            return check(self, X, *arguments)
+        data = check(self, np.arange(float(len(objects)))[:, np.newaxis], *arguments)
+        del self.n_features_in_
+        data.X = objects[data.rows]
+        return data
+
+    def _shape_of(self, X: Any) -> tuple[int, ...]:
+        """That of training data; objects of no shape have one dimension."""
+        if self._objects(X) is None:
+            return _num_samples(X), self.n_features_in_
+        return (len(X),)
+
     def _refuse_sparse_matrix(self, X: Any) -> None:
         if self._given() and sp.issparse(X):
             raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
@@ -183,7 +215,8 @@ class KernelMachine(BaseEstimator):
 
     def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
         check_is_fitted(self)
-        X = check_prediction_data(self, X)
+        objects = self._objects(X)
+        X = check_prediction_data(self, X) if objects is None else objects
         threads = effective_n_jobs(self.n_jobs)
         with blas_threads(1):
             if signs_only:
@@ -220,10 +253,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> KernelTraining:
         self._check_kernel(X)
-        samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        n_samples = _num_samples(X)
-        values = self._kernel_values(samples, n_samples)
-        return KernelTraining(samples, values, (n_samples, self.n_features_in_))
+        check = check_classification_data
+        samples = self._checked(check, X, y, sample_weight, self.class_weight)
+        values = self._kernel_values(samples, _num_samples(X))
+        return KernelTraining(samples, values, self._shape_of(X))
 
     def _check_kernel(self, X: Any) -> None:
         """What the constraints on single parameters do not say."""

@@ -32,7 +32,7 @@ class TubeTraining:
     samples: TrainingData
     values: KernelData
     costs: NDArray[np.float64]
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
 
 
 class KernelTubeEstimator(KernelMachine, CertifiedEstimator):
@@ -65,7 +65,7 @@ class KernelTubeEstimator(KernelMachine, CertifiedEstimator):
         self, check: Callable[..., TrainingData], X: Any, *y: Any, sample_weight: Any
     ) -> TubeTraining:
         self._refuse_sparse_matrix(X)
-        samples, n_samples = check(self, X, *y, sample_weight), _num_samples(X)
+        samples, n_samples = self._checked(check, X, *y, sample_weight), _num_samples(X)
         values = self._kernel_values(samples, n_samples)
         with np.errstate(over="ignore"):
             total = float(np.sum(check_sample_weight(sample_weight, n_samples)))
@@ -76,7 +76,7 @@ class KernelTubeEstimator(KernelMachine, CertifiedEstimator):
                 f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
                 f"{costs.max()}."
             )
-        return TubeTraining(samples, values, costs, (n_samples, self.n_features_in_))
+        return TubeTraining(samples, values, costs, self._shape_of(X))
 
     def _targets(self, data: TubeTraining) -> list[None]:
         return [None]

@@ -28,6 +28,7 @@ _SEARCHED = 20  # points on a segment at which the dual is compared: cheap besid
 _MOST_IDLE = 20  # states without progress: what is left is rounding
 _WRONG = 1.5  # times the gap that was believed: what is more is rounding
 _NEGLIGIBLE = 1e-12  # of the largest entry: a ridge that bends little, and makes factors exist
+_INDEFINITE = 1e-8  # of the largest eigenvalue: a negative one beyond rounding in float64
 _REFINEMENTS = 3  # confirmations that may fail before kernel values are in double precision
 _MOST_REFINEMENTS = 12  # confirmations that may fail at all: by then more no longer help
 
@@ -113,7 +114,8 @@ class KernelGradients:
                 self._refine()
             reached = self._best.primal, self._best.bound
             moved = self.n_steps == 0 or self._step()
-            self._look()
+            if not self.indefinite:
+                self._look()
             self.n_steps += 1
             yield self._state()
             idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
@@ -131,7 +133,7 @@ class KernelGradients:
         bound, scores = bound - excess, dual.scores.copy()
         scores[dual.coef != 0.0] = exact
         self._dual = Function(dual.coef, scores)
-        self.indefinite = bound > primal or bound == -np.inf
+        self.indefinite = self.indefinite or bound > primal or bound == -np.inf
         self._best.renew(primal, None, -np.inf if self.indefinite else bound)
         self._missed += not self._best.gap <= _WRONG * believed
         self._stale = True
@@ -325,6 +327,8 @@ class KernelGradients:
             try:
                 factor = cho_factor(bend + ridge * np.eye(len(bend)), check_finite=False)
             except LinAlgError:
+                values = np.linalg.eigvalsh(self._matrix)
+                self.indefinite = bool(values[0] < -_INDEFINITE * values[-1])
                 return None
         coef = np.zeros(problem.n)
         coef[outside] = cho_solve(factor, tube.y[outside] + nearest, check_finite=False)
