@@ -11,6 +11,9 @@ scaled      3,000 x 60, columns of lengths from 1e-2 to 1e2
 separable   2,000 x 100, no noise
 noisy       4,000 x 50, noise of ten times the scores
 imbalanced  5,000 x 100, 3 % of the labels positive; targets that are lognormal
+low rank    2,000 x 200, of rank 10 but for entries of a deviation of .1
+categories  5,000 rows of 8 categories of 30 kinds each, CSR, a column a kind
+repeated    500 x 60, each row eight times with noise of its own
 """
 
 from collections.abc import Callable
@@ -61,6 +64,26 @@ def _imbalanced(rng: np.random.Generator) -> Made:
     return X, np.exp(scores) - np.quantile(np.exp(scores), 0.97)
 
 
+def _low_rank(rng: np.random.Generator) -> Made:
+    X = rng.normal(size=(2_000, 10)) @ rng.normal(size=(10, 200))
+    X += 0.1 * rng.normal(size=X.shape)
+    return X, _scores(X, rng)
+
+
+def _categories(rng: np.random.Generator) -> Made:
+    n, kinds, n_categories = 5_000, 30, 8
+    shares = rng.dirichlet(np.full(kinds, 0.5), size=n_categories)
+    drawn = [c * kinds + rng.choice(kinds, size=n, p=p) for c, p in enumerate(shares)]
+    columns, starts = np.stack(drawn, axis=1).ravel(), np.arange(n + 1) * n_categories
+    X = sp.csr_matrix((np.ones(len(columns)), columns, starts), shape=(n, n_categories * kinds))
+    return X, _scores(X, rng)
+
+
+def _repeated(rng: np.random.Generator) -> Made:
+    X = np.repeat(rng.normal(size=(500, 60)), 8, axis=0)
+    return X, _scores(X, rng)
+
+
 SETS: dict[str, Callable[[np.random.Generator], Made]] = {
     "tall": lambda rng: _normal(rng, 20_000, 20),
     "wide": lambda rng: _normal(rng, 200, 5_000),
@@ -72,6 +95,9 @@ SETS: dict[str, Callable[[np.random.Generator], Made]] = {
     "separable": lambda rng: _normal(rng, 2_000, 100, 0.0),
     "noisy": lambda rng: _normal(rng, 4_000, 50, 10.0),
     "imbalanced": _imbalanced,
+    "low rank": _low_rank,
+    "categories": _categories,
+    "repeated": _repeated,
 }
 
 

@@ -67,14 +67,15 @@ objectives = np.array([model.objective_ for model in models])
 print(f"largest gap / objective on the path: {np.max(gaps / objectives):.1e}")
 
 # %%
-# With the L1 regularizer, coefficients are zero until a feature is worth its price. Such a path
-# takes longer, because its inner problems are linear programs.
+# With the L1 regularizer, coefficients are zero until a feature is worth its price. The values then
+# begin where all coefficients are zero, which :func:`~sklearn_bundle.reg_lambda_max` knows, and end
+# at a hundredth of that.
 
-l1_values = np.geomspace(1e-1, 3e-3, 8)
-l1_path = bmrm_path(X, y, reg_lambdas=l1_values, loss="log_loss", regularizer="l1")
+l1_path = bmrm_path(X, y, loss="log_loss", regularizer="l1", n_reg_lambdas=25, eps=1e-2)
+used = np.count_nonzero(l1_path[1], axis=0)
 print("reg_lambda   features used, L1")
-for value, used in zip(l1_values, np.count_nonzero(l1_path[1], axis=0), strict=True):
-    print(f"{value:<12.4f} {used}")
+for value, count in zip(l1_path[0][::6], used[::6], strict=True):
+    print(f"{value:<12.4f} {count}")
 
 # %%
 # Which value? The one with the best score on data that the fit has not seen.
@@ -90,15 +91,15 @@ print(f"final fit: {search.status_}, gap / objective {search.dual_gap_ / search.
 # %%
 # Left and middle, the coefficients, with the strongest regularization at the left; in each panel
 # the six that become largest have names. With L2 all of them move from the beginning. With L1 they
-# enter one after the other, from the left end on. Right, the scores of the folds. On the breast
-# cancer set they rise as the model gets less stiff, and fall again where the coefficients on the
-# left grow fast. On other data they may stay level at the right end; a flat curve says that the
-# exact value matters little.
+# enter one after the other, from the left end on; the dotted line counts them. Right, the scores of
+# the folds. On the breast cancer set they rise as the model gets less stiff, and fall again where
+# the coefficients on the left grow fast. On other data they may stay level at the right end; a flat
+# curve says that the exact value matters little.
 
 figure, axes = plt.subplots(1, 3, figsize=(14, 5.5), layout="constrained")
 RegularizationPathDisplay.from_path(*path, feature_names=names, ax=axes[0])
 axes[0].set_title("coefficients, L2")
-RegularizationPathDisplay.from_path(*l1_path, feature_names=names, ax=axes[1])
+RegularizationPathDisplay.from_path(*l1_path, feature_names=names, nonzeros=True, ax=axes[1])
 axes[1].set_title("coefficients, L1")
 RegularizationPathDisplay.from_estimator(search, ax=axes[2])
 axes[2].set_title("cross-validation, L2")

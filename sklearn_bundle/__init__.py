@@ -1,6 +1,7 @@
 """Regularized risk minimisation for scikit-learn, with a certificate of every fit."""
 
 from sklearn_bundle import datasets, losses, metrics, models, projection, regularizers
+from sklearn_bundle.estimators._grid import reg_lambda_max
 from sklearn_bundle.estimators._path import bmrm_path
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
@@ -38,5 +39,6 @@ __all__ = [
     "metrics",
     "models",
     "projection",
+    "reg_lambda_max",
     "regularizers",
 ]

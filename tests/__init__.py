@@ -40,7 +40,8 @@ estimators
     test_bmrm_ranker.py         bmrm_ranker.py _features.py
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
-    test_bmrm_path.py           _path.py _search.py bmrm_cv.py
+    test_bmrm_path.py           _path.py _grid.py _search.py bmrm_cv.py
+    test_sparse_models.py       _grid.py _bundle.py _linear.py /problems/largest.py
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
     test_warm_start.py          _warm.py _fit.py
@@ -83,11 +84,16 @@ solvers
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
                                 /losses/_dual_loss.py /_compiled/coordinate.py
     test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py
-    test_class_coordinate.py    class_coordinate.py /problems/class_dual.py
+    test_class_coordinate.py    class_coordinate.py _dual_ascent.py /problems/class_dual.py
                                 /losses/_class_dual.py /_compiled/class_steps.py
+    test_coordinate_descent.py  coordinate_descent.py _working_set.py /problems/column_model.py
+                                /_compiled/lasso.py /losses/_conjugate.py
+    test_linear_lbfgs.py        linear_lbfgs.py _score_descent.py _descent_solver.py
+                                _corrections.py
     test_softmax.py             softmax.py _class_curvature.py _class_descent.py
                                 /problems/softmax_model.py /losses/_softmax.py
-    test_least_squares.py       least_squares.py /problems/normal_equations.py /losses/_squares.py
+    test_least_squares.py       least_squares.py /problems/normal_equations.py /problems/_costs.py
+                                /losses/_squares.py
     test_sample_planes.py       sample_planes.py /problems/sample_space.py
     test_linear_auto.py         linear_auto.py _contest.py linear_start.py linear_task.py
     test_excessive_gap.py       excessive_gap.py /problems/hinge_dual.py /_compiled/dual.py
@@ -143,7 +149,8 @@ models
                                 /estimators/_segment_reader.py
 
 regularizers
-    test_regularizers.py        base.py norms.py entropy.py /_numeric/definite.py
+    test_regularizers.py        base.py norms.py sparse.py entropy.py
+                                /_numeric/definite.py
 
 _numeric
     test_kinks.py               kinks.py

@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 import sklearn_bundle
 from sklearn_bundle import (
     BMRMClassifierCV,
+    BMRMNoveltyDetector,
     BMRMRanker,
     BMRMRegressorCV,
     StructuredSVM,
@@ -52,7 +53,7 @@ SHOWN = {  # as a message has to have them
     "float32": "nan",
 }
 OPTIONAL = "active_set bundle_size class_weight cost cv edges k M max_time n_candidates n_jobs"
-OPTIONAL = {*OPTIONAL.split(), "random_state", "scoring"}
+OPTIONAL = {*OPTIONAL.split(), "eps", "random_state", "reg_lambdas", "scoring"}
 
 
 def assert_named(name, key, call):
@@ -76,6 +77,7 @@ CONTEXT = {  # in which a parameter is looked at
     "edges": {"loss": "ontology"},
     "epsilon": {"loss": "epsilon_insensitive"},
     "k": {"loss": "ndcg"},
+    "l1_ratio": {"regularizer": "elasticnet"},
     "quantile": {"loss": "quantile"},
     "scaling": {"loss": "multiclass_hinge"},
 }
@@ -98,6 +100,8 @@ def context(kind, name):
     parameters = SEARCHES.get(kind, {}) | of_losses
     if name == "cost" and kind is not BMRMRanker:
         parameters["loss"] = "multiclass_hinge"
+    if name == "l1_ratio" and kind is BMRMNoveltyDetector:
+        parameters["rho"] = 1.0  # with nu the regularizer has to be quadratic
     return parameters
 
 

@@ -225,6 +225,8 @@ def bmrm_classifier(rng, seed, most):
     solvers = ["auto", "line-search"]
     if loss in BINARY[:3] and omega == "l2":
         solvers += ["newton", "dual-coordinate"]
+    if loss in BINARY[1:] and omega == "l2":
+        solvers += ["lbfgs"]
     if loss == "multiclass_hinge" and omega == "l2":
         solvers += ["dual-coordinate"]
     X, further = features(rng, n, d), {}

@@ -354,14 +354,21 @@ class Quadratic:
 
 
 class L1:
+    """``sum_j thresholds_j |w_j| + ridge/2 ||w||^2``, over the outputs."""
+
+    def __init__(self, thresholds=1.0, ridge=0.0):
+        self.thresholds, self.ridge = np.asarray(thresholds, float), ridge
+
     def value(self, W):
-        return np.sum(np.abs(W))
+        return np.sum(self.thresholds * np.abs(W)) + self.ridge * np.sum(W * W) / 2
 
     terms = value
 
     def variables(self, programme, shape, reg_lambda):
         p = shape[0] * shape[1]
-        w, u, eye = programme.variables(p), programme.variables(p, reg_lambda), sp.identity(p)
+        w, eye = programme.variables(p, bend=reg_lambda * self.ridge), sp.identity(p)
+        costs = np.broadcast_to(self.thresholds, (shape[0], shape[1])).ravel()
+        u = programme.variables(p, reg_lambda * costs)
         for sign in (1.0, -1.0):
             programme.require(halflines(p), np.zeros(p), (u, eye), (w, sign * eye))
         return w

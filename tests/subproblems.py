@@ -171,6 +171,11 @@ def _omega(model, d):
         return programmes.Quadratic(np.diag(B) if B.ndim == 1 else B)
     if name == "lp":
         return programmes.Lp(getattr(given, "p", 1.5))
+    if name == "weightedl1":
+        return programmes.L1(given.weights)
+    if name == "elasticnet":
+        ratio = getattr(given, "l1_ratio", 0.5)
+        return programmes.L1(ratio, 1.0 - ratio)
     return {
         "l2": lambda: programmes.Quadratic(np.eye(d)),
         "l1": programmes.L1,

@@ -17,6 +17,7 @@ from sklearn_bundle import (
     bmrm_path,
     datasets,
     metrics,
+    reg_lambda_max,
 )
 from sklearn_bundle.projection import project
 from tests.parameters import ESTIMATORS, GROUP, ROWS, SEARCHES, WRONG, assert_named, fit
@@ -91,7 +92,10 @@ FUNCTIONS = [
       "lower": {"string", "none", "nan", "huge", "list", "float32", "complex"},
       "upper": {"string", "none", "nan", "huge", "list", "float32", "complex"}}),
     (bmrm_path, {"X": load_iris().data, "y": load_iris().target},
-     {"reg_lambdas": {*WRONG}, "loss": {*WRONG}, "sample_weight": NUMBERS, "tol": {*WRONG}}),
+     {"reg_lambdas": {*WRONG} - {"none"}, "n_reg_lambdas": {*WRONG} - {"none"},
+      "eps": {*WRONG} - {"none"}, "loss": {*WRONG}, "sample_weight": NUMBERS, "tol": {*WRONG}}),
+    (reg_lambda_max, {"X": load_iris().data, "y": load_iris().target},
+     {"loss": {*WRONG}, "sample_weight": NUMBERS, "regularizer": {*WRONG}, "tol": {*WRONG}}),
 ]  # fmt: skip
 
 

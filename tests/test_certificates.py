@@ -105,6 +105,7 @@ CASES = [
     *((linear(loss, solver="newton"), "two") for loss in ("hinge", *SMOOTH)),
     *((linear(loss, solver="dual-coordinate"), "two, weighted") for loss in ("hinge", *SMOOTH)),
     (linear("exponential", reg_lambda=0.2), "two, weighted"),
+    (linear("exponential", solver="lbfgs"), "two, weighted"),
     (linear(), "three, weighted"),
     (linear("log_loss", class_weight="balanced", fit_intercept=False), "three, weighted"),
     (linear(solver="cutting-plane"), "two"),
@@ -131,6 +132,7 @@ CASES = [
     (regressor("epsilon_insensitive", regularizer=Lp(1.5)), "numbers, weighted"),
     (regressor("huber", regularizer="entropy_simplex"), "numbers"),
     (regressor("poisson"), "counts"),
+    (regressor("poisson", solver="lbfgs"), "counts"),
     (
         regressor("squared_error", M=[[2.0, 0.5], [0.5, 1.0]], solver="conjugate-gradient"),
         "two outputs",

@@ -96,6 +96,7 @@ REALS = {
     "delta": 0.1,
     "epsilon": 0.1,
     "gamma": 0.1,
+    "l1_ratio": 0.1,
     "line_search_tol": 0.1,
     "lipschitz": 30.1,
     "max_time": 1e3,
@@ -267,8 +268,10 @@ OF_MODELS = [
     (losses.PrecisionAtK, "k", BMRMRanker, None),
     (losses.Quantile, "quantile", BMRMRegressor, 0.1),
     (losses.SquaredEpsilonInsensitive, "epsilon", BMRMRegressor, 0.1),
+    (regularizers.ElasticNet, "l1_ratio", BMRMRegressor, 0.1),
     (regularizers.Lp, "p", BMRMRegressor, 1.3),
     (regularizers.Quadratic, "B", BMRMRegressor, None),
+    (regularizers.WeightedL1, "weights", BMRMRegressor, None),
 ]
 
 

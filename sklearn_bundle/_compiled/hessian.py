@@ -26,6 +26,19 @@ def csr_hessian(data, indices, indptr, rows, coefs, start, stop, free, H):
 
 
 @jit
+def has_parts(indices, indptr, n_columns):
+    """Whether a row of CSR, sorted or not, has several entries in one column."""
+    met = np.full(n_columns, -1, dtype=np.int64)  # the last row with an entry there
+    parts = 0
+    for i in range(indptr.shape[0] - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            parts += met[j] == i
+            met[j] = i
+    return parts > 0
+
+
+@jit
 def fold(H):
     """Add the strictly upper triangle to the lower one: rows of CSR need not be sorted."""
     for i in range(H.shape[0]):

@@ -1,6 +1,6 @@
 """What the estimators of the bundle method share: loss and regularizer by name, the solver."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
@@ -13,14 +13,16 @@ from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
-from sklearn_bundle.regularizers import L2, REGULARIZERS, Regularizer
+from sklearn_bundle.problems.rows import RowOperator, rows_in_memory
+from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 MOST_NEWTON_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
+# By the name of a regularizer: the parameters of the estimator that it takes, and their defaults.
+_REGULARIZER_PARAMETERS: dict[str, dict[str, Any]] = {"elasticnet": {"l1_ratio": 0.5}}
 _FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
 # What to do where a limit ended a fit with L1, in place of what linear models say.
 _L1_ADVICE = {
@@ -42,6 +44,7 @@ class BundleEstimator(CertifiedLinear):
 
     _bundle_constraints: ClassVar[dict] = {
         "regularizer": [StrOptions(set(REGULARIZERS)), Regularizer],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [StrOptions({"auto", "line-search", "cutting-plane"})],
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
         "theta": [Interval(Real, 0, 1, closed="right")],
@@ -64,46 +67,80 @@ class BundleEstimator(CertifiedLinear):
         names = self._loss_parameters.get(self.loss, ())
         return self._losses[self.loss](**{name: getattr(self, name) for name in names})
 
+    @property
+    def penalty(self) -> str:
+        """The name of the regularizer, which is not a parameter under this name.
+
+        :class:`~sklearn.feature_selection.SelectFromModel` reads it: with "l1" it keeps features
+        with an absolute coefficient of 1e-5 and more, else those from the mean on. The elastic net
+        with ``l1_ratio=1`` is "l1". So is :class:`~sklearn_bundle.regularizers.WeightedL1`.
+        """
+        given = self.regularizer
+        if isinstance(given, str):
+            return "l1" if given == "elasticnet" and self.l1_ratio == 1 else given
+        if given.is_l1:
+            return "l1"
+        names = {kind: name for name, kind in REGULARIZERS.items()}
+        return names.get(type(given), type(given).__name__)
+
     def _refuse_unused(self) -> None:
-        """Raise ValueError for a parameter of another loss, unless it has its default."""
+        """Raise ValueError for a parameter of another loss or regularizer than is asked for.
+
+        A parameter that has its default is none.
+        """
         own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
-        for parameters in self._loss_parameters.values():
-            for name, default in parameters.items():
-                if name not in own and _is_given(getattr(self, name), default):
-                    raise ValueError(self._unused(name, default))
+        for name, default in _not_among(own, self._loss_parameters):
+            if _is_given(getattr(self, name), default):
+                raise ValueError(self._unused(name, default))
+        table, named = _REGULARIZER_PARAMETERS, isinstance(self.regularizer, str)
+        own = table.get(self.regularizer, {}) if named else {}
+        for name, default in _not_among(own, table):
+            if _is_given(getattr(self, name), default):
+                raise ValueError(self._of_another("regularizer", table, name, default))
 
     def _refuse_solver(self, loss: Loss) -> None:
         """Raise ValueError if the solver that was asked for does not take loss and regularizer."""
         if knows(self.solver, loss, self._omega()):
             return
         defaults = self._loss_parameters
-        names = [
-            name
-            for name, make in self._losses.items()
-            if knows(self.solver, make(**defaults.get(name, {})), L2())
-        ]
+        losses = {name: make(**defaults.get(name, {})) for name, make in self._losses.items()}
+        kinds = {name: kind() for name, kind in REGULARIZERS.items() if not _without_default(kind)}
+
+        def go_together(loss: str, omega: str) -> bool:
+            return knows(self.solver, losses[loss], kinds[omega])
+
+        names = [loss for loss in losses if any(go_together(loss, omega) for omega in kinds)]
+        omegas = [omega for omega in kinds if any(go_together(loss, omega) for loss in losses)]
         by_name = isinstance(self.loss, str) and self.loss in self._losses
         own = self._loss_parameters.get(self.loss, {}) if by_name else {}
         given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
         with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
         raise ValueError(
-            f"solver={self.solver!r} is for {_in_words(names)} with regularizer='l2'; got "
+            f"solver={self.solver!r} is for {_in_words(names)} with "
+            f"regularizer={' or '.join(map(repr, omegas)) or repr('l2')}; got "
             f"loss={self.loss!r}{with_them} and regularizer={shown(self.regularizer)}. "
             "Use solver='auto'."
         )
 
     def _unused(self, name: str, default: Any) -> str:
-        table, loss, value = self._loss_parameters, self.loss, shown(getattr(self, name))
+        return self._of_another("loss", self._loss_parameters, name, default)
+
+    def _of_another(self, role: str, table: dict[str, dict], name: str, default: Any) -> str:
+        """What to say of a parameter that this loss, or this regularizer, does not take."""
+        given, value = getattr(self, role), shown(getattr(self, name))
         owners = " or ".join(repr(owner) for owner, names in table.items() if name in names)
         instead = f", with which {name} must stay {default!r}"
-        if not isinstance(loss, str) and name in vars(loss):
-            instead = f": set it there, {type(loss).__name__}({name}={value})"
-        return f"{name}={value} is for loss={owners}; got loss={loss!r}{instead}."
+        if not isinstance(given, str) and name in vars(given):
+            instead = f": set it there, {type(given).__name__}({name}={value})"
+        return f"{name}={value} is for {role}={owners}; got {role}={given!r}{instead}."
 
     def _omega(self) -> Regularizer:
         if not isinstance(self.regularizer, str):
             return self.regularizer
         kind = REGULARIZERS[self.regularizer]
+        own = _REGULARIZER_PARAMETERS.get(self.regularizer)
+        if own is not None:
+            return kind(**{name: getattr(self, name) for name in own})
         needs = _without_default(kind)
         if needs:
             raise ValueError(
@@ -119,8 +156,11 @@ class BundleEstimator(CertifiedLinear):
         return data.prepared
 
     def _problem(self, data: TrainingData, target: Prepared, n_threads: int) -> LinearProblem:
+        return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
+
+    def _problem_of(self, rows: RowOperator, data: TrainingData, target: Prepared) -> LinearProblem:
+        """The problem of one target, with these rows, which another one may have too."""
         loss, y = target
-        rows = rows_in_memory(data.X, n_threads)
         return LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
 
     def _solver(
@@ -158,6 +198,12 @@ def _in_words(names: list[str]) -> str:
     if len(names) == 1:
         return f"loss={names[0]!r}"
     return f"the losses {', '.join(map(repr, names[:-1]))} and {names[-1]!r}"
+
+
+def _not_among(own: dict[str, Any], table: dict[str, dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Names and defaults of the table's parameters that are not one's own."""
+    for parameters in table.values():
+        yield from ((name, value) for name, value in parameters.items() if name not in own)
 
 
 @cache  # a fit asks for it several times, and reading a signature takes 0.1 ms

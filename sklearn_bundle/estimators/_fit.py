@@ -128,12 +128,13 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 return reached
             if monitor.stop.is_set() and not self._waits_for_a_point:
                 raise KeyboardInterrupt
-            solver, result = self._take_on(
-                *(data, targets[k], warm.kept[k], seed, inner),
-                solver=warm.solver(k, self.tol),
-                max_time=seconds,
-                observe=partial(monitor, k),
-            )
+            with self._problem(data, targets[k], inner) as problem:
+                solver, result = self._take_on(
+                    *(problem, warm.kept[k], seed),
+                    solver=warm.solver(k, self.tol),
+                    max_time=seconds,
+                    observe=partial(monitor, k),
+                )
             released = self._released(solver)
             warm.leave(k, self._keep(solver, result), result, self.tol, released)
             return result
@@ -154,33 +155,28 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _take_on(
         self,
-        data: Any,
-        target: Any,
+        problem: Any,
         kept: Any,
         seed: int | None,
-        n_threads: int,
         *,
         solver: Resumable | None = None,
         max_time: float | None = None,
         observe: Callable[[int, State], Status | None] | None = None,
     ) -> tuple[Solver, SolverResult]:
         """Solve one subproblem: ``solver`` goes on, or else a new one starts from what was kept."""
-        with self._problem(data, target, n_threads) as problem:
-            if solver is None:
-                solver = self._solver(problem, kept, seed)
-            else:
-                solver.attach(problem)
-            limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
-            return solver, run(solver, observe=observe, **limits)
+        if solver is None:
+            solver = self._solver(problem, kept, seed)
+        else:
+            solver.attach(problem)
+        limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
+        return solver, run(solver, observe=observe, **limits)
 
-    def _take_further(
-        self, data: Any, target: Any, kept: Any, seed: int | None, n_threads: int
-    ) -> tuple[SolverResult, Any]:
+    def _take_further(self, problem: Any, kept: Any, seed: int | None) -> tuple[SolverResult, Any]:
         """One subproblem at one value of a path: the result, and what the next value starts from.
 
         Ctrl-C ends the path.
         """
-        solver, result = self._take_on(data, target, kept, seed, n_threads, max_time=self.max_time)
+        solver, result = self._take_on(problem, kept, seed, max_time=self.max_time)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return result, self._carry(solver, result)

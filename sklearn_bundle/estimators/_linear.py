@@ -5,8 +5,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +25,7 @@ from sklearn_bundle.estimators._warm import problem_fingerprint
 from sklearn_bundle.solvers.contract import Status
 
 
-class CertifiedLinear(CertifiedEstimator):
+class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     """The parameters of all linear models, and how their problems are known again."""
 
     _common_constraints: ClassVar[dict] = {
@@ -56,9 +58,57 @@ class CertifiedLinear(CertifiedEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         """``X coef_' + intercept_``."""
+        return self._products(X) + self.intercept_
+
+    def _products(self, X: Any) -> np.ndarray:
+        """``X coef_'``, whether the coefficients are sparse or not."""
         check_is_fitted(self)
         X = check_prediction_data(self, X)
-        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        products = safe_sparse_dot(X, self.coef_.T, dense_output=True)
+        return products.ravel() if self._has_vector() else products
+
+    def _has_vector(self) -> bool:
+        """Whether ``coef_`` of the fitted model has shape (n_features,)."""
+        return False
+
+    def sparsify(self) -> Self:
+        """Make ``coef_`` a sparse matrix in CSR format, as ``sparsify`` of scikit-learn does.
+
+        It saves memory, and time of predictions, where most coefficients are 0, as with L1.
+        Predictions, pickles and ``fit``, which makes an array of it again, go on as before.
+
+        Returns
+        -------
+        self : object
+            With ``coef_`` of shape (1, n_features) where it was a vector.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no model yet.
+        """
+        check_is_fitted(self)
+        if self._has_vector() and not sp.issparse(self.coef_):
+            self.coef_ = self.coef_[None]  # what becomes of a vector depends on scipy's version
+        return super().sparsify()
+
+    def densify(self) -> Self:
+        """Make ``coef_`` an array again, of the shape that it had before :meth:`sparsify`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no model yet.
+        """
+        super().densify()
+        if self._has_vector():
+            self.coef_ = self.coef_.ravel()
+        return self
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

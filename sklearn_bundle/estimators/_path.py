@@ -1,7 +1,7 @@
-"""Fits over many values of reg_lambda that share their planes, and cross-validation over them."""
+"""Fits over many values of reg_lambda that share what they find, cross-validation over them."""
 
 from collections.abc import Iterator, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -9,38 +9,45 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads, split_threads
-from sklearn_bundle._values import as_numbers, plain, shown
 from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._search import MOST_VALUES, Search
-from sklearn_bundle.estimators._validation import check_sample_weight, checked_score, splits
-from sklearn_bundle.estimators.bmrm import BMRMClassifier
-from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
-from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
+from sklearn_bundle.estimators._grid import check_grid, estimator_of
+from sklearn_bundle.estimators._search import Search, search_constraints
+from sklearn_bundle.estimators._validation import (
+    TrainingData,
+    check_sample_weight,
+    checked_score,
+    splits,
+)
 from sklearn_bundle.losses import Loss
+from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.contract import SolverResult
 
-_LARGEST, _SMALLEST = 1.0, 1e-6  # reg_lambda, where a number of values is asked for
+# Values of reg_lambda where their number is not given, and w = 0 is optimal for none of them.
+_ON_A_PATH, _IN_A_SEARCH = 20, 10
 
 
 def bmrm_path(
     X: Any,
     y: ArrayLike,
     *,
-    reg_lambdas: int | ArrayLike = 20,
+    reg_lambdas: int | ArrayLike | None = None,
+    n_reg_lambdas: int | None = None,
+    eps: float | None = None,
     loss: str | Loss = "hinge",
     sample_weight: ArrayLike | None = None,
     **params: Any,
 ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
-    """Solutions for many values of reg_lambda, from shared planes.
+    """Solutions for many values of reg_lambda, each from what the last one left.
 
     The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever knows
     the loss. Planes of the empirical risk (algorithm 2 of [1]_) do not depend on reg_lambda: each
-    fit starts from all planes that were cut before, and from the last solution. With L2 that saves
-    most of the work of separate fits, with L1 little.
+    fit starts from all planes that were cut before, and from the last solution. Coordinate descent
+    starts from the last solution, its support and its dual point. Every value has a certificate.
 
     Parameters
     ----------
@@ -48,9 +55,15 @@ def bmrm_path(
         Training data.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
-    reg_lambdas : int or array-like of shape (n_lambdas,), default=20
-        Positive values; a number means as many from 1 to 1e-6, equally spaced on a logarithmic
-        scale.
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or how many, equally spaced on a logarithmic scale. With L1 and the elastic
+        net they start at :func:`reg_lambda_max`, where all weights are 0, else at 1.
+    n_reg_lambdas : int, default=None
+        How many values, where `reg_lambdas` is None. None is 100 with L1 and the elastic net, and
+        else 20.
+    eps : float, default=None
+        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3 with L1
+        and the elastic net, and else 1e-6.
     loss : str or Loss, default="hinge"
         A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -64,7 +77,8 @@ def bmrm_path(
     reg_lambdas : ndarray of shape (n_lambdas,)
         The values in descending order.
     coefs : ndarray of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas)
-        Weights; the latter for three or more classes, and for several targets.
+        Weights; the latter for three or more classes, and for several targets. With L1 and the
+        elastic net ``np.count_nonzero(coefs, axis=-2)`` is the number of features in use.
     intercepts : ndarray of shape (n_lambdas,) or (n_outputs, n_lambdas)
         Intercepts.
     dual_gaps : ndarray of shape (n_lambdas,) or (n_outputs, n_lambdas)
@@ -76,8 +90,8 @@ def bmrm_path(
     Raises
     ------
     ValueError
-        As the estimators do, and for reg_lambdas that are not positive, a loss of ranking,
-        `reg_lambda` or `warm_start`.
+        As the estimators do, and for reg_lambdas that are not positive, `n_reg_lambdas` or `eps`
+        beside values, a loss of ranking, `reg_lambda` or `warm_start`.
     TypeError
         For a parameter that the estimator does not have.
 
@@ -89,6 +103,7 @@ def bmrm_path(
     See Also
     --------
     BMRMClassifierCV, BMRMRegressorCV : Choose reg_lambda by cross-validation.
+    reg_lambda_max : Where a path of L1 begins.
     sklearn.linear_model.lasso_path : The same for the Lasso.
 
     References
@@ -98,6 +113,7 @@ def bmrm_path(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn_bundle import bmrm_path
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -106,72 +122,54 @@ def bmrm_path(
     ... )
     >>> reg_lambdas, coefs.shape
     (array([0.1  , 0.01 , 0.001]), (30, 3))
+    >>> sparse = bmrm_path(X / X.max(axis=0), y, loss="log_loss", regularizer="l1", reg_lambdas=4)
+    >>> np.count_nonzero(sparse[1], axis=0)
+    array([ 0,  4,  9, 12])
     """
-    if BMRMRanker._takes_loss(loss):
-        raise ValueError(
-            f"bmrm_path takes losses of classification and regression, got loss={loss!r}, which "
-            "is one of ranking."
-        )
-    for name in {"reg_lambda", "warm_start"} & set(params):
-        raise ValueError(
-            f"bmrm_path takes no {name}: the values are reg_lambdas, and all share planes."
-        )
-    regression = BMRMRegressor._takes_loss(loss)
-    estimator = (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
-    values = check_reg_lambdas(reg_lambdas)
+    estimator = estimator_of("bmrm_path", loss, params)
+    grid = check_grid(reg_lambdas, n_reg_lambdas, eps)
+    estimator = checked(estimator)
+    data = estimator._check(X, y, sample_weight)
+    values = grid.of(estimator, data, _ON_A_PATH)
     models, results = [], []
-    for model, found in fit_path(estimator, X, y, sample_weight, values):
+    for model, found in fit_path(estimator, data, values):
         models.append(model)
         results += found
-    warn_if_missed("bmrm_path", results, plain(estimator.tol), estimator._advice, depth=1)
+    warn_if_missed("bmrm_path", results, estimator.tol, estimator._advice, depth=1)
     coefs = np.stack([model.coef_ for model in models], axis=-1)
     intercepts = np.stack([model.intercept_ for model in models], axis=-1)
-    if not regression and len(coefs) == 1:
+    if is_classifier(estimator) and len(coefs) == 1:
         coefs, intercepts = coefs[0], intercepts[0]
     gaps = np.stack([model.dual_gap_ for model in models], axis=-1)
     return values, coefs, intercepts, gaps, np.stack([m.n_iter_ for m in models], axis=-1)
 
 
-def check_reg_lambdas(reg_lambdas: Any) -> NDArray[np.float64]:
-    """Values of reg_lambda, the largest first."""
-    number = plain(reg_lambdas)
-    if type(number) is int and 1 <= number <= MOST_VALUES:
-        return np.geomspace(_LARGEST, _SMALLEST, number)
-    values = as_numbers("reg_lambdas", reg_lambdas)
-    if values.ndim == 0:
-        raise ValueError(
-            f"reg_lambdas must be a number of values, from 1 to {MOST_VALUES}, or an array of "
-            f"values, got {shown(reg_lambdas)}."
-        )
-    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
-        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
-    return np.sort(values)[::-1]
-
-
 def fit_path(
-    estimator: BundleEstimator,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    reg_lambdas: Sequence[float],
+    estimator: BundleEstimator, data: TrainingData, reg_lambdas: Sequence[float]
 ) -> Iterator[tuple[BundleEstimator, list[SolverResult]]]:
-    """A fitted clone for each value in turn, with the results of its subproblems."""
-    estimator = checked(estimator)
-    data = estimator._check(X, y, sample_weight)
-    targets = estimator._targets(data)
+    """A fitted copy for each value in turn, with the results of its subproblems.
+
+    ``data`` are what the estimator, a checked copy, has made of the caller's.
+    """
+    unfitted, targets = clone(estimator), estimator._targets(data)
     kept: list = [None] * len(targets)
     _, n_threads = split_threads(estimator.n_jobs, 1)
-    for reg_lambda in reg_lambdas:
-        estimator.reg_lambda = float(reg_lambda)
-        results = []
-        with blas_threads(1):
-            for k, target in enumerate(targets):
-                result, kept[k] = estimator._take_further(data, target, kept[k], None, n_threads)
-                results.append(result)
-        fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
-        model = clone(estimator)
-        model._adopt(features_of(estimator) | fitted | certificate(results))
-        yield model, results
+    with rows_in_memory(data.X, n_threads) as rows:
+        # All values have the same problems, and these the same rows, with what either may keep.
+        problems = [estimator._problem_of(rows, data, target) for target in targets]
+        for reg_lambda in reg_lambdas:
+            estimator.reg_lambda = float(reg_lambda)
+            results = []
+            with blas_threads(1):
+                for k, problem in enumerate(problems):
+                    rows.passes = 0
+                    result, kept[k] = estimator._take_further(problem, kept[k], None)
+                    results.append(result)
+            fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
+            model = object.__new__(type(estimator))  # a clone takes as long as a small fit
+            vars(model).update(vars(unfitted), reg_lambda=estimator.reg_lambda)
+            model._adopt(features_of(estimator) | fitted | certificate(results))
+            yield model, results
 
 
 class PathSearch(Search):
@@ -180,8 +178,16 @@ class PathSearch(Search):
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
 
-    def _values(self) -> NDArray[np.float64]:
-        return check_reg_lambdas(self.reg_lambdas)
+    @classmethod
+    def _constraints(cls, kind: type[BundleEstimator]) -> dict:
+        """Constraints on the parameters of a search that fits estimators of this kind."""
+        shared = search_constraints(kind, "reg_lambdas", cls._not_shared)
+        eps = Interval(Real, 0, 1, closed="neither")
+        return shared | {"reg_lambdas": [*shared["reg_lambdas"], None], "eps": [eps, None]}
+
+    def _values(self, data):
+        grid = check_grid(self.reg_lambdas, None, self.eps)
+        return grid.of(self, data, _IN_A_SEARCH)
 
     def _folds(self, data, X, y, sample_weight, values):
         X, y = indexable(X, y)
@@ -201,7 +207,9 @@ class PathSearch(Search):
             held_out, counted = (part(X, test), part(y, test)), {}
             if weights is not None and not callable(self.scoring):
                 counted = {"sample_weight": part(weights, test)}
-            path = fit_path(single, part(X, train), part(y, train), part(weights, train), values)
+            estimator = checked(single)
+            data = estimator._check(part(X, train), part(y, train), part(weights, train))
+            path = fit_path(estimator, data, values)
             return [checked_score(scorer(model, *held_out, **counted)) for model, _ in path]
 
         return splits(self.cv, X, y, is_classifier(single)), scores

@@ -44,7 +44,7 @@ class Search(CertifiedEstimator):
     _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search does not have
 
     @abstractmethod
-    def _values(self) -> NDArray[np.float64]:
+    def _values(self, data: Any) -> NDArray[np.float64]:
         """The values of the parameter, of two that are as good the better one first."""
 
     @abstractmethod
@@ -60,8 +60,8 @@ class Search(CertifiedEstimator):
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, warm: None) -> Outcome:
-        values = self._values()
         data = self._check(X, y, sample_weight)  # what is wrong is told before any work starts
+        values = self._values(data)
         folds, scores_of = self._folds(data, X, y, sample_weight, values)
         with blas_threads(1):
             scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")(

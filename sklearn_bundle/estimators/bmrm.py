@@ -28,7 +28,10 @@ from sklearn_bundle.losses import (
 )
 from sklearn_bundle.regularizers import Regularizer
 
-_SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
+    *("line-search", "cutting-plane"),
+)
 
 
 def _has_probability(estimator: "BMRMClassifier") -> bool:
@@ -76,9 +79,12 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     reg_lambda : float, default=1e-4
         Regularization strength, on the mean loss: it does not scale with n as C does. LIBLINEAR's
         and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n reg_lambda)``.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With a
         joint loss it is that of the weights of all classes (or nodes) together.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
         ``classes_``, y the row; at least 0, and 0 on the diagonal. None is 1 for every confusion;
@@ -90,14 +96,18 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
-    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "line-search", "cutting-plane"}, \
-default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
+"cutting-plane"}, default="auto"
         "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
         features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
         they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
-        "hinge", "squared_hinge" and "log_loss" with L2. For "softmax" with L2 there are "newton",
+        "hinge", "squared_hinge" and "log_loss" with L2; "newton" takes "exponential" too. "lbfgs"
+        needs no matrix and is for those of these losses that are smooth: all but "hinge". "auto"
+        takes it for "exponential" with many features. For "softmax" with L2 there are "newton",
         which "auto" takes for up to 3000 weights and intercepts of all classes, and "lbfgs".
         "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
+        "coordinate-descent": working sets of features, for "squared_hinge" and "log_loss" with L1,
+        weighted or not, and the elastic net; "auto" takes it for these.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".
@@ -245,6 +255,7 @@ default="auto"
         *,
         reg_lambda: float = 1e-4,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         cost: ArrayLike | None = None,
         scaling: str = "margin",
         edges: Sequence[tuple] | None = None,
@@ -264,6 +275,7 @@ default="auto"
         self.loss = loss
         self.reg_lambda = reg_lambda
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.cost = cost
         self.scaling = scaling
         self.edges = edges

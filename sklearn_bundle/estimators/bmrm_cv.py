@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._path import PathSearch
-from sklearn_bundle.estimators._search import search_constraints
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss, RegressionLoss
@@ -17,26 +16,33 @@ from sklearn_bundle.regularizers import Regularizer
 class BMRMClassifierCV(PathSearch, BMRMClassifier):
     """:class:`BMRMClassifier` with reg_lambda by cross-validation, each fold along a path.
 
-    Within a fold, each fit starts from the planes and the solution of those with larger values,
-    see :func:`bmrm_path`. Then the model is fitted to all data with the best value. The method of
-    each fit is that of [1]_.
+    Within a fold, each fit starts from the solution of that with the next larger value and from
+    what else it left, see :func:`bmrm_path`. Then the model is fitted to all data with the best
+    value. The method of each fit is that of [1]_.
 
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
 "multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
         As in :class:`BMRMClassifier`.
-    reg_lambdas : int or array-like of shape (n_lambdas,), default=10
-        Positive values; a number means as many from 1 to 1e-6, equally spaced on a logarithmic
-        scale.
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or how many, equally spaced on a logarithmic scale. With L1 and the elastic
+        net they start at :func:`reg_lambda_max` of all data, else at 1. None is 100 with these two,
+        and else 10.
+    eps : float, default=None
+        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3 with L1
+        and the elastic net, and else 1e-6.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds; None and a number mean stratified ones, 5 by default, of the rows with a positive
         weight. Others get all rows.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Sample weights
         count in it, unless it is a callable.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
         ``classes_``, y the row.
@@ -46,7 +52,8 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
         For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
-    solver : {"auto", "newton", "dual-coordinate", "line-search", "cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
+"cutting-plane"}, default="auto"
         As in :class:`BMRMClassifier`.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 and joint losses more, as in
@@ -114,18 +121,18 @@ n_features_in_, feature_names_in_
     """
 
     _kind = BMRMClassifier
-    _parameter_constraints: ClassVar[dict] = search_constraints(
-        BMRMClassifier, "reg_lambdas", PathSearch._not_shared
-    )
+    _parameter_constraints: ClassVar[dict] = PathSearch._constraints(BMRMClassifier)
 
     def __init__(
         self,
         loss: str | Loss = "hinge",
         *,
-        reg_lambdas: int | ArrayLike = 10,
+        reg_lambdas: int | ArrayLike | None = None,
+        eps: float | None = None,
         cv: Any = None,
         scoring: Any = None,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         cost: ArrayLike | None = None,
         scaling: str = "margin",
         edges: Sequence[tuple] | None = None,
@@ -143,9 +150,11 @@ n_features_in_, feature_names_in_
     ):
         self.loss = loss
         self.reg_lambdas = reg_lambdas
+        self.eps = eps
         self.cv = cv
         self.scoring = scoring
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.cost = cost
         self.scaling = scaling
         self.edges = edges
@@ -189,26 +198,33 @@ n_features_in_, feature_names_in_
 class BMRMRegressorCV(PathSearch, BMRMRegressor):
     """:class:`BMRMRegressor` with reg_lambda by cross-validation, each fold along a path.
 
-    Within a fold, each fit starts from the planes and the solution of those with larger values,
-    see :func:`bmrm_path`. Then the model is fitted to all data with the best value. The method of
-    each fit is that of [1]_.
+    Within a fold, each fit starts from the solution of that with the next larger value and from
+    what else it left, see :func:`bmrm_path`. Then the model is fitted to all data with the best
+    value. The method of each fit is that of [1]_.
 
     Parameters
     ----------
     loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", \
 "squared_epsilon_insensitive", "huber", "poisson"} or RegressionLoss, default="squared_error"
         As in :class:`BMRMRegressor`.
-    reg_lambdas : int or array-like of shape (n_lambdas,), default=10
-        Positive values; a number means as many from 1 to 1e-6, equally spaced on a logarithmic
-        scale.
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or how many, equally spaced on a logarithmic scale. With L1 and the elastic
+        net they start at :func:`reg_lambda_max` of all data, else at 1. None is 100 with these two,
+        and else 10.
+    eps : float, default=None
+        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3 with L1
+        and the elastic net, and else 1e-6.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds; None and a number mean consecutive ones, 5 by default, of the rows with a positive
         weight. Others get all rows.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is R^2. Sample weights count in
         it, unless it is a callable.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=0.1
@@ -218,8 +234,8 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with several targets: the loss is ``r' M r / 2``. None is the identity.
-    solver : {"auto", "newton", "dual-coordinate", "conjugate-gradient", "line-search", \
-"cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
+"conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
         As in :class:`BMRMRegressor`.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
@@ -283,18 +299,18 @@ n_features_in_, feature_names_in_
     """
 
     _kind = BMRMRegressor
-    _parameter_constraints: ClassVar[dict] = search_constraints(
-        BMRMRegressor, "reg_lambdas", PathSearch._not_shared
-    )
+    _parameter_constraints: ClassVar[dict] = PathSearch._constraints(BMRMRegressor)
 
     def __init__(
         self,
         loss: str | RegressionLoss = "squared_error",
         *,
-        reg_lambdas: int | ArrayLike = 10,
+        reg_lambdas: int | ArrayLike | None = None,
+        eps: float | None = None,
         cv: Any = None,
         scoring: Any = None,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         quantile: float = 0.5,
         epsilon: float = 0.1,
         delta: float = 1.0,
@@ -311,9 +327,11 @@ n_features_in_, feature_names_in_
     ):
         self.loss = loss
         self.reg_lambdas = reg_lambdas
+        self.eps = eps
         self.cv = cv
         self.scoring = scoring
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.quantile = quantile
         self.epsilon = epsilon
         self.delta = delta

@@ -61,9 +61,12 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
     reg_lambda : float, default=1e-2
         Regularization strength, on the mean loss. With nu it only scales w and the offset. With
         rho more samples are new the larger it is.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With nu
         it has to be "l2" or quadratic.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     solver : {"auto", "line-search", "cutting-plane"}, default="auto"
         Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
     bundle_size : int, default=None
@@ -180,6 +183,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         rho: float | None = None,
         reg_lambda: float = 1e-2,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         solver: str = "auto",
         bundle_size: int | None = None,
         theta: float = 0.1,
@@ -194,6 +198,7 @@ class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
         self.rho = rho
         self.reg_lambda = reg_lambda
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.bundle_size = bundle_size
         self.theta = theta

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from sklearn_bundle._values import as_numbers
 from sklearn_bundle.estimators._bundle import BundleEstimator
@@ -19,7 +19,6 @@ from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import (
     X_CHECKS,
     TrainingData,
-    check_prediction_data,
     check_sample_weight,
     checked_data,
     drop_weightless,
@@ -73,8 +72,11 @@ class BMRMRanker(BundleEstimator):
         measures of positions can be had.
     reg_lambda : float, default=1e-4
         Regularization strength, on the mean loss.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     cost : {"absolute", "constant", "squared"} or array-like of shape (K, K), default="absolute"
         For "ordinal": C is the difference of the grades, 1, or the square of the difference; or
         ``cost[y_i, y_j]`` for grades 0..K-1.
@@ -186,6 +188,7 @@ class BMRMRanker(BundleEstimator):
         *,
         reg_lambda: float = 1e-4,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         cost: str | ArrayLike = "absolute",
         k: int | None = None,
         solver: str = "auto",
@@ -201,6 +204,7 @@ class BMRMRanker(BundleEstimator):
         self.loss = loss
         self.reg_lambda = reg_lambda
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.cost = cost
         self.k = k
         self.solver = solver
@@ -258,9 +262,7 @@ class BMRMRanker(BundleEstimator):
         scores : ndarray of shape (n_samples,)
             Comparable within a query, or among all rows if there were no queries.
         """
-        check_is_fitted(self)
-        X = check_prediction_data(self, X)
-        return safe_sparse_dot(X, self.coef_, dense_output=True)
+        return self._products(X)
 
     @available_if(_has_grades)
     def predict_grades(self, X: Any) -> np.ndarray:
@@ -362,6 +364,9 @@ class BMRMRanker(BundleEstimator):
         scores = safe_sparse_dot(data.X, w, dense_output=True)
         thresholds = best_thresholds(scores, indices, data.weights)
         return {"coef_": w, "grades_": grades, "thresholds_": thresholds}
+
+    def _has_vector(self):
+        return True
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -4,6 +4,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -19,9 +20,13 @@ from sklearn_bundle.losses import (
     SquaredError,
     Target,
 )
+from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.regularizers import Regularizer
 
-_SOLVERS = "newton", "dual-coordinate", "conjugate-gradient", "line-search", "cutting-plane"
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-gradient"),
+    *("line-search", "cutting-plane"),
+)
 
 
 def _squared_error(M: ArrayLike | None) -> RegressionLoss:
@@ -54,8 +59,11 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         Regularization strength, on the mean loss. Ridge's alpha is ``n reg_lambda``,
         LinearSVR's C ``1 / (n reg_lambda)`` or, squared, half of it; QuantileRegressor's,
         PoissonRegressor's and Lasso's alpha is ``reg_lambda`` with the regularizer of that name.
-    regularizer : {"l2", "l1", "lp", "entropy", "entropy_simplex"} or Regularizer, default="l2"
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
     epsilon : float, default=0.1
@@ -66,14 +74,19 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
         symmetric and positive semidefinite. None is the identity.
-    solver : {"auto", "newton", "dual-coordinate", "conjugate-gradient", "line-search", \
-"cutting-plane"}, default="auto"
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
+"conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
         "line-search" is algorithm 3 of [1]_, "cutting-plane" algorithm 2, for comparison; they take
         every loss and regularizer. For "squared_error" with L2 or
         :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
         Cholesky factorisation and "conjugate-gradient" without one; "auto" takes the former where
         it costs less, and the latter first where that is not known. With L2 all other losses have
         "newton", and all of them but "poisson" "dual-coordinate", as in :class:`BMRMClassifier`.
+        "huber", "poisson" and "squared_epsilon_insensitive" have "lbfgs" too, which needs no matrix
+        and which "auto" takes for "poisson" with many features.
+        With L1, weighted or not, and the elastic net "auto" is "coordinate-descent", on working
+        sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson",
+        and of several targets where each is a problem of its own.
     bundle_size : int, default=None
         Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
@@ -192,6 +205,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         *,
         reg_lambda: float = 1e-4,
         regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
         quantile: float = 0.5,
         epsilon: float = 0.1,
         delta: float = 1.0,
@@ -210,6 +224,7 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         self.loss = loss
         self.reg_lambda = reg_lambda
         self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
         self.quantile = quantile
         self.epsilon = epsilon
         self.delta = delta
@@ -275,16 +290,22 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
                 "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
                 f"more, got y of shape {data.y.shape}."
             )
-        if self.solver == "newton" and data.X.shape[1] > MOST_NEWTON_FEATURES:
+        if self.solver == "newton" and self._newton_side(loss, data.X) > MOST_NEWTON_FEATURES:
             raise ValueError(
-                "solver='newton' needs a matrix of n_features x n_features numbers, at most "
-                f"{MOST_NEWTON_FEATURES} of them a row; X has {data.X.shape[1]} features. Use "
+                "solver='newton' needs a matrix of n_features x n_features numbers, or with dense "
+                "X, 'squared_error' and regularizer='l2' of n_samples x n_samples, at most "
+                f"{MOST_NEWTON_FEATURES} of them a row; X has shape {data.X.shape}. Use "
                 "solver='auto'."
             )
         together = data.y.ndim == 1 or loss.multi_output
         columns = [data.y] if together else list(np.ascontiguousarray(data.y.T))
         data.prepared = [loss.prepare_target(Target(y, len(y))) for y in columns]
         return data
+
+    def _newton_side(self, loss, X):
+        """Rows of the smallest matrix that solver="newton" can factor."""
+        of_samples = squared_errors(loss) is not None and self._omega().is_euclidean
+        return min(X.shape) if of_samples and not sp.issparse(X) else X.shape[1]
 
     def _model(self, data, points):
         if data.y.ndim == 1:
@@ -293,6 +314,9 @@ class BMRMRegressor(RegressorMixin, BundleEstimator):
         weights = [np.reshape(w, (-1, data.X.shape[1])) for w, _ in points]
         intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
         return {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
+
+    def _has_vector(self):
+        return np.ndim(self.intercept_) == 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -160,7 +160,7 @@ feature_names_in_, shape_fit_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _values(self) -> NDArray[np.float64]:
+    def _values(self, data: Any) -> NDArray[np.float64]:
         """Values of C, ascending."""
         if type(self.Cs) is int and self.Cs <= MOST_VALUES:
             return np.logspace(-3, 3, self.Cs)
@@ -230,7 +230,8 @@ feature_names_in_, shape_fit_
             kept = None
             for of_C, C in zip(alphas, Cs, strict=True):
                 single.C = float(C)
-                result, kept = single._take_further(fold, target, kept, 0, 1)
+                with single._problem(fold, target, 1) as problem:
+                    result, kept = single._take_further(problem, kept, 0)
                 of_C.append(result.point)
         scores = []
         for of_C in alphas:

@@ -192,6 +192,7 @@ class DualSquaredHinge(_DualLabels):
 class DualLogLoss(_DualLabels):
     steps = LogLossSteps()
     at_bounds = False
+    multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
 
     def bounds(self, weights):
         return 0.0, weights

@@ -25,6 +25,8 @@ class DualLoss(ABC):
     at_bounds: ClassVar[bool] = True
     #: Whether epochs begin at the best intercept of w = 0: targets may lie far from 0.
     far_targets: ClassVar[bool] = False
+    #: What a step takes in multiplications, beside its products with the row; few count as none.
+    multiplications: ClassVar[float] = 0.0
 
     @abstractmethod
     def bounds(self, weights: Array) -> tuple[Array | float, Array | float]:

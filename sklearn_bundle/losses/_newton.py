@@ -4,12 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sklearn_bundle.losses._newton_binary import NewtonHinge, NewtonLogLoss, NewtonSquaredHinge
+from sklearn_bundle.losses._newton_binary import (
+    NewtonExponential,
+    NewtonHinge,
+    NewtonLogLoss,
+    NewtonSquaredHinge,
+)
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._newton_regression import NewtonPoisson, NewtonResidual
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
-from sklearn_bundle.losses.logistic import LogLoss
+from sklearn_bundle.losses.logistic import Exponential, LogLoss
 from sklearn_bundle.losses.poisson import Poisson
 from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
 from sklearn_bundle.losses.regression import Huber
@@ -20,6 +25,7 @@ _KINDS: dict[type[Loss], Callable[..., NewtonLoss]] = {
     Hinge: lambda loss: NewtonHinge(),
     SquaredHinge: lambda loss: NewtonSquaredHinge(),
     LogLoss: lambda loss: NewtonLogLoss(),
+    Exponential: lambda loss: NewtonExponential(),
     AbsoluteError: lambda loss: NewtonResidual(-1.0, 1.0, smooth=False),
     Quantile: lambda loss: NewtonResidual(-loss.quantile, 1.0 - loss.quantile, smooth=False),
     EpsilonInsensitive: lambda loss: NewtonResidual(-1.0, 1.0, loss.epsilon, smooth=False),

@@ -11,12 +11,17 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from sklearn_bundle._compiled.elementary import exp
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._sums import LANES, balance
 from sklearn_bundle.losses.hinge import squared_hinge_cut
-from sklearn_bundle.losses.logistic import log_loss_cut
+from sklearn_bundle.losses.logistic import (
+    exponential_cut,
+    exponential_intercept,
+    exponential_slope,
+    log_loss_cut,
+    log_loss_slope,
+)
 
 # Rows of a class in a sample: with fewer its solution is of no use as a start.
 _FEWEST_OF_A_CLASS = 20
@@ -104,22 +109,6 @@ def _squared_hinge_curved(scores, y, b, rows):
     return size
 
 
-@jit
-def _log_loss_slope(scores, direction, y, weights, b, along_b, t):
-    first, second = np.zeros(LANES), np.zeros(LANES)
-    n = scores.shape[0]
-    for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            z = y[i] * (scores[i] + b + t * move)
-            e = exp(-abs(z))
-            q = e / (1.0 + e)
-            first[k] -= weights[i] * y[i] * move * (q if z > 0.0 else 1.0 - q)
-            second[k] += weights[i] * move * move * q * (1.0 - q)
-    return first.sum(), second.sum()
-
-
 class _NewtonBinary(NewtonLoss):
     def suffices(self, y):
         positive = np.count_nonzero(y > 0.0)
@@ -143,7 +132,7 @@ class NewtonHinge(_NewtonBinary):
     def curved(self, scores, y, width, b, rows):
         return _hinge_curved(scores, y, width, b, rows)
 
-    def curvature(self, scores, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows):
         return weights[rows] / width
 
 
@@ -166,7 +155,7 @@ class NewtonSquaredHinge(_SmoothBinary):
     def curved(self, scores, y, width, b, rows):
         return _squared_hinge_curved(scores, y, b, rows)
 
-    def curvature(self, scores, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows):
         return weights[rows]
 
 
@@ -174,12 +163,30 @@ class NewtonLogLoss(_SmoothBinary):
     _cut_kernel = staticmethod(log_loss_cut)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t):
-        return _log_loss_slope(scores, direction, y, weights, b, along_b, t)
+        return log_loss_slope(scores, direction, y, weights, b, along_b, t)
 
     def curved(self, scores, y, width, b, rows):
         rows[:] = np.arange(len(rows))
         return len(rows)
 
-    def curvature(self, scores, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows):
         p = expit(scores[rows] + b)
         return weights[rows] * p * (1.0 - p)
+
+
+class NewtonExponential(_SmoothBinary):
+    _cut_kernel = staticmethod(exponential_cut)
+
+    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+        return exponential_slope(scores, direction, y, weights, b, along_b, t)
+
+    def curved(self, scores, y, width, b, rows):
+        rows[:] = np.arange(len(rows))
+        return len(rows)
+
+    def curvature(self, scores, y, weights, width, b, rows):
+        return weights[rows] * np.exp(-y[rows] * (scores[rows] + b))
+
+    def intercept(self, scores, y, weights, width, b, unit, precision, scratch):
+        """At which both classes have the same loss: in closed form."""
+        return exponential_intercept(scores, y, weights)

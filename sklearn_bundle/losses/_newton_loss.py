@@ -86,7 +86,13 @@ class NewtonLoss(ABC):
 
     @abstractmethod
     def curvature(
-        self, scores: Array, weights: Array, width: float, b: float, rows: NDArray[np.int64]
+        self,
+        scores: Array,
+        y: Array,
+        weights: Array,
+        width: float,
+        b: float,
+        rows: NDArray[np.int64],
     ) -> Array:
         """Second derivatives of the smoothed risk in the scores of these rows."""
 

@@ -140,7 +140,7 @@ class NewtonResidual(NewtonLoss):
     def curved(self, scores, y, width, b, rows):
         return _residual_curved(scores, y, b, *self._shape(width), rows)
 
-    def curvature(self, scores, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows):
         return weights[rows] * self._shape(width)[3]
 
     def _shape(self, width: float) -> tuple[float, float, float, float]:
@@ -165,27 +165,13 @@ def _poisson_cut(scores, y, weights, b, centre, out):
             log_y = log(positive)
             u, x = m - y[i], z - log_y
             remainder = _poisson.exp_remainder(x, u / positive)
-            loss = positive * remainder
+            loss = positive * remainder if _poisson.is_apart(x, log_y) else 0.0
             risk[k] += weights[i] * (loss if y[i] > 0.0 else m)
             conjugate = u * (log_y - centre) + (x * u - loss)
             conjugate = conjugate if y[i] > 0.0 else u * (z - centre) - u
             offset[k] -= weights[i] * conjugate
             out[i] = weights[i] * u
     return risk.sum(), offset.sum()
-
-
-@jit
-def _poisson_slope(scores, direction, y, weights, b, along_b, t):
-    first, second = np.zeros(LANES), np.zeros(LANES)
-    n = scores.shape[0]
-    for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            m = exp(scores[i] + b + t * move)
-            first[k] += weights[i] * move * (m - y[i])
-            second[k] += weights[i] * move * move * m
-    return first.sum(), second.sum()
 
 
 class NewtonPoisson(NewtonLoss):
@@ -213,13 +199,13 @@ class NewtonPoisson(NewtonLoss):
         return risk, _poisson.plane_from_slopes(y, weights, centre, out)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t):
-        return _poisson_slope(scores, direction, y, weights, b, along_b, t)
+        return _poisson.slope(scores, direction, y, weights, b, along_b, t)
 
     def curved(self, scores, y, width, b, rows):
         rows[:] = np.arange(len(rows))
         return len(rows)
 
-    def curvature(self, scores, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows):
         return weights[rows] * np.exp(scores[rows] + b)
 
     def intercept(self, scores, y, weights, width, b, unit, precision, scratch):

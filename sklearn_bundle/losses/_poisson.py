@@ -7,6 +7,7 @@ from sklearn_bundle._jit import jit
 from sklearn_bundle.losses._sums import LANES
 
 _SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x by its series, as it would cancel
+_SAME = 1e-15  # of a score, plus 1: how far rounding may take it from the logarithm of its target
 _NEAR = 0.125  # of r, a relative error: the same for (1 + r) log(1 + r) - r
 _TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x log(x)
 
@@ -32,6 +33,12 @@ def exp_remainder(x, e):
 
 
 @jit
+def is_apart(x, log_y):
+    """Whether ``x = f - log(y)`` is more than rounding: else the loss, of about 1e-30, is 0."""
+    return abs(x) > _SAME * (1.0 + abs(log_y))
+
+
+@jit
 def risk(scores, y, weights, b):
     """``sum_i s_i y_i (exp(x_i) - 1 - x_i)`` with x = f + b - log(y), and m for y = 0."""
     total = np.zeros(LANES)
@@ -42,7 +49,10 @@ def risk(scores, y, weights, b):
             z = scores[i] + b
             m = exp(z)
             positive = max(y[i], _TINY)
-            loss = positive * exp_remainder(z - log(positive), (m - y[i]) / positive)
+            log_y = log(positive)
+            x = z - log_y
+            loss = positive * exp_remainder(x, (m - y[i]) / positive)
+            loss = loss if is_apart(x, log_y) else 0.0
             total[k] += weights[i] * (loss if y[i] > 0.0 else m)
     return total.sum()
 
@@ -54,17 +64,17 @@ def slopes(scores, y, b, out):
 
 
 @jit
-def slope(scores, direction, y, weights, t):
-    """First and second derivative in t of the risk at scores + t direction."""
+def slope(scores, direction, y, weights, b, along_b, t):
+    """First and second derivative in t of the risk at scores + b + t (direction + along_b)."""
     first, second = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
         for k in range(min(LANES, n - start)):
             i = start + k
-            d = direction[i]
-            m = exp(scores[i] + t * d)
-            first[k] += weights[i] * d * (m - y[i])
-            second[k] += weights[i] * d * d * m
+            move = direction[i] + along_b
+            m = exp(scores[i] + b + t * move)
+            first[k] += weights[i] * move * (m - y[i])
+            second[k] += weights[i] * move * move * m
     return first.sum(), second.sum()
 
 

@@ -37,25 +37,26 @@ def log_loss_cut(scores, y, weights, b, out):
 
 
 @jit
-def _log_loss_slope(scores, direction, y, weights, t):
-    """First and second derivative in t of the risk at scores + t direction."""
+def log_loss_slope(scores, direction, y, weights, b, along_b, t):
+    """First and second derivative in t of the risk at scores + b + t (direction + along_b)."""
     first = np.zeros(LANES)
     second = np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
         for k in range(min(LANES, n - start)):
             i = start + k
-            z = y[i] * (scores[i] + t * direction[i])
+            move = direction[i] + along_b
+            z = y[i] * (scores[i] + b + t * move)
             e = exp(-abs(z))
             q = e / (1.0 + e)
-            step = y[i] * direction[i]
+            step = y[i] * move
             first[k] -= weights[i] * step * (q if z > 0.0 else 1.0 - q)
             second[k] += weights[i] * step * step * q * (1.0 - q)
     return first.sum(), second.sum()
 
 
 @jit
-def _exponential_cut(scores, y, weights, b, out):
+def exponential_cut(scores, y, weights, b, out):
     risk, offset, signed = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
@@ -71,17 +72,27 @@ def _exponential_cut(scores, y, weights, b, out):
 
 
 @jit
-def _exponential_slope(scores, direction, y, weights, t):
+def exponential_slope(scores, direction, y, weights, b, along_b, t):
     first = np.zeros(LANES)
     second = np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
         for k in range(min(LANES, n - start)):
             i = start + k
-            v = weights[i] * exp(-y[i] * (scores[i] + t * direction[i]))
-            first[k] -= v * y[i] * direction[i]
-            second[k] += v * direction[i] * direction[i]
+            move = direction[i] + along_b
+            v = weights[i] * exp(-y[i] * (scores[i] + b + t * move))
+            first[k] -= v * y[i] * move
+            second[k] += v * move * move
     return first.sum(), second.sum()
+
+
+def exponential_intercept(scores, y, weights):
+    """The b at which both classes have the same weighted loss."""
+    positive, negative = y > 0.0, y < 0.0
+    return 0.5 * float(
+        logsumexp(-scores[positive], b=weights[positive])
+        - logsumexp(scores[negative], b=weights[negative])
+    )
 
 
 class _SmoothLoss(BinaryLoss):
@@ -99,7 +110,7 @@ class _SmoothLoss(BinaryLoss):
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         def derivative(t):
-            first, second = self._slope_kernel(scores, direction, y, weights, t)
+            first, second = self._slope_kernel(scores, direction, y, weights, 0.0, 0.0, t)
             return slope + curvature * t + first, curvature + second
 
         return search_zero(derivative)
@@ -127,7 +138,7 @@ class LogLoss(_SmoothLoss):
     """
 
     _cut_kernel = staticmethod(log_loss_cut)
-    _slope_kernel = staticmethod(_log_loss_slope)
+    _slope_kernel = staticmethod(log_loss_slope)
 
     def value(self, scores, y):
         return np.logaddexp(0.0, -y * scores)
@@ -174,9 +185,13 @@ class LogLoss(_SmoothLoss):
         start = -float(np.sum(weights * scores))
         centred, ones = scores + start, scratch[0]
         ones[:] = 1.0
-        if _log_loss_slope(centred, ones, y, weights, 0.0)[0] > 0.0:
+        if log_loss_slope(centred, ones, y, weights, 0.0, 0.0, 0.0)[0] > 0.0:
             ones[:] = -1.0
-        step = search_zero(lambda t: _log_loss_slope(centred, ones, y, weights, t), precision=0.0)
+
+        def along(t):
+            return log_loss_slope(centred, ones, y, weights, 0.0, 0.0, t)
+
+        step = search_zero(along, precision=0.0)
         return start + ones[0] * step
 
 
@@ -199,8 +214,8 @@ class Exponential(_SmoothLoss):
     array([1.   , 7.389])
     """
 
-    _cut_kernel = staticmethod(_exponential_cut)
-    _slope_kernel = staticmethod(_exponential_slope)
+    _cut_kernel = staticmethod(exponential_cut)
+    _slope_kernel = staticmethod(exponential_slope)
 
     def value(self, scores, y):
         with np.errstate(over="ignore"):
@@ -214,8 +229,4 @@ class Exponential(_SmoothLoss):
 
     def intercept(self, scores, y, weights, scratch):
         """The b at which both classes have the same weighted loss, in closed form."""
-        positive, negative = y > 0.0, y < 0.0
-        return 0.5 * float(
-            logsumexp(-scores[positive], b=weights[positive])
-            - logsumexp(scores[negative], b=weights[negative])
-        )
+        return exponential_intercept(scores, y, weights)

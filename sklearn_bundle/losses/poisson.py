@@ -81,7 +81,7 @@ class Poisson(RegressionLoss):
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
         def derivative(t):
-            first, second = _poisson.slope(scores, direction, y, weights, t)
+            first, second = _poisson.slope(scores, direction, y, weights, 0.0, 0.0, t)
             return slope + curvature * t + first, curvature + second
 
         return search_zero(derivative)

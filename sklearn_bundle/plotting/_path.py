@@ -52,7 +52,10 @@ default=None
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        A line a coefficient, the largest ones first; or the mean score.
+        A line for each coefficient that is not 0 on the whole path, the largest ones first; or the
+        mean score.
+    nonzeros_ax_ : matplotlib Axes or None
+        Axes of the number of coefficients that are not 0, if it was asked for.
 
     Raises
     ------
@@ -101,6 +104,7 @@ default=None
         *rest: Any,
         feature_names: Sequence[str] | None = None,
         n_named: int = 6,
+        nonzeros: bool = False,
         ax: Any = None,
         **line_kw: Any,
     ) -> Self:
@@ -118,6 +122,8 @@ default=None
             Names for the legend; None numbers them.
         n_named : int, default=6
             How many coefficients have colors and names, as in :meth:`plot`.
+        nonzeros : bool, default=False
+            Whether to draw the number of coefficients that are not 0, as in :meth:`plot`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
@@ -138,7 +144,7 @@ default=None
             If matplotlib is missing.
         """
         display = cls(reg_lambdas, coefs, feature_names=feature_names)
-        return display.plot(n_named=n_named, ax=ax, **line_kw)
+        return display.plot(n_named=n_named, nonzeros=nonzeros, ax=ax, **line_kw)
 
     @classmethod
     def from_data(
@@ -148,6 +154,7 @@ default=None
         *,
         feature_names: Sequence[str] | None = None,
         n_named: int = 6,
+        nonzeros: bool = False,
         ax: Any = None,
         line_kw: dict[str, Any] | None = None,
         **params: Any,
@@ -165,6 +172,8 @@ default=None
             of other X.
         n_named : int, default=6
             How many coefficients have colors and names, as in :meth:`plot`.
+        nonzeros : bool, default=False
+            Whether to draw the number of coefficients that are not 0, as in :meth:`plot`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         line_kw : dict, default=None
@@ -193,6 +202,7 @@ default=None
             *bmrm_path(X, y, **params),
             feature_names=feature_names,
             n_named=n_named,
+            nonzeros=nonzeros,
             ax=ax,
             **line_kw or {},
         )
@@ -243,7 +253,13 @@ default=None
         return display.plot(label=label, ax=ax, **line_kw)
 
     def plot(
-        self, *, n_named: int = 6, label: str | None = None, ax: Any = None, **line_kw: Any
+        self,
+        *,
+        n_named: int = 6,
+        nonzeros: bool = False,
+        label: str | None = None,
+        ax: Any = None,
+        **line_kw: Any,
     ) -> Self:
         """Draw the lines.
 
@@ -252,6 +268,9 @@ default=None
         n_named : int, default=6
             The coefficients with so many largest absolute values on the path have colors and
             names, the others are thin and gray.
+        nonzeros : bool, default=False
+            Whether to draw the number of coefficients that are not 0 as well, on an axis at the
+            right.
         label : str, default=None
             Name of the mean score in the legend; None is "mean of n_folds folds".
         ax : matplotlib Axes, default=None
@@ -262,10 +281,12 @@ default=None
         Returns
         -------
         self : RegularizationPathDisplay
-            With ``ax_``, ``figure_`` and ``lines_``.
+            With ``ax_``, ``figure_``, ``lines_`` and ``nonzeros_ax_``.
 
         Raises
         ------
+        ValueError
+            For `nonzeros` without coefficients.
         TypeError
             For a `label` where coefficients are drawn, which have `feature_names`.
         ImportError
@@ -275,8 +296,10 @@ default=None
             raise TypeError(
                 f"label={label!r} is for the mean score; coefficients are named by feature_names."
             )
+        if nonzeros and self.coefs is None:
+            raise ValueError("nonzeros=True needs coefs, got coefs=None.")
         self.ax_, line_kw = axes_and_keywords(self, ax, line_kw)
-        self.figure_, self.lines_ = self.ax_.figure, []
+        self.figure_, self.lines_, self.nonzeros_ax_ = self.ax_.figure, [], None
         if self.scores is None:
             self._draw_coefs(n_named, line_kw)
         else:
@@ -289,6 +312,8 @@ default=None
         self.ax_.set(xscale="log", xlabel=self.parameter)
         if self.parameter == "reg_lambda" and not self.ax_.xaxis_inverted():
             self.ax_.invert_xaxis()
+        if nonzeros:
+            self._draw_nonzeros()
         if self.ax_.get_legend_handles_labels()[0]:
             self.ax_.legend()
         return self
@@ -301,7 +326,8 @@ default=None
         if outputs:
             names = [f"{name}, output {k}" for k in range(outputs[0]) for name in names]
         coefs = coefs.reshape(-1, n_lambdas)
-        order = np.argsort(-np.abs(coefs).max(axis=1), kind="stable")
+        largest = np.abs(coefs).max(axis=1)
+        order = np.argsort(-largest, kind="stable")[: np.count_nonzero(largest)]
         first = next_style(self.ax_)
         for rank, j in enumerate(order):
             look = {"color": _GRAY, "linewidth": 0.6, "zorder": 1.5, "label": f"_{names[j]}"}
@@ -310,6 +336,15 @@ default=None
             self.lines_ += self.ax_.plot(self.reg_lambdas, coefs[j], **look | line_kw)
         self.ax_.axhline(0.0, color="0.3", linewidth=0.6, zorder=1.0)
         self.ax_.set_ylabel("coefficient")
+
+    def _draw_nonzeros(self) -> None:
+        coefs = np.asarray(self.coefs)
+        counts = np.count_nonzero(coefs.reshape(-1, coefs.shape[-1]), axis=0)
+        self.nonzeros_ax_ = self.ax_.twinx()
+        look = {"color": "0.3", "linestyle": ":"}
+        self.nonzeros_ax_.plot(self.reg_lambdas, counts, **look)
+        self.nonzeros_ax_.set_ylim(bottom=0)
+        self.nonzeros_ax_.set_ylabel("coefficients that are not 0 (dotted)")
 
     def _draw_scores(self, label: str | None, line_kw: dict) -> None:
         scores = np.asarray(self.scores)

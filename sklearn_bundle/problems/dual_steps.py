@@ -27,12 +27,14 @@ _TINY = 1e-300  # square in place of that of a w of zeros
 class Epoch(NamedTuple):
     """What an epoch has met: the rows' parts of the duality gap, what the dual has gained.
 
-    ``share`` is that of the rows that it took.
+    ``share`` is that of the rows that it took, ``multiplications`` what it cost beside its products
+    with them.
     """
 
     gap: float
     gained: float
     share: float
+    multiplications: float
 
 
 class DualAscent:
@@ -78,7 +80,8 @@ class DualAscent:
         self._target, self._weights, self._loss = target, weights, loss
         self._free, self._lambda = free, reg_lambda
         self._direction = loss.direction(target)
-        squares = rows.squared_norms() / reg_lambda
+        with np.errstate(over="ignore"):  # steps of length 0 are what is left then
+            squares = rows.squared_norms() / reg_lambda
         self._pull = _PULL * float(weights @ squares) if free else 0.0
         self._numbers = np.column_stack([target, weights, squares + self._pull, np.zeros(n)])
         self._alpha = self._numbers[:, coordinate.ALPHA]
@@ -125,7 +128,7 @@ class DualAscent:
 
     def epoch(self) -> Epoch:
         """A step for each active row, in random order; the rows are read once for two passes."""
-        share = self.n_active / len(self._alpha)
+        taken, share = self.n_active, self.n_active / len(self._alpha)
         self.n_active, largest, smallest, gap, gained, b = coordinate.epoch(
             *(*self._stored, self._numbers.ravel(), self._active, self.n_active, self._block),
             *(self._order, self.is_far, self._loss.steps, self.w, 1.0 / self._lambda),
@@ -138,7 +141,7 @@ class DualAscent:
         whole = int(self._passed)
         self._rows.passes += whole
         self._passed -= whole
-        return Epoch(gap, gained, share)
+        return Epoch(gap, gained, share, taken * self._loss.multiplications)
 
     def follow(self, newest: float, mean: Array) -> None:
         """Move a running mean of alpha, giving this one the weight ``newest``."""

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._class_dual import class_dual
+from sklearn_bundle.losses._conjugate import conjugate
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses._softmax import class_loss
 from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.class_dual import ClassAscent
+from sklearn_bundle.problems.column_model import ColumnModel
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
@@ -98,6 +100,8 @@ class LinearProblem:
         Whether the risk is known not to be negative.
     class_loss : SoftmaxByClass
         The loss of scores that are kept by class; None where it has no such form.
+    conjugate : Conjugate
+        Of a curved loss of one score; None of another one.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class LinearProblem:
         self.squared_errors = squared_errors(loss)
         self.class_dual = class_dual(loss)
         self.nonnegative = loss.nonnegative
-        self.class_loss = class_loss(loss)
+        self.class_loss, self.conjugate = class_loss(loss), conjugate(loss)
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
@@ -193,6 +197,19 @@ class LinearProblem:
                 point.scores, self.target, self.weights, self._scratch
             )
 
+    def size_of_products(self, point: Point, length: float | None = None) -> float:
+        """``||w|| sum_i |g_i| ||x_i||`` with the derivatives g at the point; no product with X.
+
+        It is far above ``|<X'g, w>|`` where the features are far from 0. ``length`` is ``||w||``
+        where the point keeps w in another form.
+        """
+        scores = point.scores + point.intercept if self.n_free else point.scores
+        args = self.target, self.weights, self.fit_intercept, self._derivatives, self._scratch
+        self.loss.cut(scores, *args)
+        derivatives = np.abs(self._derivatives).reshape(self.n_samples, -1).sum(axis=1)
+        length = float(np.linalg.norm(point.w)) if length is None else length
+        return length * float(derivatives @ np.sqrt(self.rows.squared_norms()))
+
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
         return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
@@ -224,6 +241,11 @@ class LinearProblem:
         return NewtonModel(
             self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
         )
+
+    def column_model(self) -> ColumnModel:
+        """The problem by columns."""
+        data, free = (self.rows, self.target, self.weights), self.fit_intercept
+        return ColumnModel(*data, self.loss, self.newton_loss, self.conjugate, free)
 
     def softmax_model(self) -> SoftmaxModel:
         """The problem with scores by class."""

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
+from sklearn_bundle.problems._costs import factorisation
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import Regularizer
 
@@ -18,9 +19,6 @@ Step = Callable[[Array], Array]
 _RIDGES = (0.0, 1e-14, 1e-11, 1e-8)
 _CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
 _LARGEST_SIDE = 2000  # of a matrix that is factored: 32 MB, about 0.1 s
-# A Cholesky factorisation takes as long as a pass over side^3 / 48 entries of X.
-_FACTORISATION = 48.0
-_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
 
 
 class NormalEquations:
@@ -80,7 +78,7 @@ class NormalEquations:
         products = self._rows.outer_passes if self.by_samples else self._rows.gram_passes
         if self._matrix is not None:
             products = 0.0
-        return products + side**3 / (_FACTORISATION * max(self._rows.n_entries, _LEAST_ENTRIES))
+        return products + factorisation(side, self._rows.n_entries)
 
     def bend(self, scores: Array) -> float:
         """``sum_i s_i f_i' M f_i`` of centred scores: the risk's second derivative along them."""

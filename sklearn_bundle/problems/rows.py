@@ -6,6 +6,7 @@ A new place for them (columns beside rows, workers) is a new class that offers :
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -114,6 +115,12 @@ class RowOperator(Protocol):
 
     def column_squares(self, weights: Array) -> Array:
         """``sum_i s_i x_ij^2`` of every column."""
+
+    def columns(self, which: NDArray[np.intp]) -> "RowOperator":
+        """The operator of a copy of some columns."""
+
+    def transposed(self) -> Array | sp.csr_array:
+        """A copy in float64 with a column in each row, shape (d, n)."""
 
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that take one after the other."""
@@ -320,6 +327,12 @@ class DenseRows(_RowsInMemory):
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._arrays[0][rows].astype(np.float64, copy=False)
 
+    def columns(self, which: NDArray[np.intp]) -> Self:
+        return type(self)(np.ascontiguousarray(self._arrays[0][:, which]), self._runner)
+
+    def transposed(self) -> Array:
+        return np.ascontiguousarray(self._arrays[0].T, dtype=np.float64)
+
     def stored(self) -> StoredRows:
         none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
         return StoredRows(self._arrays[0].reshape(-1), frozen(none[0]), none[1], self.shape[1])
@@ -344,7 +357,6 @@ class CSRRows(_RowsInMemory):
     def __init__(self, X: sp.csr_matrix | sp.csr_array, runner: BlockRunner):
         super().__init__(X, _arrays_of(X), X.nnz, runner)
         self._columns: NDArray[np.intp] | None = None
-        self._whole: tuple[np.ndarray, ...] | None = None
 
     def gradient(self, g: Array) -> Array:
         """As of :class:`RowOperator`: of many columns each one's sum by itself."""
@@ -369,11 +381,7 @@ class CSRRows(_RowsInMemory):
         return out
 
     def squared_norms(self) -> Array:
-        X = self._X
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return row_norms(X, squared=True)
+        return row_norms(self._whole, squared=True)
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         d = self.shape[1]
@@ -381,7 +389,7 @@ class CSRRows(_RowsInMemory):
         count = int(min(_MOST_BLOCKS, 1 + products // _ENTRIES))
         bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
         parts = np.zeros((count, d + 1, d + 1))
-        arrays = self._whole_entries()
+        arrays = self._arrays if self._whole is self._X else _arrays_of(self._whole)
         self._runner.run(
             lambda k: hessian.csr_hessian(
                 *arrays, rows, coefs, bounds[k], bounds[k + 1], free, parts[k]
@@ -427,18 +435,27 @@ class CSRRows(_RowsInMemory):
     def dense(self, rows: NDArray[np.intp]) -> Array:
         return self._X[rows].toarray().astype(np.float64, copy=False)
 
+    def columns(self, which: NDArray[np.intp]) -> Self:
+        """As of :class:`RowOperator`; entries that are stored in parts are summed up."""
+        part = self._X[:, which]
+        part.sum_duplicates()
+        return type(self)(part, self._runner)
+
+    def transposed(self) -> sp.csr_array:
+        return sp.csr_array(self._X.T.tocsr(), dtype=np.float64)
+
     def stored(self) -> StoredRows:
         return StoredRows(*self._arrays, 0)
 
-    def _whole_entries(self) -> tuple[np.ndarray, ...]:
-        """The arrays; of a copy with sums, if there may be entries that are stored in parts."""
-        if self._whole is None:
-            X = self._X
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-            self._whole = self._arrays if X is self._X else _arrays_of(X)
-        return self._whole
+    @cached_property
+    def _whole(self) -> sp.csr_matrix | sp.csr_array:
+        """X, or a copy with sums in place of entries that are stored in parts."""
+        X, (_, indices, indptr) = self._X, self._arrays
+        if X.has_canonical_format or not hessian.has_parts(indices, indptr, self.shape[1]):
+            return X
+        X = X.copy()
+        X.sum_duplicates()
+        return X
 
     def _entries_a_row(self) -> float:
         return self.n_entries / self.shape[0]

@@ -122,6 +122,11 @@ class SampleSpace:
         """``X'g``, of length d: a product with X'."""
         return self._rows.gradient(plane[: self.n_samples])
 
+    def size_of_products(self, point: Point) -> float:
+        """As :meth:`LinearProblem.size_of_products`."""
+        length = float(np.sqrt(max(2.0 * self.norm.value(point.w), 0.0)))
+        return self._linear.size_of_products(point, length)
+
     def weights(self, x: Array, norm: SampleNorm) -> Array:
         """w, of length d, of a point that belongs to ``norm``: a product with X'."""
         v, share = x[: self.n_samples], x[-1]

@@ -1,18 +1,22 @@
 """Regularizers: Omega, its conjugate and the conjugate's derivatives."""
 
-from sklearn_bundle.regularizers.base import Regularizer
+from sklearn_bundle.regularizers.base import LassoForm, Regularizer
 from sklearn_bundle.regularizers.entropy import Entropy, EntropySimplex
-from sklearn_bundle.regularizers.norms import L1, L2, Lp, Quadratic
+from sklearn_bundle.regularizers.norms import L2, Lp, Quadratic
+from sklearn_bundle.regularizers.sparse import L1, ElasticNet, WeightedL1
 
 __all__ = [
     "L1",
     "L2",
     "REGULARIZERS",
+    "ElasticNet",
     "Entropy",
     "EntropySimplex",
+    "LassoForm",
     "Lp",
     "Quadratic",
     "Regularizer",
+    "WeightedL1",
 ]
 
 REGULARIZERS: dict[str, type[Regularizer]] = {
@@ -22,4 +26,6 @@ REGULARIZERS: dict[str, type[Regularizer]] = {
     "entropy": Entropy,
     "entropy_simplex": EntropySimplex,
     "l1": L1,
+    "weighted_l1": WeightedL1,
+    "elasticnet": ElasticNet,
 }

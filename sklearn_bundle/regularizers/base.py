@@ -1,7 +1,7 @@
 """What a regularizer is, and what an intercept beside the weights makes of one."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,16 @@ from numpy.typing import NDArray
 from sklearn_bundle._repr import Shown
 
 Array = NDArray[np.float64]
+
+
+class LassoForm(NamedTuple):
+    """``Omega(w) = sum_j thresholds_j |w_j| + ridge/2 ||w||^2``; one threshold may stand for all.
+
+    Coordinate descent works with these numbers.
+    """
+
+    thresholds: float | Array
+    ridge: float
 
 
 class Regularizer(Shown, ABC):
@@ -32,7 +42,7 @@ class Regularizer(Shown, ABC):
     is_euclidean : bool
         Whether ``Omega(w) = ||w||^2 / 2``: true of :class:`L2`, and not of classes derived from it.
     is_l1 : bool
-        Whether ``Omega(w) = ||w||_1``: true of :class:`L1`.
+        Whether its ``lasso_form`` has no ridge: true of :class:`L1` and :class:`WeightedL1`.
 
     Raises
     ------
@@ -41,7 +51,7 @@ class Regularizer(Shown, ABC):
 
     See Also
     --------
-    L2, Lp, L1, Quadratic, Entropy, EntropySimplex : Those that there are.
+    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic, Entropy, EntropySimplex : Those that there are.
 
     References
     ----------
@@ -61,7 +71,20 @@ class Regularizer(Shown, ABC):
     """
 
     is_quadratic: ClassVar[bool] = False
-    is_l1: ClassVar[bool] = False
+
+    @property
+    def is_l1(self) -> bool:
+        """Whether it is a weighted sum of the ``|w_j|``, and nothing else."""
+        form = self.lasso_form
+        return form is not None and form.ridge == 0.0
+
+    @property
+    def lasso_form(self) -> LassoForm | None:
+        """Its numbers if it is a weighted sum of the ``|w_j|`` and a multiple of ``||w||^2``.
+
+        Of a bound regularizer; None by default.
+        """
+        return None
 
     @property
     def is_euclidean(self) -> bool:

@@ -195,42 +195,6 @@ class Quadratic(Regularizer):
         return _FactoredQuadratic(self.B, None)
 
 
-class L1(Regularizer):
-    """``Omega(w) = ||w||_1``; its conjugate is 0 where ``|m|_inf <= 1`` and infinity elsewhere.
-
-    Where the conjugate is finite, w = 0 is a maximiser, and the only one that m alone gives.
-    Section 3.3.1 of [1]_.
-
-    References
-    ----------
-    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_bundle.regularizers import L1
-    >>> L1().value(np.array([3.0, -4.0]))
-    7.0
-    >>> L1().conjugate(np.array([0.5, -1.0])), L1().conjugate(np.array([0.5, -2.0]))
-    (0.0, inf)
-    """
-
-    is_l1 = True
-
-    def value(self, w):
-        return float(np.sum(np.abs(w)))
-
-    def conjugate(self, m):
-        return 0.0 if np.abs(m).max(initial=0.0) <= 1.0 else np.inf
-
-    def conjugate_gradient(self, m):
-        return np.zeros_like(m)
-
-    def slope(self, w, direction):
-        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        return float(np.sum(at_kink)), 0.0
-
-
 class _FactoredQuadratic(Regularizer):
     """A :class:`Quadratic` with its factor: for one fit, not a parameter."""
 

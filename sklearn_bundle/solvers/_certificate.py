@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.solvers.asks import Points
 from sklearn_bundle.solvers.contract import State, uncrossed
 
 # Relative to the objective: a bound that is higher above it is no rounding of a sum of its size.
@@ -13,15 +14,26 @@ from sklearn_bundle.solvers.contract import State, uncrossed
 CROSSED = 1e-6
 # Relative to the terms that objective and bound are differences of: 5,000 times the precision.
 ROUNDED = 1e-12
+_FAR = (
+    "since products with features that are far from 0 beside their spread are rounded: center and "
+    "scale the features, or ask for a larger tol"
+)
+_TINY = 1e-100  # in place of terms of size 0
 
 
 def confirmed(
-    bound: float, primal: float, advice: str, terms: Callable[[], float] | None = None
+    bound: float,
+    primal: float,
+    advice: str,
+    terms: Callable[[], float] | None = None,
+    products: Callable[[], float] | None = None,
 ) -> float:
     """A bound that was computed afresh beside an objective that was: never above it.
 
     ``terms`` gives the size of what objective and bound are differences of, if that may be far
-    larger than they are; ``advice`` says why they may cross and what a user can do.
+    larger than they are; ``advice`` says why they may cross and what a user can do. ``products``
+    gives the size of the terms of products with X: where their rounding is why, no bound is known
+    to be true, and the advice is to center the features.
 
     Raises
     ------
@@ -30,11 +42,23 @@ def confirmed(
     """
     crossed = bound - primal
     if crossed > CROSSED * abs(primal) and not (terms and crossed <= ROUNDED * terms()):
+        why = f"by more than rounding explains: {advice}"
+        if products and crossed <= ROUNDED * products():
+            why = _FAR
         raise ValueError(
-            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
-            f"rounding explains: {advice}."
+            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, {why}."
         )
     return uncrossed(bound, primal)
+
+
+def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float) -> float:
+    """Of what objective and bound are differences of: terms of the loss, and of the plane.
+
+    The objective is as small as scores are like targets; the risk at 0 is as large as targets.
+    """
+    zeros = np.zeros_like(point.w)
+    risk = problem.risk(problem.point(zeros, None))
+    return risk + abs(offset) + reg_lambda * len(zeros) + _TINY
 
 
 class Best:
@@ -109,16 +133,18 @@ class Best:
         proof: Any = None,
         *,
         terms: Callable[[], float] | None = None,
+        products: Callable[[], float] | None = None,
     ) -> None:
         """Fresh values, which replace the kept ones whether they are better or not.
 
         Raises
         ------
         ValueError
-            As :func:`confirmed`, which says what ``terms`` is.
+            As :func:`confirmed`, which says what ``terms`` and ``products`` are.
         """
         self.primal, self.point = primal, point
-        self.bound = max(confirmed(bound, primal, self._advice, terms), self.least)
+        fresh = confirmed(bound, primal, self._advice, terms, products)
+        self.bound = max(fresh, self.least)
         self.proof = proof
 
     def withdraw(self) -> None:

@@ -1,13 +1,13 @@
 """Descent for multinomial logistic regression: curvature, corrections, line search on scores."""
 
-from collections import deque
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.solvers._class_curvature import ClassCurvature
+from sklearn_bundle.solvers._corrections import Corrections
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class ClassDescent:
         self._shape = K, model.n_features
         self._size = K * model.n_features
         self.derivatives, self._spare = np.empty((2, K, n))
-        self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=_PAIRS)
+        self._pairs = Corrections(_PAIRS)
         self._curvature: ClassCurvature | None = None
         self._decrement = 0.0
         self.n_steps, self.length, self.fall = 0, 1.0, 0.0
@@ -89,6 +89,19 @@ class ClassDescent:
         """The gap to the plane at the point, if its probabilities balance."""
         slopes = self._slopes[: self._size]
         return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
+
+    def plane(self) -> tuple[Array, float]:
+        """Of the probabilities, balanced."""
+        A, offset = self.model.plane(self.derivatives, self.gradient)
+        return A.ravel(), offset
+
+    def attach(self, problem: LinearProblem) -> None:
+        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        self.model = problem.softmax_model()
+
+    def detach(self) -> None:
+        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        self.model = None
 
     def renew(self, curvature: ClassCurvature) -> None:
         """Go on with the curvature at this point, and forget what has corrected the last one."""
@@ -127,7 +140,7 @@ class ClassDescent:
             self._scores += direction
             self.objective = self._risk + self._penalty()
         self._slopes = self._differentiate()
-        self._remember(change, self._slopes - before)
+        self._pairs.remember(change, self._slopes - before)
         return True
 
     def _at_zero(self) -> Array:
@@ -172,25 +185,16 @@ class ClassDescent:
         return slopes
 
     def _direction(self) -> Array:
-        """Two loops over the corrections, with the curvature between them."""
-        x = -self._slopes
-        shares = []
-        for change, of_slopes, inner in reversed(self._pairs):
-            share = blas.ddot(change, x) / inner
-            shares.append(share)
-            blas.daxpy(of_slopes, x, a=-share)
+        """The corrected gradient, downhill."""
+        return self._pairs.correct(-self._slopes, self._solved)
+
+    def _solved(self, x: Array) -> Array:
+        """The curvature's inverse times x."""
         W, b = self._curvature.solve(*self._parts(x))
         x[: self._size] = W.ravel()
         if self.model.free:
             x[self._size :] = b
-        for (change, of_slopes, inner), share in zip(self._pairs, reversed(shares), strict=True):
-            blas.daxpy(change, x, a=share - blas.ddot(of_slopes, x) / inner)
         return x
-
-    def _remember(self, change: Array, of_slopes: Array) -> None:
-        inner = blas.ddot(change, of_slopes)
-        if inner > _TINY and np.isfinite(inner):
-            self._pairs.append((change, of_slopes, inner))
 
     def _search(self, direction: Array, along: Array) -> float:
         """Newton's method in one dimension; ``derivatives`` become those of where it ends."""

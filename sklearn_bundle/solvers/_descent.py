@@ -83,7 +83,7 @@ class Descent:
         self._trust, self._ridge, self._detail = 1.0, 0.0, share
         self.factor, self.precision = factor, _CENTERED * units.slope
         n = self._n_curved = len(model.y)
-        self._damped = 0.0
+        self._damped, self._every = 0.0, 1
         self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
         self.gradient = np.zeros_like(w)
 
@@ -143,7 +143,9 @@ class Descent:
 
     def step(self) -> bool:
         """One Newton step; False if nothing came of it, and the next one will be the same."""
-        model, along, ridge = self.model, self._direction(), self._ridge
+        model, ridge, factor = self.model, self._ridge, self.factor
+        along = self._direction()
+        was_rough = self._every > 1 or (factor is not None and self.factor is factor)
         if along is None:
             return False
         w, b = along[: len(self.w)], float(along[-1]) if model.free else 0.0
@@ -162,7 +164,7 @@ class Descent:
         self.b += length * b
         design.add(length, direction, self.scores)
         self.n_steps += 1
-        return length > 0.0 or self._ridge > ridge
+        return length > 0.0 or self._ridge > ridge or was_rough
 
     def _adapt_damping(self, length: float) -> None:
         if length < _TOO_SHORT and self._n_curved < _RANK * len(self.w):
@@ -171,6 +173,8 @@ class Descent:
             self._ridge = self._ridge / _RIDGE_UP if self._ridge > _FIRST_RIDGE else 0.0
         if length < _SHORT or self._ridge > 0.0:
             self.factor = None
+        if length < _SHORT and self._every > 1:
+            self._detail *= 2
         if length < _SHORT:
             self._trust = min(2.0 * self._trust, _MOST_TRUST)
         elif length > _WHOLE:
@@ -220,13 +224,13 @@ class Descent:
         model = self.model
         rows = self._spare.view(np.int64)
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
-        self._n_curved, every = len(rows), 1
+        self._n_curved, self._every = len(rows), 1
         if self._loss.smooth:
             enough = max(_HESSIAN_ROWS * len(self.w), model.rows_in_passes(_HESSIAN_PASSES))
-            every = max(1, len(rows) // (self._detail * enough))
-            rows = rows[::every].copy()
-        coefs = self._loss.curvature(self.scores, model.weights, self.width, self.b, rows)
-        return model.hessian(rows, every * coefs)
+            self._every = max(1, len(rows) // (self._detail * enough))
+            rows = rows[:: self._every].copy()
+        coefs = self._loss.curvature(self.scores, *self._args, rows)
+        return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
         """Newton's method in one dimension; the last step that was tried need not be exact."""

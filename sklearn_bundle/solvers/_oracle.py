@@ -60,6 +60,10 @@ class Oracle:
             return None
         return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
 
+    def size_of_products(self, point: Point) -> float:
+        """Not known: 0."""
+        return 0.0
+
 
 def with_points(problem: CuttingPlanes) -> Points:
     """The problem itself if it has points, else what gives it some."""

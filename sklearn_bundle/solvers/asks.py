@@ -5,6 +5,7 @@ cannot have for its data or its loss is None there. A solver names those that it
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Generic, Protocol
 
 import numpy as np
@@ -14,11 +15,13 @@ from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
+from sklearn_bundle.losses._conjugate import Conjugate
 from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.losses._squares import SquaredErrors
 from sklearn_bundle.problems.class_dual import ClassAscent
+from sklearn_bundle.problems.column_model import ColumnModel
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
 from sklearn_bundle.problems.l2tube import Tube
@@ -122,6 +125,9 @@ class Points(Protocol):
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
         """The cutting plane at the point and its best intercept; None if R is above the limit."""
 
+    def size_of_products(self, point: Point) -> float:
+        """Of the terms that ``<a, w>`` sums, a being the plane's gradient; rounding is of these."""
+
 
 class LineSearch(Points, Protocol):
     """The risk along a line, at no more than the cost of two scores."""
@@ -149,6 +155,25 @@ class NewtonSteps(LineSearch, Protocol):
     n_entries: int
 
     def newton_model(self) -> NewtonModel:
+        """Rows, targets and weights."""
+
+
+class ColumnSteps(Points, Protocol):
+    """Derivatives of a curved loss, and columns of X.
+
+    Attributes
+    ----------
+    conjugate : Conjugate
+        The loss's l*; None where it has no curvature, or more than one score.
+    n_samples, n_features : int
+        Rows and columns of X.
+    """
+
+    conjugate: Conjugate
+    n_samples: int
+    n_features: int
+
+    def column_model(self) -> ColumnModel:
         """Rows, targets and weights."""
 
 
@@ -428,6 +453,7 @@ def require(problem: Any, asked: type, who: str, instead: str | None = None) -> 
         )
 
 
+@cache  # a path asks for each value, and of several solvers
 def _members(asked: type) -> list[str]:
     """Methods and attributes that a Protocol declares, and those of the ones it derives from."""
     names: dict[str, None] = {}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.solvers._certificate import CROSSED, Best
+from sklearn_bundle.solvers._certificate import CROSSED, Best, size_of_terms
 from sklearn_bundle.solvers._line_search import best_step
 from sklearn_bundle.solvers._oracle import with_points
 from sklearn_bundle.solvers.asks import CuttingPlanes, LineSearch, require
@@ -38,7 +38,6 @@ _RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; the
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, one after the other: the gap blurs the limit
 _STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: a loss bends by about this much
 _LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of use
-_TINY = 1e-100  # in place of terms of size 0
 
 
 class BundleSolver(LinearSolver):
@@ -191,7 +190,8 @@ class BundleSolver(LinearSolver):
             self._prune()
         self._check_sign()
         bound, proof = self._fresh_bound(), best.proof
-        best.renew(best.primal, best.point, bound, proof, terms=self.size_of_terms)
+        sizes = {"terms": self.size_of_terms, "products": self.size_of_products}
+        best.renew(best.primal, best.point, bound, proof, **sizes)
         return self._state()
 
     def _check_sign(self) -> None:
@@ -209,9 +209,10 @@ class BundleSolver(LinearSolver):
         The best point is a mean of many iterates, and has the nonzeros of all of them; where
         ``|A' alpha|`` is below reg_lambda, those of the optimum are zero.
         """
-        best, reach = self._best, np.abs(self.plane[0])
+        best, limits = self._best, self._lambda * self._omega.lasso_form.thresholds
+        reach = np.abs(self.plane[0])
         for share in _PRUNED:
-            w = np.where(reach >= share * self._lambda, best.point.w, 0.0)
+            w = np.where(reach >= share * limits, best.point.w, 0.0)
             point = self._point(w, best.point.intercept)
             objective = self._objective(w, self._fresh_risk(point))
             if objective <= best.primal:
@@ -351,13 +352,12 @@ class BundleSolver(LinearSolver):
         return -np.inf if self._best.proof is None else self._best.proof.bound(self._omega)
 
     def size_of_terms(self) -> float:
-        """Of what objective and bound are differences of: terms of the plane, and of the loss.
+        """As of :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
+        return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
-        The objective is as small as scores are like targets; the risk at 0 is as large as targets.
-        """
-        zeros = np.zeros_like(self._best.point.w)
-        risk = self._problem.risk(self._point(zeros, None))
-        return risk + abs(self.plane[1]) + self._lambda * len(zeros) + _TINY
+    def size_of_products(self) -> float:
+        """As of :class:`~sklearn_bundle.solvers.asks.Points`, at the best point."""
+        return self._problem.size_of_products(self._best.point)
 
     def _count_idle(self, gap_before: float) -> None:
         gained = gap_before - self._best.gap

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses._class_dual import class_dual
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import Point
-from sklearn_bundle.regularizers import L2, Regularizer
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._dual_ascent import DualAscentSolver
 from sklearn_bundle.solvers.asks import ClassSteps, require
-from sklearn_bundle.solvers.bundle import ADVICE
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
-from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.solvers.linear_task import Task
 
 Array = NDArray[np.float64]
 
@@ -48,7 +47,7 @@ _VISITS = 1 << 14
 _STEEPEST = 1e5
 
 
-class ClassCoordinateSolver(LinearSolver):
+class ClassCoordinateSolver(DualAscentSolver):
     """Coordinate ascent in the dual of the multiclass hinge, certified now and then.
 
     A step maximises the dual over the distribution of one row over the classes, a projection onto
@@ -89,7 +88,6 @@ class ClassCoordinateSolver(LinearSolver):
 
     needs: ClassVar[type] = ClassSteps
     history_fields: ClassVar[tuple] = (("solver", "U16"),)
-    name = "dual-coordinate"
 
     def __init__(
         self,
@@ -102,14 +100,9 @@ class ClassCoordinateSolver(LinearSolver):
         alpha: Array | None = None,
     ):
         require(problem, ClassSteps, self.name, "line-search")
-        self._problem, self._lambda, self._tol = problem, reg_lambda, tol_hint
-        self._omega = L2()
+        super().__init__(problem, reg_lambda, problem.class_ascent(reg_lambda, alpha), proof)
+        self._tol = tol_hint
         self._start = (np.zeros(problem.dimension), None) if start is None else start
-        self._best = Best(least=0.0, advice=ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))  # no loss is < 0
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(self._omega), proof)
-        self._steps = problem.class_ascent(reg_lambda, alpha)
         self._begun = False
         self._fresh: Point | None = None  # whose scores are a product of the data with its w
         self._ratio, self._dual = _MET, 0.0  # the latter is the dual's value, about
@@ -123,8 +116,6 @@ class ClassCoordinateSolver(LinearSolver):
         self._inner = -1  # sweeps since the centre has moved; without a centre -1
         self._tried: tuple[float, float, float] | None = None  # passes, gap and rate before it
         self._pause, self._again = _PAUSE, 0.0  # passes without it, where it has not helped
-        self._spent = 0  # passes, as of the last problem that was let go
-        self._passes_before = problem.passes
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -151,41 +142,10 @@ class ClassCoordinateSolver(LinearSolver):
             alpha=kept.alpha,
         )
 
-    def attach(self, problem: ClassSteps) -> None:
-        """Go on with the same problem in another object."""
-        self._problem = problem
-        self._passes_before = problem.passes - self._spent
-        self._steps.attach(problem.rows)
-
-    def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
-        self._spent = self.n_passes
-        self._problem = None
-        self._steps.detach()
-
-    @property
-    def proof(self) -> Proof:
-        """Of the best bound."""
-        return self._best.proof
-
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
-        return self._best.proof.plane
-
-    @property
-    def n_passes(self) -> int:
-        """Products with X or X' of these sweeps and their checks."""
-        return self._problem.passes - self._passes_before
-
     @property
     def estimate(self) -> float:
         """The relative gap after the last sweep, about; the certificate is that of the state."""
         return self._estimate
-
-    def gap_of(self, state: State) -> float:
-        """The estimate: a state has the certificate of the last check."""
-        return self.estimate
 
     def handed_on(self, start: LinearStart) -> LinearStart:
         """With the plane of the best bound."""
@@ -228,6 +188,7 @@ class ClassCoordinateSolver(LinearSolver):
         best.renew(
             *(self._objective(best.point), best.point, best.proof.bound(self._omega), best.proof),
             terms=self.size_of_terms,
+            products=self.size_of_products,
         )
         self._passes_before += self.n_passes - spent
         return self._state()
@@ -358,14 +319,3 @@ class ClassCoordinateSolver(LinearSolver):
 
     def _objective(self, point: Point) -> float:
         return self._lambda * self._omega.value(point.w) + self._problem.risk(point)
-
-    def size_of_terms(self) -> float:
-        """Of what objective and bound are differences of: terms of the plane, and of the loss."""
-        zeros = np.zeros_like(self._best.point.w)
-        risk = self._problem.risk(self._problem.point(zeros))
-        return risk + abs(self.plane[1]) + self._lambda * len(zeros)
-
-    def _state(self) -> State:
-        point = self._best.point
-        passes = self._problem.passes
-        return self._best.state(point.w, point.intercept, passes, further=(self.name,))

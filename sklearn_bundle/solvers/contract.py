@@ -143,7 +143,7 @@ def run(
     status = Status.STALLED
     final = None
     try:
-        for n_iter, state in enumerate(solver.states(), start=1):
+        for n_iter, state in enumerate(_quietly(solver.states()), start=1):
             rows.append(_row(n_iter, start, state))
             limit = None
             if max_time is not None and perf_counter() - start >= max_time:
@@ -151,7 +151,8 @@ def run(
             elif rows[-1][0] >= max_iter:
                 limit = Status.MAX_ITER
             if limit is not None or state.relative_gap <= tol:
-                state = solver.confirm()
+                with _quiet():
+                    state = solver.confirm()
                 rows[-1] = _row(n_iter, start, state)
                 if limit is not None or state.relative_gap <= tol:
                     final = state
@@ -170,7 +171,8 @@ def run(
             raise
         status = Status.INTERRUPTED
     if final is None:
-        final = solver.confirm(moving=status is not Status.CALLBACK)
+        with _quiet():
+            final = solver.confirm(moving=status is not Status.CALLBACK)
         if status in MISSES and final.relative_gap <= tol:
             status = Status.CONVERGED
         rows[-1:] = [_row(len(rows), start, final)]  # a solver may have ended at once
@@ -187,6 +189,21 @@ def run(
         n_iter=rows[-1][0],
         history=history,
     )
+
+
+def _quiet() -> np.errstate:
+    """Steps try what may overflow and look at what came of it: a warning would say no more."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _quietly(states: Iterator[State]) -> Iterator[State]:
+    """The same states; who looks at them gets warnings of his own."""
+    while True:
+        with _quiet():
+            state = next(states, None)
+        if state is None:
+            return
+        yield state
 
 
 @cache

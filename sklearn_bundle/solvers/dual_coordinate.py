@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import Point
-from sklearn_bundle.regularizers import L2, Regularizer
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._dual_ascent import DualAscentSolver
 from sklearn_bundle.solvers.asks import DualSteps, require
-from sklearn_bundle.solvers.bundle import ADVICE
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.master import Centre
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
-from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.solvers.linear_task import Task
 
 Array = NDArray[np.float64]
 
@@ -37,10 +36,11 @@ _TINY = 1e-300  # in place of a gap or an objective of 0
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
 _IDLE_CHECKS = 4  # without progress, after which rounding has the last word
+_CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
 _QP_SHARE = 0.1  # of the gap, to which the inner problem of planes from another solver is solved
 
 
-class DualCoordinateSolver(LinearSolver):
+class DualCoordinateSolver(DualAscentSolver):
     """Coordinate ascent in the dual, one number alpha_i a row, certified now and then.
 
     An epoch maximises the dual over one alpha_i after the other, in random order; rows whose
@@ -76,7 +76,6 @@ class DualCoordinateSolver(LinearSolver):
 
     needs: ClassVar[type] = DualSteps
     history_fields: ClassVar[tuple] = (("solver", "U16"),)
-    name = "dual-coordinate"
 
     def __init__(
         self,
@@ -90,16 +89,11 @@ class DualCoordinateSolver(LinearSolver):
         alpha: Array | None = None,
     ):
         require(problem, DualSteps, self.name, "line-search")
-        self._problem, self._lambda, self._tol = problem, reg_lambda, tol_hint
+        super().__init__(problem, reg_lambda, problem.dual_ascent(reg_lambda, alpha), proof)
+        self._tol = tol_hint
         d = problem.dimension
-        self._omega = L2()
         self.bundle = Bundle(d, _PLANES) if bundle is None else bundle
         self._start = (np.zeros(d), None) if start is None else start
-        self._best = Best(least=0.0, advice=ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(d), 0.0))  # no loss is negative
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(self._omega), proof)
-        self._steps = problem.dual_ascent(reg_lambda, alpha)
         self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
         self._fresh: Point | None = None  # whose scores are a product of the data with its w
         self._mean: Array | None = None  # of dual points, if a check is near
@@ -108,8 +102,6 @@ class DualCoordinateSolver(LinearSolver):
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
         self._since = 0.0  # passes over all rows since the last check
         self._idle = 0  # checks since the gap last became smaller
-        self._spent = 0  # passes, as of the last problem that was let go
-        self._passes_before = problem.passes
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -131,28 +123,6 @@ class DualCoordinateSolver(LinearSolver):
             alpha=kept.alpha,
         )
 
-    def attach(self, problem: DualSteps) -> None:
-        """Go on with the same problem in another object."""
-        self._problem = problem
-        self._passes_before = problem.passes - self._spent
-        self._steps.attach(problem.rows)
-
-    def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
-        self._spent = self.n_passes
-        self._problem = None
-        self._steps.detach()
-
-    @property
-    def proof(self) -> Proof:
-        """Of the best bound."""
-        return self._best.proof
-
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
-        return self._best.proof.plane
-
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
         """What a new solver may start from, beside the point."""
         return LinearStart(point, self.proof, alpha=self.alpha)
@@ -171,11 +141,6 @@ class DualCoordinateSolver(LinearSolver):
         return float(np.log(max(first, _TINY) / max(last, _TINY))) / (len(self._estimates) - 1)
 
     @property
-    def n_passes(self) -> int:
-        """Products with X or X' of these epochs and their checks."""
-        return self._problem.passes - self._passes_before
-
-    @property
     def estimate(self) -> float:
         """The relative gap after the last epoch, about; the certificate is that of the state."""
         return self._estimates[-1] if self._estimates else np.inf
@@ -183,10 +148,6 @@ class DualCoordinateSolver(LinearSolver):
     def handed_on(self, start: LinearStart) -> LinearStart:
         """With the plane of the best bound."""
         return replace(start, proof=self.proof, bundle=self.bundle)
-
-    def gap_of(self, state: State) -> float:
-        """The estimate: a state has the certificate of the last check."""
-        return self.estimate
 
     @property
     def bundle(self) -> Bundle:
@@ -231,6 +192,7 @@ class DualCoordinateSolver(LinearSolver):
         best.renew(
             *(best.primal, best.point, best.proof.bound(self._omega), best.proof),
             terms=self.size_of_terms,
+            products=self.size_of_products,
         )
         self._passes_before += self.n_passes - spent
         return self._state()
@@ -259,6 +221,7 @@ class DualCoordinateSolver(LinearSolver):
     def _epoch(self) -> None:
         epoch = self._steps.epoch()
         self._since += epoch.share
+        self.multiplications += _CALL + epoch.multiplications
         self._dual += epoch.gained
         gap = max(epoch.gap, 0.0) * self._ratio
         self._estimates.append(gap / max(self._dual + gap, _TINY))
@@ -355,14 +318,3 @@ class DualCoordinateSolver(LinearSolver):
 
     def _objective(self, w: Array, risk: float) -> float:
         return self._lambda * self._omega.value(w) + risk
-
-    def size_of_terms(self) -> float:
-        """Of what objective and bound are differences of: terms of the plane, and of the loss."""
-        zeros = np.zeros_like(self._best.point.w)
-        risk = self._problem.risk(self._problem.point(zeros))
-        return risk + abs(self.plane[1]) + self._lambda * len(zeros)
-
-    def _state(self) -> State:
-        point = self._best.point
-        passes = self._problem.passes
-        return self._best.state(point.w, point.intercept, passes, further=(self.name,))

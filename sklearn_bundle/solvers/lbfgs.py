@@ -1,15 +1,14 @@
 """L-BFGS, one iteration at a time, with a certificate from the gradient."""
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import daxpy
 
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._corrections import Corrections
 from sklearn_bundle.solvers.asks import SmoothObjective
 from sklearn_bundle.solvers.contract import State
 
@@ -23,14 +22,6 @@ _FARTHER = 4.0  # times the last trial step, if that was too short: as in More a
 _INSIDE = 0.1  # share of a bracket that a trial step keeps from its ends, so that it shrinks
 _LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept: SciPy's, the precision
 _IDLE_LIMIT = 10  # iterations without progress: only rounding is left
-
-
-class _Pair(NamedTuple):
-    """A step, the change of the gradient, and their product."""
-
-    step: Array
-    change: Array
-    product: float
 
 
 class _Look(NamedTuple):
@@ -78,7 +69,7 @@ class LBFGSSolver:
         self._passes, bound = (0, 0.0) if known is None else (known.passes, known.lower_bound)
         self._best = Best(least=0.0)
         self._best.renew(np.inf, start, bound)  # what is returned where no objective is finite
-        self._pairs: deque[_Pair] = deque(maxlen=memory)
+        self._pairs = Corrections(memory, _LEAST_CURVATURE)
         self._idle = 0
         self._at = self._look(start)
 
@@ -122,33 +113,18 @@ class LBFGSSolver:
         while True:
             found = self._search(self._direction())
             if found is not None:
-                self._remember(found)
+                start = self._at
+                self._pairs.remember(found.w - start.w, found.gradient - start.gradient)
                 self._at = found
                 return True
-            if not self._pairs:
+            if len(self._pairs) == 0:
                 return False
             self._pairs.clear()
 
-    def _remember(self, found: _Look) -> None:
-        step, change = found.w - self._at.w, found.gradient - self._at.gradient
-        product = float(step @ change)
-        if product > _LEAST_CURVATURE * float(change @ change):
-            self._pairs.append(_Pair(step, change, product))
-
     def _direction(self) -> Array:
-        """The two loops over the pairs."""
-        direction = -self._at.gradient
-        shares = []
-        for pair in reversed(self._pairs):
-            shares.append(float(pair.step @ direction) / pair.product)
-            daxpy(pair.change, direction, a=-shares[-1])
-        if self._pairs:
-            newest = self._pairs[-1]
-            direction *= newest.product / float(newest.change @ newest.change)
-        for pair, share in zip(self._pairs, reversed(shares), strict=True):
-            off = share - float(pair.change @ direction) / pair.product
-            daxpy(pair.step, direction, a=off)
-        return direction
+        """The corrected gradient, downhill."""
+        scale = self._pairs.scale if len(self._pairs) else 1.0
+        return self._pairs.correct(-self._at.gradient, lambda x: scale * x)
 
     def _search(self, direction: Array) -> _Look | None:
         """A step that meets Wolfe's conditions; None if rounding hides every such step.
@@ -160,7 +136,7 @@ class LBFGSSolver:
         slope = float(start.gradient @ direction)
         if not -np.inf < slope < 0.0:
             return None
-        step = 1.0 if self._pairs else min(1.0, 1.0 / float(np.sqrt(-slope)))
+        step = 1.0 if len(self._pairs) else min(1.0, 1.0 / float(np.sqrt(-slope)))
         low, high = (0.0, slope), (np.inf, np.nan)
         for _ in range(_SEARCHES):
             found = self._look(start.w + step * direction)

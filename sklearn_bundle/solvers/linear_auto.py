@@ -8,6 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems._costs import (
+    CHEAP_FACTORISATION,
+    entries_of_pass,
+    factorisation,
+)
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import confirmed
@@ -15,15 +20,17 @@ from sklearn_bundle.solvers._contest import Contestant
 from sklearn_bundle.solvers.bundle import ADVICE, BundleSolver, CuttingPlaneSolver
 from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
+from sklearn_bundle.solvers.coordinate_descent import CoordinateDescentSolver
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from sklearn_bundle.solvers.least_squares import (
     ConjugateGradientSolver,
     LeastSquaresSolver,
     NormalEquationsSolver,
 )
+from sklearn_bundle.solvers.linear_lbfgs import LinearLBFGSSolver
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
-from sklearn_bundle.solvers.newton import CHEAP_FACTORISATION, NewtonSolver, factorisation
+from sklearn_bundle.solvers.newton import NewtonSolver
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
 from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
 
@@ -31,6 +38,10 @@ Array = NDArray[np.float64]
 
 _MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
 _SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
+# Of ``||x_i||^2 / (n reg_lambda)``, which is how far a row's own step moves its score: up to here
+# epochs on a kinked loss are few, and Newton's method pays for steps to find out where the kinks
+# are. But on so many rows a feature it starts with a sixteenth of them, and is done in little more.
+_GENTLE, _TALL = 0.5, 800
 # What the methods are reckoned to cost, in products with X or X': estimates that the user guide
 # states. They say after how much work a method is judged by the rate at which its gap falls.
 # Of Newton's method on a kinked loss: steps for a power of ten of the gap, 16 where there were 80
@@ -40,8 +51,8 @@ _CURVED_A_FEATURE, _MOST_CURVED = 4.0, 0.5
 _SMOOTH_STEPS, _SMOOTH_HESSIAN = 25, 2.0  # passes: a sample of the rows is enough
 _SOLVING = 4.0  # times the factorisation's arithmetic: small matrices are slower than large ones
 _LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 1000.0, 1e8  # the latter in multiplications
-_EPOCH_PASSES = 100.0
-_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
+# 100 epochs; 100 steps of L-BFGS, which took 4 to 260 passes to a gap of 1e-3.
+_PASSES = {"dual-coordinate": 100.0, "lbfgs": 200.0}
 # Of a kinked loss's smoothing, times the gap that Newton's method is to begin with: it had 12 to 20
 # times its gap where many rows were at a kink, and up to 300 times where few were.
 _WIDTH = 15.0
@@ -56,11 +67,12 @@ _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver),
-    "lbfgs": (SoftmaxLBFGSSolver,),
+    "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
     "conjugate-gradient": (ConjugateGradientSolver,),
+    "coordinate-descent": (CoordinateDescentSolver,),
 }
 # Those that "auto" alone takes, before it looks at the others.
 _OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver,)
@@ -126,11 +138,13 @@ class LinearAutoSolver:
     * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
       the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
       handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
-      factorisation may cost a whole pass.
+      factorisation may cost a whole pass. If it is not, and the regularization is strong, epochs
+      are tried first.
     * Otherwise dual coordinate epochs, as long as they promise to need less work than the others
       would. When a part has been done of what the other method takes, the rate at which the gap
       falls says how much is to come. If it is too much, or the epochs stall, Newton's method goes
       on (up to 2000 features), or line search does.
+    * L-BFGS in the place of the epochs where the loss is smooth and has none.
     * Line search for all other losses and regularizers.
 
     A method that goes on from where another ends has at least as much work as that one had before
@@ -158,7 +172,7 @@ class LinearAutoSolver:
         self._running = self._contestant(first)
         self._running.solver = linear_solver(first, task, start, to_the_end=True)
         self._waiting: Contestant | None = None
-        if first == "dual-coordinate":
+        if first in _PASSES:
             self._waiting = self._contestant(self._second())
             # Whatever the answer after half of it, little is lost.
             early = _JUDGED * self._waiting.prior
@@ -240,7 +254,7 @@ class LinearAutoSolver:
     def _spent(self, solver: LinearSolver) -> float:
         """What counts itself, in passes."""
         problem = self._task.problem
-        entries = max(problem.n_entries, _LEAST_ENTRIES)
+        entries = entries_of_pass(problem.n_entries)
         return problem.passes - self._looking + solver.multiplications / entries
 
     def _beside(self, name: str) -> float:
@@ -255,7 +269,7 @@ class LinearAutoSolver:
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
             hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
-        return hessian + _SOLVING * factorisation(problem)
+        return hessian + _SOLVING * factorisation(problem.n_features, problem.n_entries)
 
     def _following(self) -> Contestant | None:
         """The one that goes on, from where the other one ends; None if there is none."""
@@ -280,7 +294,8 @@ class LinearAutoSolver:
         state, left = solver.confirm(moving=moving), self._left
         if left is not None and left.lower_bound > state.lower_bound:
             least = min(left.primal, state.primal)
-            state.lower_bound = confirmed(left.lower_bound, least, ADVICE, solver.size_of_terms)
+            sizes = solver.size_of_terms, solver.size_of_products
+            state.lower_bound = confirmed(left.lower_bound, least, ADVICE, *sizes)
         state = self._combined(state)
         self._start = solver.kept((state.point, state.intercept))
         self._looking += self._task.problem.passes - passes
@@ -298,7 +313,7 @@ class LinearAutoSolver:
 
     def _contestant(self, name: str) -> Contestant:
         """With what it is reckoned to cost."""
-        entries = max(self._task.problem.n_entries, _LEAST_ENTRIES)
+        entries = entries_of_pass(self._task.problem.n_entries)
         prior = _LINE_SEARCH_PASSES + _LINE_SEARCH_PROGRAMMES / entries
         if name == "newton":
             n_steps: float = _SMOOTH_STEPS
@@ -308,8 +323,8 @@ class LinearAutoSolver:
                 a_decade = min(_STEPS_A_DECADE + by_shape, _MOST_STEPS_A_DECADE)
                 n_steps = a_decade * max(-log10(self._task.tol), 1.0)
             prior = n_steps * (2.0 + self._of_newton())
-        elif name == "dual-coordinate":
-            prior = _EPOCH_PASSES
+        elif name in _PASSES:
+            prior = _PASSES[name]
         return Contestant(name, prior)
 
     def _first(self) -> str:
@@ -317,13 +332,23 @@ class LinearAutoSolver:
         if _can_newton(task):
             smooth = task.problem.newton_loss.smooth
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
-            if factorisation(task.problem) <= affordable:
+            problem = task.problem
+            cheap = factorisation(problem.n_features, problem.n_entries) <= affordable
+            if cheap and (smooth or not self._is_gentle()):
                 return "newton"
         start = self._start
         planes_alone = start.alpha is None and (start.bundle or start.sample_bundle)
         if _can("dual-coordinate", task) and not planes_alone:
             return "dual-coordinate"
-        return self._second()
+        return "lbfgs" if _can("lbfgs", task) else self._second()
+
+    def _is_gentle(self) -> bool:
+        """Whether the regularization is so strong that epochs are tried though steps are cheap."""
+        problem, n = self._task.problem, self._task.problem.n_samples
+        if n >= _TALL * problem.n_features or not _can("dual-coordinate", self._task):
+            return False
+        square = problem.rows.mean_square(problem.weights)
+        return square <= _GENTLE * n * self._task.reg_lambda
 
     def _second(self) -> str:
         task = self._task

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.inner.planes import Bundle
 
 Array = NDArray[np.float64]
@@ -34,6 +35,21 @@ class Proof(NamedTuple):
         return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
+class Seen(NamedTuple):
+    """What all rows and features say of the weights w, whatever reg_lambda is.
+
+    ``scores`` are those without b; ``g`` has the derivatives ``s_i l'(f_i)`` at the best b,
+    ``gradient`` is ``X'g``.
+    """
+
+    w: Array
+    scores: Array
+    g: Array
+    gradient: Array
+    risk: float
+    b: float
+
+
 @dataclass
 class LinearStart:
     """A point with its intercept, and what else a solver may take up; reg_lambda may differ."""
@@ -45,6 +61,8 @@ class LinearStart:
     alpha: Array | None = None
     width: float | None = None
     normal_equations: NormalEquations | None = None
+    working_set: WorkingSet | None = None
+    seen: Seen | None = None
 
     def proof_of(self, dimension: int) -> Proof | None:
         """The proof, if its plane has this length: planes in sample space are of another one."""

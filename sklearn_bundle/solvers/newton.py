@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems._costs import CHEAP_FACTORISATION, factorisation
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.regularizers import Regularizer
@@ -40,16 +41,6 @@ _MOST_WIDENINGS = (
     5  # where the smoothing is too narrow for a step; near the end rounding may be why
 )
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
-# A Cholesky factorisation takes as long as a pass over d^3 / 48 entries of X: d^3 / 6
-# multiplications with additions, eight of them side by side.
-_FACTORISATION = 48.0
-_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
-CHEAP_FACTORISATION = 0.25  # passes; with more, steps on samples of the rows cost too much
-
-
-def factorisation(problem: NewtonSteps) -> float:
-    """Cost of a step's Cholesky factorisation in passes over X."""
-    return problem.n_features**3 / (_FACTORISATION * max(problem.n_entries, _LEAST_ENTRIES))
 
 
 class NewtonSolver(BundleSolver):
@@ -176,7 +167,9 @@ class NewtonSolver(BundleSolver):
         factor = None
         b = self._units.intercept if b is None else float(b)
         if self.bundle.is_empty and not w.any():
-            cheap = factorisation(self._problem) <= CHEAP_FACTORISATION
+            problem = self._problem
+            cost = factorisation(problem.n_features, problem.n_entries)
+            cheap = cost <= CHEAP_FACTORISATION
             w, b, width, scale, factor = self._on_sample(_SHARES if cheap else (), model, w, b)
         else:
             width, scale = self.width, model.rows.column_scale()
@@ -204,7 +197,11 @@ class NewtonSolver(BundleSolver):
             descent = Descent(*args, share=share)
             for _ in range(_SAMPLE_STEPS):
                 descent.differentiate()
-                if not descent.step() or self._is_done(descent, narrowest, share):
+                if (
+                    descent.risk <= 0.0
+                    or not descent.step()
+                    or self._is_done(descent, narrowest, share)
+                ):
                     break
                 if descent.settled:
                     descent.width = max(_SHRINK * descent.width, narrowest)

@@ -1,17 +1,11 @@
 """Multinomial logistic regression by Newton's method and by L-BFGS, each with a true bound."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar
 
 from sklearn_bundle.losses._softmax import class_loss
 from sklearn_bundle.losses.base import Loss
-from sklearn_bundle.problems.linear import Point
-from sklearn_bundle.regularizers import L2, Regularizer
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._class_curvature import (
     ClassCurvature,
     DiagonalCurvature,
@@ -19,17 +13,10 @@ from sklearn_bundle.solvers._class_curvature import (
     GramCurvature,
 )
 from sklearn_bundle.solvers._class_descent import ClassDescent
-from sklearn_bundle.solvers.asks import SoftmaxSteps, require
-from sklearn_bundle.solvers.contract import State
-from sklearn_bundle.solvers.linear_start import LinearStart, Proof
-from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.solvers._descent_solver import DescentSolver
+from sklearn_bundle.solvers.asks import SoftmaxSteps
+from sklearn_bundle.solvers.linear_task import Task
 
-Array = NDArray[np.float64]
-
-_ADVICE = "scale the features"
-_WORTH = 0.5  # of the gap: a plane that promises no less is not computed
-_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
-_IDLE_LIMIT = 8  # steps without progress, after which rounding has the last word
 _FEWEST_STEPS = 8  # of L-BFGS before the first Hessian,
 _HESSIANS = 3.0  # or as many as take as long as these
 _FALLS = 0.5  # of the decrement from step to step: else the Hessian is computed anew,
@@ -44,144 +31,25 @@ _MOST_GRAM = 2000  # features: a matrix of 32 MB that takes about 0.1 s to facto
 _FIRST_REFRESH, _REFRESHED = 5, 4  # steps with the first curvature, and by how many times more
 
 
-class _SoftmaxSolver(LinearSolver):
-    """What both methods share: descent, and from its probabilities the bound.
+class _SoftmaxSolver(DescentSolver):
+    """What both methods share: they begin with W = 0 and the logarithms of the class shares.
 
     Any probabilities of the classes are a dual point: balanced, they make a plane (see
-    :meth:`~sklearn_bundle.problems.softmax_model.SoftmaxModel.plane`). It is computed where the
-    gradient says that it promises half of the gap, ``||grad_W J||^2 / (2 reg_lambda)`` if balanced.
-
-    Parameters
-    ----------
-    problem : SoftmaxSteps
-    reg_lambda : float
-        The regularizer is ``||W||^2 / 2``.
-    tol : float
-        The relative gap that is asked for.
-    start : (ndarray, ndarray)
-        Point to start from; by default W = 0 with the logarithms of the class shares.
-    proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
-
-    Attributes
-    ----------
-    plane : (ndarray of shape (K d,), float)
-        The plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
+    :meth:`~sklearn_bundle.problems.softmax_model.SoftmaxModel.plane`).
     """
 
     needs: ClassVar[type] = SoftmaxSteps
-    history_fields: ClassVar[tuple] = (("solver", "U16"),)
-    name: ClassVar[str]
-
-    def __init__(
-        self,
-        problem: SoftmaxSteps,
-        reg_lambda: float,
-        *,
-        tol: float,
-        start: tuple[Array, Array | None] | None = None,
-        proof: Proof | None = None,
-    ):
-        require(problem, SoftmaxSteps, self.name, "line-search")
-        self._problem, self._lambda, self._tol = problem, reg_lambda, tol
-        self._omega = L2()
-        self._start = start
-        self._best = Best(least=0.0, advice=_ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
-        if proof is not None and proof.reg_lambda == reg_lambda:
-            self._best.prove(proof.bound(self._omega), proof)
-        self._descent: ClassDescent | None = None
-        self._idle = 0  # steps since the gap last became smaller
-        self._spent = 0  # passes, as of the last problem that was let go
-        self._passes_before = problem.passes
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
         """As of :class:`LinearSolver`: for softmax."""
         return super().takes(loss, omega) and class_loss(loss) is not None
 
-    @classmethod
-    def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from the last point."""
-        proof = kept.proof_of(task.problem.dimension)
-        return cls(task.problem, task.reg_lambda, tol=task.tol, start=kept.point, proof=proof)
+    def _begin(self, problem, start):
+        return ClassDescent(problem.softmax_model(), self._lambda, start)
 
-    @property
-    def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
-        return self._best.proof.plane
-
-    def kept(self, point: tuple[Array, Array | None]) -> LinearStart:
-        """What a new solver may start from."""
-        return LinearStart(point, self._best.proof)
-
-    def attach(self, problem: SoftmaxSteps) -> None:
-        """Go on with the same problem in another object."""
-        self._problem = problem
-        self._passes_before = problem.passes - self._spent
-        if self._descent is not None:
-            self._descent.model = problem.softmax_model()
-
-    def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
-        self._spent = self._problem.passes - self._passes_before
-        self._problem = None
-        if self._descent is not None:
-            self._descent.model = None
-
-    def states(self) -> Iterator[State]:
-        """One state per step; the first is of the start. Ends when nothing is left to gain."""
-        if self._descent is None:
-            model = self._problem.softmax_model()
-            self._descent = ClassDescent(model, self._lambda, self._start)
-            self._look()
-            yield self._state()
-        elif self._idle >= _IDLE_LIMIT:  # the last run has ended so
-            yield self._state()
-            return
-        while self._idle < _IDLE_LIMIT:
-            self._renew_curvature(self._descent)
-            moved = self._descent.step()
-            gap = self._best.gap
-            self._look()
-            gained = gap - self._best.gap
-            progress = moved and gained > _ROUNDING * abs(self._best.primal)
-            self._idle = 0 if progress else self._idle + 1
-            yield self._state()
-
-    def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the kept plane.
-
-        The descent goes on as if nothing had been looked at.
-        """
-        best, spent = self._best, self._problem.passes
-        point = self._problem.point(best.point.w, best.point.intercept)
-        risk = self._problem.risk(point)
-        best.renew(
-            self._lambda * self._omega.value(point.w) + risk,
-            Point(point.w, None, point.intercept),
-            best.proof.bound(self._omega),
-            best.proof,
-        )
-        self._passes_before += self._problem.passes - spent
-        return self._state()
-
-    def _look(self) -> None:
-        """Offer the descent's point, and where it is worth it its plane."""
-        descent, best = self._descent, self._best
-        best.offer(descent.objective, Point(descent.w, None, descent.intercept))
-        gap, promised = best.gap, descent.promised
-        within = promised <= self._tol * best.primal
-        if within or promised <= _WORTH * gap or self._idle or descent.n_steps == 0:
-            A, offset = descent.model.plane(descent.derivatives, descent.gradient)
-            plane = A.ravel(), offset
-            bound = offset - float(plane[0] @ plane[0]) / (2.0 * self._lambda)
-            best.prove(bound, Proof(self._lambda, plane))
-
-    def _state(self) -> State:
-        point = self._best.point
-        passes = self._problem.passes - self._passes_before
-        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+    def _prepare_step(self) -> None:
+        self._renew_curvature(self._descent)
 
     @abstractmethod
     def _renew_curvature(self, descent: ClassDescent) -> None:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.linear_model import lasso_path
+from sklearn.linear_model import ElasticNetCV, lasso_path
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
@@ -18,6 +18,7 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     bmrm_path,
+    reg_lambda_max,
 )
 from sklearn_bundle.losses import AbsoluteError, Hinge
 from tests.interrupts import interrupting
@@ -47,7 +48,7 @@ def regression():
 @pytest.mark.parametrize(
     "loss", ["hinge", "log_loss", "softmax", "roc_auc", "squared_error", "quantile", "poisson"]
 )
-@pytest.mark.parametrize("regularizer", ["l2", "lp", "l1"])
+@pytest.mark.parametrize("regularizer", ["l2", "lp", "l1", "elasticnet"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_path_is_fits_one_by_one(data, regression, loss, regularizer, weighted):
     regressing = loss in ("squared_error", "quantile", "poisson")
@@ -104,6 +105,50 @@ def test_lasso_path(regression):
     arguments = {"loss": "squared_error", "regularizer": "l1", "tol": 1e-10}
     _, ours, *_ = bmrm_path(X, y, reg_lambdas=alphas, **arguments)
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "log_loss", "squared_hinge"])
+@pytest.mark.parametrize("regularizer", ["l1", "elasticnet"])
+def test_a_sparse_path_is_fits_one_by_one(data, regression, loss, regularizer):
+    regressing = loss in ("squared_error", "huber")
+    X, y = regression if regressing else data
+    common = {"loss": loss, "regularizer": regularizer, "tol": 1e-8}
+    values, coefs, _, gaps, _ = bmrm_path(X, y, n_reg_lambdas=8, eps=1e-2, **common)
+    assert values[0] == reg_lambda_max(X, y, loss=loss, regularizer=regularizer)
+    np.testing.assert_allclose(values, np.geomspace(values[0], values[0] / 100.0, 8), rtol=1e-12)
+    assert not coefs[:, 0].any() and np.count_nonzero(coefs[:, 1:], axis=0).all()
+    for k, reg_lambda in enumerate(values):
+        kind = BMRMRegressor if regressing else BMRMClassifier
+        one = kind(reg_lambda=reg_lambda, **common).fit(X, y)
+        assert gaps[k] <= 1e-8 * one.objective_ * (1 + 2e-8)
+        np.testing.assert_allclose(coefs[:, k], np.ravel(one.coef_), atol=2e-3)
+
+
+def test_values_where_none_are_given(regression):
+    X, y = regression
+    squared = {"loss": "squared_error", "regularizer": "elasticnet"}
+    values = bmrm_path(X, y, **squared)[0]
+    largest = reg_lambda_max(X, y, **squared)
+    assert np.array_equal(values, np.geomspace(largest, 1e-3 * largest, 100))
+    assert np.array_equal(bmrm_path(X, y, reg_lambdas=100, **squared)[0], values)
+    l2 = bmrm_path(X, y, loss="squared_error")[0]
+    assert len(l2) == 20 and l2[0] == 1.0 and l2[-1] == 1e-6
+    constant = bmrm_path(np.zeros_like(X), y, n_reg_lambdas=2, **squared)
+    assert constant[0].tolist() == [1.0, 1e-3] and not constant[1].any()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"n_reg_lambdas": 5, "reg_lambdas": [0.1]}, "^n_reg_lambdas=5 is for reg_lambdas=None"),
+        ({"n_reg_lambdas": 0}, "^n_reg_lambdas must be an integer from 1"),
+        ({"eps": 1}, "^eps must be a number greater than 0 and less than 1, got 1"),
+        ({"eps": 0.1, "reg_lambdas": [0.1]}, r"^eps=0.1 is for a number of .*reg_lambdas=\[0.1\]"),
+    ],
+)
+def test_values_and_how_many_of_them(data, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bmrm_path(*data, **arguments)
 
 
 @pytest.mark.parametrize("reg_lambdas", [[], [1.0, -1.0], [0.0], [np.nan], [[1.0]], 0, "many", 2.5])
@@ -169,6 +214,20 @@ def test_regression_scores_of_a_search(regression, scoring):
     # the optimum of a piecewise linear risk is not unique
     np.testing.assert_allclose(ours.scores_, scores_of(search, 4), atol=1e-5)
     assert ours.reg_lambda_ == search.best_params_["reg_lambda"]
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+def test_search_against_theirs(regression, l1_ratio):
+    X, y = regression
+    values = reg_lambda_max(X, y, loss="squared_error") / l1_ratio * np.geomspace(1.0, 1e-2, 10)
+    kind = {"regularizer": "elasticnet", "l1_ratio": l1_ratio, "tol": 1e-10}
+    ours = BMRMRegressorCV(
+        reg_lambdas=10, eps=1e-2, cv=KFold(4), scoring="neg_mean_squared_error", **kind
+    ).fit(X, y)
+    theirs = ElasticNetCV(l1_ratio=l1_ratio, alphas=values, cv=KFold(4), tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(ours.reg_lambdas_, theirs.alphas_, rtol=1e-12)
+    np.testing.assert_allclose(ours.scores_, -theirs.mse_path_.T, rtol=1e-4)
+    assert ours.reg_lambda_ == pytest.approx(theirs.alpha_, rel=1e-12)
 
 
 def test_several_targets(regression):

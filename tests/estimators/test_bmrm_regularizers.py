@@ -4,14 +4,23 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
+from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import ElasticNet, Lasso
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRanker, BMRMRegressor
-from sklearn_bundle.regularizers import L1, L2, Entropy, EntropySimplex, Lp, Quadratic
+from sklearn_bundle.regularizers import (
+    L1,
+    L2,
+    ElasticNet,
+    Entropy,
+    EntropySimplex,
+    Lp,
+    Quadratic,
+    WeightedL1,
+)
 from tests.certificates import judge
 from tests.user_losses import ElasticNetPenalty
 
@@ -24,6 +33,8 @@ REGULARIZERS = {
     "entropy": "entropy",
     "entropy_simplex": "entropy_simplex",
     "l1": "l1",
+    "weighted_l1": WeightedL1([1.0, 2.0, 0.5, 1.5]),
+    "elasticnet": ElasticNet(0.4),
 }
 ESTIMATORS = {
     "hinge": BMRMClassifier(),
@@ -252,7 +263,7 @@ def test_l1_has_the_nonzeros_of_the_optimum(reg_lambda):
     X, y = load_diabetes(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     ours = BMRMRegressor(regularizer="l1", reg_lambda=reg_lambda, tol=1e-5).fit(X, y)
-    lasso = Lasso(alpha=reg_lambda, tol=1e-10).fit(X, y)
+    lasso = linear_model.Lasso(alpha=reg_lambda, tol=1e-10).fit(X, y)
     np.testing.assert_array_equal(ours.coef_ != 0.0, lasso.coef_ != 0.0)
 
 
@@ -307,7 +318,8 @@ def test_a_regularizer_of_ones_own(l1, solver):
     omega, tol = ElasticNetPenalty(l1), 1e-6
     ours = BMRMRegressor(regularizer=omega, reg_lambda=LAMBDA, solver=solver, tol=tol).fit(X, y)
     alpha, share = LAMBDA * (1.0 + l1), l1 / (1.0 + l1)
-    theirs = ElasticNet(alpha=alpha, l1_ratio=share, tol=1e-12, max_iter=100_000).fit(X, y)
+    theirs = linear_model.ElasticNet(alpha=alpha, l1_ratio=share, tol=1e-12, max_iter=100_000)
+    theirs.fit(X, y)
 
     def objective(model):
         residuals = X @ model.coef_ + model.intercept_ - y

@@ -303,6 +303,18 @@ def test_path(ax):
     assert ax.xaxis_inverted()
 
 
+def test_number_of_nonzeros(ax):
+    coefs = np.array([[[0.0, 0.0, 2.0], [0.0, 0.0, 0.0]], [[0.0, 1.0, 1.0], [0.0, 0.0, 0.5]]])
+    path = np.array([1.0, 0.1, 0.01]), coefs, None
+    display = RegularizationPathDisplay.from_path(*path, nonzeros=True, ax=ax)
+    (line,) = display.nonzeros_ax_.get_lines()
+    assert np.array_equal(points(line), np.column_stack([path[0], [0, 1, 3]]))
+    assert len(display.lines_) == 3  # none for what stays at 0
+    assert display.ax_ is ax and display.plot(ax=ax).nonzeros_ax_ is None
+    with pytest.raises(ValueError, match=r"^nonzeros=True needs coefs"):
+        RegularizationPathDisplay([1.0], scores=[[1.0]]).plot(nonzeros=True, ax=ax)
+
+
 def test_path_of_several_outputs(ax):
     X, y = load_iris(return_X_y=True)
     path = bmrm_path(X, y, reg_lambdas=[1e-1, 1e-2])

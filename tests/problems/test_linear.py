@@ -73,6 +73,14 @@ def test_entries_that_are_stored_twice_count_twice():
     operator = rows_in_memory(X)
     assert operator.scores(np.array([10.0, 1.0])).tolist() == [3.0, 40.0]
     assert operator.gradient(np.array([1.0, 1.0])).tolist() == [4.0, 3.0]
+    assert operator.squared_norms().tolist() == [9.0, 16.0]
+
+
+def test_unsorted_rows_are_not_copied():
+    X = sp.csr_matrix(([1.0, 2.0, 4.0, 1.0], [1, 0, 0, 1], [0, 2, 3, 4]), shape=(3, 2))
+    assert rows_in_memory(X).squared_norms().tolist() == [5.0, 16.0, 1.0]
+    assert X.indices.tolist() == [1, 0, 0, 1] and not X.has_sorted_indices
+    assert rows_in_memory(X)._whole is X
 
 
 def test_a_weight_that_is_not_finite_stays_in_its_rows():

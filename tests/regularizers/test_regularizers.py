@@ -11,10 +11,12 @@ from sklearn_bundle.regularizers import (
     L1,
     L2,
     REGULARIZERS,
+    ElasticNet,
     Entropy,
     EntropySimplex,
     Lp,
     Quadratic,
+    WeightedL1,
 )
 
 P = 6
@@ -40,8 +42,10 @@ TABLE = {
     "entropy": (Entropy(), lambda w: np.sum(w * np.log(w) + np.exp(-1.0))),
     "entropy_simplex": (EntropySimplex(), lambda w: np.sum(w * np.log(w)) + np.log(len(w))),
     "l1": (L1(), lambda w: np.sum(np.abs(w))),
+    "weighted_l1": (WeightedL1(DIAGONAL), lambda w: np.sum(DIAGONAL * np.abs(w))),
+    "elasticnet": (ElasticNet(0.3), lambda w: 0.3 * np.sum(np.abs(w)) + 0.35 * w @ w),
 }
-SMOOTH = [name for name in TABLE if name != "l1"]
+SMOOTH = [name for name in TABLE if name not in ("l1", "weighted_l1")]
 every_one = pytest.mark.parametrize("name", TABLE)
 every_smooth = pytest.mark.parametrize("name", SMOOTH)
 seeds = pytest.mark.parametrize("seed", range(5))
@@ -54,7 +58,9 @@ def bound(name):
 def slopes(name, seed):
     """A point at which the conjugate is finite."""
     m = np.random.default_rng(seed).normal(size=P)
-    return 0.9 * m / np.abs(m).max() if name == "l1" else m
+    if name in ("l1", "weighted_l1"):
+        m *= 0.9 * bound(name).lasso_form.thresholds / np.abs(m).max()
+    return m
 
 
 def in_domain(name, seed):
@@ -297,4 +303,34 @@ def test_names():
         "entropy": "Entropy",
         "entropy_simplex": "EntropySimplex",
         "l1": "L1",
+        "weighted_l1": "WeightedL1",
+        "elasticnet": "ElasticNet",
     }
+
+
+def test_ends_of_the_elastic_net():
+    assert type(ElasticNet(1).bind(P, P)) is L1 and type(ElasticNet(0.0).bind(P, P)) is L2
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, np.nan, None, "half", True])
+def test_l1_ratio(ratio):
+    with pytest.raises(ValueError, match="l1_ratio of ElasticNet must be a number from 0 to 1"):
+        ElasticNet(ratio).bind(P, P)
+
+
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        (np.ones(P - 1), r"must have shape \(\d+,\), a number per feature"),
+        (np.r_[np.ones(P - 1), 0.0], "must be positive and finite"),
+        (np.r_[np.inf, np.ones(P - 1)], r"weights\[0\] is inf"),
+    ],
+)
+def test_weights_of_l1(weights, message):
+    with pytest.raises(ValueError, match=message):
+        WeightedL1(weights).bind(P, P)
+
+
+def test_weights_repeat_for_outputs():
+    omega, w = WeightedL1(DIAGONAL).bind(P, 2 * P), np.ones(2 * P)
+    assert omega.value(w) == pytest.approx(2 * np.sum(DIAGONAL))

@@ -93,6 +93,14 @@ def test_rounding_of_large_terms_explains_more():
         best.renew(1e-9, "point", 1e-6, "plane", terms=lambda: 1e5)
 
 
+def test_rounded_products_are_no_fault_of_the_loss():
+    best = Best(advice="take a convex loss")
+    with pytest.raises(ValueError, match="center and scale"):
+        best.renew(1e-9, "point", 1e-6, products=lambda: 1e7)
+    with pytest.raises(ValueError, match="take a convex loss"):
+        best.renew(1e-9, "point", 1e-6, products=lambda: 1e5)
+
+
 def test_terms_are_asked_for_only_where_bounds_cross():
     Best().renew(1.0, "point", 1.0 + 1e-9, terms=lambda: pytest.fail("not needed"))
 

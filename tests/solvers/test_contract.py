@@ -1,5 +1,7 @@
 """The loop around a solver, on solvers that only pretend."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,27 @@ def test_a_gap_that_confirmation_closes_is_converged(max_iter, states):
     """Neither max_iter nor rounding is blamed for a gap that turns out to be within tol."""
     solver = Scripted(states * [(1.0, 0.9)], [(1.0, 0.9995)])
     assert run(solver, tol=1e-3, max_iter=max_iter).status is Status.CONVERGED
+
+
+def test_warnings_of_steps_stay_inside_and_those_of_the_observer_do_not():
+    class Overflowing(Scripted):
+        def states(self):
+            yield self._state((float(np.float64(1e200) * 1e200), 0.0), 0)
+            yield from super().states()
+
+        def confirm(self, *, moving=True):
+            np.float64(0.0) / np.float64(0.0)
+            return super().confirm(moving=moving)
+
+    def observe(iteration, state):
+        np.float64(1e200) * 1e200
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(Overflowing([(1.0, 1.0)], []), tol=1e-3, max_iter=10)
+        assert not caught
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        run(Scripted([(1.0, 1.0)], []), tol=1e-3, max_iter=10, observe=observe)
 
 
 def test_a_bound_above_the_objective_is_as_wrong_as_that_shows():

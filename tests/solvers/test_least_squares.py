@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.linear_model import Ridge
 
 from sklearn_bundle import BMRMRegressor, bmrm_path
 from sklearn_bundle.losses import MultivariateSquaredError, SquaredError
@@ -225,3 +226,13 @@ def test_products_of_the_rows(kind, centred):
     if kind != "sparse":
         Z = np.sqrt(s)[:, None] * Z
         assert_allclose(rows.outer(s, centred), Z @ Z.T, rtol=1e-6, atol=1e-8)
+
+
+def test_newton_of_wide_dense_data_needs_a_matrix_of_the_samples_alone():
+    """More features than solver="newton" takes elsewhere."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 10_500)), rng.normal(size=20)
+    ours = BMRMRegressor(reg_lambda=0.1, solver="newton", tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, Ridge(alpha=2.0).fit(X, y).coef_, atol=1e-12)
+    with pytest.raises(ValueError, match="n_samples x n_samples, at most 10000"):
+        ours.fit(sp.csr_array(X), y)

@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.losses import BINARY_LOSSES, Exponential, Hinge
+from sklearn_bundle.losses import BINARY_LOSSES, Hinge, SquaredError
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.rows import rows_in_memory
@@ -22,6 +22,7 @@ from tests.reference import LOSSES, objective, optimum
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 NAMES = ["hinge", "squared_hinge", "log_loss"]
+KNOWN = [*NAMES, "exponential"]
 KINDS = ["dense", "csr", "float32"]
 
 
@@ -61,6 +62,8 @@ def smoothed(loss, width, margins):
         return value, -u, ((h > 0.0) & (h < width)) / width
     if loss == "squared_hinge":
         return 0.5 * np.maximum(h, 0.0) ** 2, -np.maximum(h, 0.0), 1.0 * (h > 0.0)
+    if loss == "exponential":
+        return np.exp(-margins), -np.exp(-margins), np.exp(-margins)
     p = 1.0 / (1.0 + np.exp(margins))
     return np.logaddexp(0.0, -margins), -p, p * (1.0 - p)
 
@@ -77,7 +80,7 @@ def line():
 
 
 @pytest.mark.parametrize("width", [1.0, 0.03])
-@pytest.mark.parametrize("loss", NAMES)
+@pytest.mark.parametrize("loss", KNOWN)
 def test_cut_against_numpy(line, loss, width):
     scores, _, y, weights = line
     b, out = 0.2, np.empty(len(y))
@@ -93,7 +96,7 @@ def test_cut_against_numpy(line, loss, width):
 
 
 @pytest.mark.parametrize("b", [0.0, 0.3, -4.0, 30.0])
-@pytest.mark.parametrize("loss", NAMES)
+@pytest.mark.parametrize("loss", KNOWN)
 def test_cut_with_a_free_intercept_is_a_plane_of_the_risk(line, loss, b):
     """Of sum zero, and below the risk sample by sample, wherever it is cut."""
     scores, _, y, weights = line
@@ -110,7 +113,7 @@ def test_cut_with_a_free_intercept_is_a_plane_of_the_risk(line, loss, b):
 
 
 @pytest.mark.parametrize("width", [1.0, 0.03])
-@pytest.mark.parametrize("loss", NAMES)
+@pytest.mark.parametrize("loss", KNOWN)
 def test_slope_against_numpy_and_differences(line, loss, width):
     scores, direction, y, weights = line
     b, along_b, t = 0.2, -0.7, 0.4
@@ -129,7 +132,7 @@ def test_slope_against_numpy_and_differences(line, loss, width):
     assert first == pytest.approx(difference, rel=1e-6)
 
 
-@pytest.mark.parametrize("loss", NAMES)
+@pytest.mark.parametrize("loss", KNOWN)
 def test_curved_rows_and_their_curvature(line, loss):
     scores, _, y, weights = line
     b, width, rows = 0.2, 0.5, np.empty(len(y), dtype=np.int64)
@@ -138,7 +141,7 @@ def test_curved_rows_and_their_curvature(line, loss):
     _, _, bend = smoothed(loss, width, y * (scores + b))
     expected = np.flatnonzero(bend > (1e-4 if loss == "log_loss" else 0.0))
     assert np.array_equal(rows, expected) and len(rows) > 0
-    coefs = kind.curvature(scores, weights, width, b, rows)
+    coefs = kind.curvature(scores, y, weights, width, b, rows)
     np.testing.assert_allclose(coefs, (weights * bend)[rows], rtol=1e-10)
 
 
@@ -438,7 +441,7 @@ def test_rounding_ends_the_run(data, loss):
 
 
 def test_which_losses_it_knows():
-    assert newton_loss(Hinge()) is not None and newton_loss(Exponential()) is None
+    assert newton_loss(Hinge()) is not None and newton_loss(SquaredError()) is None
     assert newton_loss(type("Mine", (Hinge,), {})()) is None  # whose value may be another
 
 

@@ -72,7 +72,7 @@ def test_kernels_against_numpy(line, name, width):
     rows = np.empty(len(y), dtype=np.int64)
     rows = rows[: kind.curved(scores, y, width, b, rows)]
     assert np.array_equal(rows, np.flatnonzero(bends))
-    coefs = kind.curvature(scores, weights, width, b, rows)
+    coefs = kind.curvature(scores, y, weights, width, b, rows)
     np.testing.assert_allclose(coefs, (weights * bends)[rows], rtol=1e-10)
     move = direction - 0.7
     slopes, bends = smoothed(name, width, scores + b + 0.4 * move, y)

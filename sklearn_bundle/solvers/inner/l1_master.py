@@ -1,9 +1,10 @@
-"""The bundle's inner problem for ``Omega(w) = ||w||_1``.
+"""The bundle's inner problem for ``Omega(w) = ||w||_1``, or a sum with a weight per feature.
 
     maximise  c' alpha
     over      alpha >= 0,  sum(alpha) = 1,  -lam <= A' alpha <= lam,  E' alpha = 0
 
-Its multipliers are the w and b that minimise ``lam ||w||_1 + max_i <a_i, w> + <e_i, b> + c_i``.
+Its multipliers are the w and b that minimise ``lam'|w| + max_i <a_i, w> + <e_i, b> + c_i``. Limits
+lam are reg_lambda times the weights: an array, or one number for all features.
 Plane 0 is zero, so that alpha = e_0 is feasible. :func:`solve` is that linear programme. The w of
 successive programmes jump from vertex to vertex; :func:`solve_near` keeps them near the best point
 so far, which takes fewer planes where there are many features, and no linear programme.
@@ -17,6 +18,7 @@ from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.inner import simplex_newton
 
 Array = NDArray[np.float64]
+Limits = float | Array
 
 _FEASIBLE = 1e-10  # the least tolerance that HiGHS takes
 _VIOLATED = 1e-9  # relative to lam; what is left costs that share of the bound
@@ -34,7 +36,7 @@ def solve(
     planes: Array,
     offsets: Array,
     balance: Array | None,
-    reg_lambda: float,
+    limits: Limits,
     *,
     start: Array | None = None,
 ) -> tuple[Array, Array, Array | None] | None:
@@ -48,15 +50,15 @@ def solve(
     """
     t = len(offsets)
     reach = np.zeros(planes.shape[1]) if start is None else np.abs(start @ planes)
-    features = _largest(reach + np.abs(planes).max(axis=0), _FIRST + t)
+    features = _largest((reach + np.abs(planes).max(axis=0)) / limits, _FIRST + t)
     for _ in range(_MOST_ROUNDS):
-        found = _solve_among(planes, offsets, balance, reg_lambda, features)
+        found = _solve_among(planes, offsets, balance, limits, features)
         if found is None:
             return None
         alpha, multipliers, intercept = found
-        reach = np.abs(alpha @ planes)
+        reach = np.abs(alpha @ planes) / limits
         reach[features] = 0.0
-        violated = np.flatnonzero(reach > reg_lambda * (1.0 + _VIOLATED))
+        violated = np.flatnonzero(reach > 1.0 + _VIOLATED)
         if len(violated) == 0:
             break
         most = _largest(reach[violated], _MORE + len(features))
@@ -66,14 +68,14 @@ def solve(
     if balance is not None:
         repaired = simplex_newton.balanced(alpha, balance)
         alpha = np.eye(t)[0] if repaired is None else repaired
-    return scaled(alpha, planes, reg_lambda), w, intercept
+    return scaled(alpha, planes, limits), w, intercept
 
 
 def solve_near(
     planes: Array,
     offsets: Array,
     balance: Array | None,
-    reg_lambda: float,
+    limits: Limits,
     start: Array,
     tolerance: float,
     *,
@@ -87,18 +89,18 @@ def solve_near(
     ``weight |w - centre|``; :func:`scaled` makes the alpha that proves a bound. The rest as in
     :func:`~sklearn_bundle.solvers.inner.simplex_newton.solve`.
     """
-    omega = NearL1(reg_lambda, weight, centre)
+    omega = NearL1(limits, weight, centre)
     alpha, b, _ = simplex_newton.solve(
         planes, offsets, balance, omega, 1.0, start, tolerance, centre=intercept
     )
     return alpha, omega.conjugate_gradient(-(alpha @ planes)), b
 
 
-def first_weight(gradient: Array, reg_lambda: float, objective: float) -> float:
+def first_weight(gradient: Array, limits: Limits, objective: float) -> float:
     """A weight to start from: ``gradient`` is that of the risk at w = 0, ``objective`` J there."""
-    slope = np.maximum(np.abs(gradient) - reg_lambda, 0.0)
+    slope = np.maximum(np.abs(gradient) - limits, 0.0)
     weight = _FIRST_SHARE * float(slope @ slope) / (2.0 * objective) if objective > 0.0 else 0.0
-    return weight if weight > 0.0 else reg_lambda
+    return weight if weight > 0.0 else float(np.min(limits))
 
 
 def next_weight(weight: float, step: float, objective: float, offset: float, bound: float) -> float:
@@ -112,11 +114,11 @@ def next_weight(weight: float, step: float, objective: float, offset: float, bou
     return _SMALLER * weight if step > 1.0 or costly else weight
 
 
-def scaled(alpha: Array, planes: Array, reg_lambda: float) -> Array:
+def scaled(alpha: Array, planes: Array, limits: Limits) -> Array:
     """Alpha scaled down to ``|A' alpha| <= lam``, rounding included; the rest goes to plane 0."""
-    reach = float(np.abs(alpha @ planes).max(initial=0.0))
-    reach += _ROUNDING * len(alpha) * float(alpha @ np.abs(planes).max(axis=1, initial=0.0))
-    share = min(1.0, reg_lambda / reach) if reach > 0.0 else 1.0
+    rounding = _ROUNDING * len(alpha) * float(alpha @ np.abs(planes).max(axis=1, initial=0.0))
+    reach = float(((np.abs(alpha @ planes) + rounding) / limits).max(initial=0.0))
+    share = min(1.0, 1.0 / reach) if reach > 0.0 else 1.0
     alpha = share * alpha
     alpha[0] += max(0.0, 1.0 - alpha.sum())
     return alpha
@@ -125,12 +127,12 @@ def scaled(alpha: Array, planes: Array, reg_lambda: float) -> Array:
 class NearL1(Regularizer):
     """``lam ||w||_1 + weight/2 ||w - centre||^2``; its least value is not 0."""
 
-    def __init__(self, reg_lambda: float, weight: float, centre: Array):
-        self._lambda, self._weight, self._centre = reg_lambda, weight, centre
+    def __init__(self, limits: Limits, weight: float, centre: Array):
+        self._limits, self._weight, self._centre = limits, weight, centre
 
     def value(self, w):
         off = w - self._centre
-        return self._lambda * float(np.sum(np.abs(w))) + 0.5 * self._weight * float(off @ off)
+        return float(np.sum(self._limits * np.abs(w))) + 0.5 * self._weight * float(off @ off)
 
     def conjugate(self, m):
         w = self.conjugate_gradient(m)
@@ -138,7 +140,7 @@ class NearL1(Regularizer):
 
     def conjugate_gradient(self, m):
         raw = self._centre + m / self._weight
-        return np.sign(raw) * np.maximum(np.abs(raw) - self._lambda / self._weight, 0.0)
+        return np.sign(raw) * np.maximum(np.abs(raw) - self._limits / self._weight, 0.0)
 
     def conjugate_curvature(self, m, planes):
         active = planes[:, self.conjugate_gradient(m) != 0.0]
@@ -146,16 +148,16 @@ class NearL1(Regularizer):
 
     def slope(self, w, direction):
         at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        first = self._lambda * np.sum(at_kink) + self._weight * ((w - self._centre) @ direction)
+        first = np.sum(self._limits * at_kink) + self._weight * ((w - self._centre) @ direction)
         return float(first), self._weight * float(direction @ direction)
 
 
 def _solve_among(
-    planes, offsets, balance, reg_lambda, features
+    planes, offsets, balance, limits, features
 ) -> tuple[Array, Array, Array | None] | None:
     """None where HiGHS gives up, as it does on numbers that are too large or too far apart."""
-    t = len(offsets)
-    rows = planes[:, features].T / reg_lambda
+    t, limits = len(offsets), np.broadcast_to(limits, planes.shape[1])[features]
+    rows = planes[:, features].T / limits[:, None]
     equalities, target = np.ones((1, t)), np.ones(1)
     if balance is not None:
         scale = np.abs(balance).max(axis=0)
@@ -179,7 +181,7 @@ def _solve_among(
     if result.x is None:
         return None
     alpha = np.maximum(result.x, 0.0)
-    above, below = -size / reg_lambda * result.ineqlin.marginals.reshape(2, -1)
+    above, below = -size / limits * result.ineqlin.marginals.reshape(2, -1)
     intercept = None
     if balance is not None:
         intercept = size * result.eqlin.marginals[1:] / scale

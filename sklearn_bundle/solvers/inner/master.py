@@ -152,7 +152,7 @@ class BalancedMaster:
 
 
 class L1Master:
-    """With the L1 norm: near the best point, or exactly where that brings nothing any more."""
+    """With multiples of ``|w_j|``: near the best point, or exactly where that brings no more."""
 
     def __init__(self, n_free: int):
         self._n_free = n_free
@@ -161,14 +161,15 @@ class L1Master:
     def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
         """As of :class:`Master`."""
         planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
+        limits = reg_lambda * bundle.omega.lasso_form.thresholds
         if self._near is None or self._near[0] != reg_lambda:
-            weight = l1_master.first_weight(planes[-1], reg_lambda, centre.objective)
+            weight = l1_master.first_weight(planes[-1], limits, centre.objective)
             self._near = reg_lambda, weight
         weight = self._near[1]
-        args = planes, offsets, bundle.balance if self._n_free else None, reg_lambda
+        args = planes, offsets, bundle.balance if self._n_free else None, limits
         w = b = intercept = None
         if self._n_free:
-            omega = l1_master.NearL1(reg_lambda, weight, centre.w)
+            omega = l1_master.NearL1(limits, weight, centre.w)
             pull = reg_lambda * centre.pull
             near, b, value = _look_near(bundle, omega, 1.0, tolerance, centre, pull)
             w = omega.conjugate_gradient(-(near @ planes))
@@ -183,7 +184,7 @@ class L1Master:
             found = l1_master.solve_near(*args, alpha, tolerance, **places)
         alpha[:], intercept = found[0], found[2]
         w = found[1] if w is None else w
-        proof = l1_master.scaled(alpha, planes, reg_lambda)
+        proof = l1_master.scaled(alpha, planes, limits)
         plane = bundle.aggregate(proof)
         bound = plane[1] - _imbalance(bundle, intercept, proof)
         costs = float(alpha @ offsets), bound

@@ -1,0 +1,191 @@
+"""Values of reg_lambda: as they are given, or a number of them below the largest one of use."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._values import as_numbers, plain, shown
+from sklearn_bundle.estimators._base import checked
+from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._search import MOST_VALUES
+from sklearn_bundle.estimators._validation import TrainingData
+from sklearn_bundle.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
+from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
+from sklearn_bundle.losses import Loss
+from sklearn_bundle.problems.largest import largest_reg_lambda
+from sklearn_bundle.problems.rows import rows_in_memory
+
+_EPS = 1e-6  # smallest value over the largest, 1, where w = 0 is optimal for none
+# Where w = 0 is optimal from some value on, the values are from there: as lasso_path has them.
+_SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
+
+
+class Grid(NamedTuple):
+    """The values themselves, the largest first; or how many of them, over which range."""
+
+    values: NDArray[np.float64] | None
+    number: int | None = None
+    eps: float | None = None
+
+    def of(
+        self, estimator: BundleEstimator, data: TrainingData, default: int
+    ) -> NDArray[np.float64]:
+        """The values for these data; ``default`` of them where none are zeros of a norm."""
+        if self.values is not None:
+            return self.values
+        largest, number, eps = 1.0, default, _EPS
+        if _makes_zeros(estimator, data):
+            # Where it is not known, or w = 0 is optimal for every value, 1 is as good as another.
+            largest, number, eps = _largest(estimator, data) or 1.0, _SPARSE_NUMBER, _SPARSE_EPS
+        eps = eps if self.eps is None else self.eps
+        number = number if self.number is None else self.number
+        return np.geomspace(largest, eps * largest, number)
+
+
+def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
+    """What is asked for by ``reg_lambdas``, and where it does not hold values by the others."""
+    number, eps = plain(number), plain(eps)
+    if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):
+        raise ValueError(
+            f"n_reg_lambdas must be an integer from 1 to {MOST_VALUES}, or None, got "
+            f"{shown(number)}."
+        )
+    if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
+        raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
+    asked = plain(reg_lambdas)
+    if asked is not None and number is not None:
+        raise ValueError(
+            f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
+        )
+    if asked is None:
+        return Grid(None, number, eps)
+    if type(asked) is int and 1 <= asked <= MOST_VALUES:
+        return Grid(None, asked, eps)
+    values = as_numbers("reg_lambdas", reg_lambdas)
+    if values.ndim == 0:
+        raise ValueError(
+            f"reg_lambdas must be a number of values, from 1 to {MOST_VALUES}, or an array of "
+            f"values, got {shown(reg_lambdas)}."
+        )
+    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
+        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
+    if eps is not None:
+        raise ValueError(
+            f"eps={eps} is for a number of values, got reg_lambdas={shown(reg_lambdas)}."
+        )
+    return Grid(np.sort(values)[::-1])
+
+
+def reg_lambda_max(
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: str | Loss = "hinge",
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> float:
+    """The reg_lambda from which on w = 0 is optimal, with L1 and the elastic net.
+
+    It is the least one if the loss is smooth. R is the weighted mean loss of
+    :class:`BMRMClassifier` or :class:`BMRMRegressor`, whichever knows the loss, and g its
+    derivative by the scores, at w = 0 and the best intercept, so that g sums to 0::
+
+        reg_lambda_max = max_j |x_j' g| / l1_ratio
+
+    For squared errors this is ``max_j |sum_i s_i (y_i - mean) x_ij|``. L1 is ``l1_ratio=1``; with
+    :class:`~sklearn_bundle.regularizers.WeightedL1` each feature's weight divides its product.
+    Where g is not unique, as with the hinge loss and classes of different weight, any g proves that
+    w = 0 is optimal from there on, and it may be so from a smaller value on too.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Labels or targets.
+    loss : str or Loss, default="hinge"
+        A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+    **params : dict
+        Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`, such as
+        `fit_intercept`, `class_weight` and `l1_ratio`. `regularizer` is "l1" by default.
+
+    Returns
+    -------
+    reg_lambda : float
+        Of several problems, one for each class or target, the largest value.
+
+    Raises
+    ------
+    ValueError
+        As the estimators do, and for another regularizer, a loss of ranking, `reg_lambda` or
+        `warm_start`, or a joint loss but "softmax" with intercepts.
+    TypeError
+        For a parameter that the estimator does not have.
+
+    See Also
+    --------
+    bmrm_path : Solutions from there on down.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_bundle import BMRMRegressor, reg_lambda_max
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> largest = reg_lambda_max(X, y, loss="squared_error")
+    >>> round(largest, 6)
+    2.148044
+    >>> models = [BMRMRegressor(regularizer="l1", reg_lambda=f * largest) for f in (1.0, 0.99)]
+    >>> [int((model.fit(X, y).coef_ != 0).sum()) for model in models]
+    [0, 1]
+    """
+    estimator = checked(estimator_of("reg_lambda_max", loss, {"regularizer": "l1"} | params))
+    data = estimator._check(X, y, sample_weight)
+    if not _makes_zeros(estimator, data):
+        ratio = ", l1_ratio=0" if estimator.penalty == "elasticnet" else ""
+        raise ValueError(
+            "reg_lambda_max is for regularizer='l1', 'elasticnet' or WeightedL1, with which w = 0 "
+            f"is optimal from some reg_lambda on; got regularizer={estimator.regularizer!r}{ratio}."
+        )
+    largest = _largest(estimator, data)
+    if largest is None:
+        raise ValueError(
+            f"reg_lambda_max is not known for loss={loss!r} with fit_intercept=True, whose best "
+            "intercepts have no closed form. Use fit_intercept=False."
+        )
+    return largest
+
+
+def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstimator:
+    """The classifier or the regressor, whichever knows the loss."""
+    if BMRMRanker._takes_loss(loss):
+        raise ValueError(
+            f"{caller} takes losses of classification and regression, got loss={loss!r}, which "
+            "is one of ranking."
+        )
+    for name in {"reg_lambda", "warm_start"} & set(params):
+        raise ValueError(f"{caller} takes no {name}, which is for a fit of one value.")
+    regression = BMRMRegressor._takes_loss(loss)
+    return (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
+
+
+def _makes_zeros(estimator: BundleEstimator, data: TrainingData) -> bool:
+    """Whether w = 0 is optimal from some value on: not with an elastic net that is L2."""
+    n_features = data.X.shape[1]
+    return estimator._omega().bind(n_features, n_features).lasso_form is not None
+
+
+def _largest(estimator: BundleEstimator, data: TrainingData) -> float | None:
+    """The largest one of all problems, or None."""
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    values = []
+    with blas_threads(1), rows_in_memory(data.X, n_threads) as rows:
+        for target in estimator._targets(data):
+            problem = estimator._problem_of(rows, data, target)
+            omega = estimator._omega().bind(problem.n_features, problem.dimension)
+            values.append(largest_reg_lambda(problem, omega))
+    return None if None in values else max(values)

@@ -1,0 +1,63 @@
+"""Convex conjugates ``l*(u) = max_f u f - l(f)`` of losses with curvature."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.losses.hinge import SquaredHinge
+from sklearn_bundle.losses.logistic import Exponential, LogLoss
+from sklearn_bundle.losses.poisson import Poisson
+from sklearn_bundle.losses.regression import Huber, SquaredError
+from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
+
+Array = NDArray[np.float64]
+#: l* of each sample's derivative u with its target y. Where derivatives sum to zero, a constant
+#: times u does not count: functions of the residual take a centre off the targets, for the digits.
+Conjugate = Callable[[Array, Array, float], Array]
+
+
+def _residual(half: float) -> Conjugate:
+    """Of functions of the residual whose derivative grows by one beyond ``half``."""
+    return lambda u, y, centre: u * (y - centre) + half * np.abs(u) + 0.5 * u * u
+
+
+def _squared_hinge(u: Array, y: Array, centre: float) -> Array:
+    return 0.5 * u * u + y * u
+
+
+def _log_loss(u: Array, y: Array, centre: float) -> Array:
+    share = np.clip(-y * u, 0.0, 1.0)
+    return xlogy(share, share) + xlogy(1.0 - share, 1.0 - share)
+
+
+def _exponential(u: Array, y: Array, centre: float) -> Array:
+    share = np.maximum(-y * u, 0.0)
+    return xlogy(share, share) - share
+
+
+def _poisson(u: Array, y: Array, centre: float) -> Array:
+    mean = np.maximum(u + y, 0.0)
+    return xlogy(mean, mean) - xlogy(y, y) - u
+
+
+# By the class itself: one that is derived from it may be another loss. Derivatives of the loss,
+# and multiples of them by a number in [0, 1], are where these are finite.
+_KINDS: dict[type[Loss], Callable[[Any], Conjugate]] = {
+    SquaredError: lambda loss: _residual(0.0),
+    Huber: lambda loss: _residual(0.0),
+    SquaredEpsilonInsensitive: lambda loss: _residual(loss.epsilon),
+    SquaredHinge: lambda loss: _squared_hinge,
+    LogLoss: lambda loss: _log_loss,
+    Exponential: lambda loss: _exponential,
+    Poisson: lambda loss: _poisson,
+}
+
+
+def conjugate(loss: Loss) -> Conjugate | None:
+    """l* of the loss, None for one whose conjugate is not known here."""
+    kind = _KINDS.get(type(loss))
+    return None if kind is None else kind(loss)

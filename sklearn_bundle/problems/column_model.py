@@ -1,0 +1,151 @@
+"""A linear problem as coordinate descent sees it: derivatives of the rows, some columns of X."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import lasso
+from sklearn_bundle._jit import frozen
+from sklearn_bundle.losses._conjugate import Conjugate
+from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.rows import RowOperator
+
+Array = NDArray[np.float64]
+
+# Second derivatives are taken for no less than this, relative to the largest per unit of weight:
+# where a loss is straight, steps would have no end.
+_LEAST_CURVATURE = 1e-3
+
+
+class WeightedColumns:
+    """Steps of coordinate descent with columns times the roots of a curvature.
+
+    Parameters
+    ----------
+    entries : ndarray of shape (p, n), or CSR of this shape
+        A column in each row.
+    free : bool
+        Whether their weighted means are taken off.
+    """
+
+    def __init__(self, entries: Array | sp.csr_array, free: bool):
+        self._free, self._sparse = free, sp.issparse(entries)
+        if self._sparse:
+            indices = frozen(entries.indices.astype(np.uint32, copy=False))
+            self._places = indices, entries.indptr.astype(np.uint64), 0
+            self._entries, self._starts = entries.data, entries.indptr
+        else:
+            none = frozen(np.zeros(0, np.uint32)), np.zeros(0, np.uint64)
+            self._places = *none, entries.shape[1]
+            self._entries = entries
+
+    def weigh(self, curvature: Array) -> None:
+        """Take this curvature, shape (n,)."""
+        roots = np.sqrt(curvature)
+        length = np.linalg.norm(roots)
+        free = self._free and length > 0.0
+        self._unit = roots / length if free else np.zeros_like(roots)
+        if self._sparse:
+            indices = self._places[0]
+            self._data = self._entries * roots[indices]
+            self._squares = self._sums(self._data * self._data)
+            self._mean = self._sums(self._data * self._unit[indices])
+        else:
+            scaled = self._entries * roots
+            self._data = scaled.reshape(-1)
+            self._squares = np.einsum("ji,ji->j", scaled, scaled)
+            self._mean = scaled @ self._unit
+
+    def _sums(self, terms: Array) -> Array:
+        """Of each column's entries."""
+        sums = np.concatenate([np.zeros(1), np.cumsum(terms)])
+        return np.diff(sums[self._starts])
+
+    def descend(
+        self, a: Array, w: Array, limits: Array, ridge: float, most: int, tol: float
+    ) -> tuple[float, int]:
+        """Epochs from w on, in place, with the gradient a there; as in ``_compiled/lasso.py``."""
+        r = np.zeros_like(self._unit)
+        return lasso.column_epochs(
+            *(frozen(self._data), *self._places, self._unit, r, self._mean),
+            *(self._squares, a, w, limits, ridge, most, tol),
+        )
+
+
+@dataclass
+class ColumnModel:
+    """``R(w) = min_b sum_i s_i l(x_i w + b)`` with a curved loss, by columns.
+
+    Parameters
+    ----------
+    rows : RowOperator
+    y : ndarray of shape (n,)
+    weights : ndarray of shape (n,)
+        The s_i, of sum one.
+    loss : Loss
+    newton : NewtonLoss or None
+        Its second derivatives; None where they are all one.
+    conjugate : Conjugate
+        Its l*.
+    free : bool
+        Whether b is minimised out; else it is 0.
+    """
+
+    rows: RowOperator
+    y: Array
+    weights: Array
+    loss: Loss
+    newton: NewtonLoss | None
+    conjugate: Conjugate
+    free: bool
+
+    def __post_init__(self):
+        self._scratch = np.empty((4, len(self.y)))
+        self._centre = float(self.weights @ self.y) if self.free else 0.0
+
+    @property
+    def is_quadratic(self) -> bool:
+        return self.newton is None
+
+    def derive(self, scores: Array) -> tuple[Array, float, float]:
+        """``s_i l'(f_i + b)`` at the best b, where they sum to zero; the risk there, and b."""
+        g = np.empty_like(self.weights)
+        cut = self.loss.cut(scores, self.y, self.weights, self.free, g, self._scratch)
+        return g, cut.risk, float(cut.intercept)
+
+    def gradient(self, g: Array) -> Array:
+        """``X'g``."""
+        return self.rows.gradient(g)
+
+    def offset(self, g: Array) -> float:
+        """``-sum_i s_i l*(g_i / s_i)``: with X'g a plane below R, if g sums to zero or b is 0."""
+        u = g / self.weights
+        return -float(self.weights @ self.conjugate(u, self.y, self._centre))
+
+    def curvature(self, scores: Array, b: float) -> Array:
+        """Second derivatives of the risk in the scores."""
+        if self.newton is None:
+            return self.weights
+        n = len(self.y)
+        rows = np.empty(n, dtype=np.int64)
+        curved = rows[: self.newton.curved(scores, self.y, 0.0, b, rows)]
+        q = np.zeros(n)
+        q[curved] = self.newton.curvature(scores, self.y, self.weights, 0.0, b, curved)
+        largest = float((q / self.weights).max())
+        return np.maximum(q, _LEAST_CURVATURE * (largest or 1.0) * self.weights)
+
+    def columns(self, which: NDArray[np.intp]) -> RowOperator:
+        """The operator of copies of some columns of X."""
+        return self.rows.columns(which)
+
+    def matrix(self, columns: RowOperator, curvature: Array) -> Array:
+        """``sum_i q_i x_i x_i'``, q the curvature, less what the best b takes off."""
+        total = float(curvature.sum())
+        return total * columns.gram(curvature / total, self.free)
+
+    def weighted(self, columns: RowOperator) -> WeightedColumns:
+        """Steps in the quadratic with such a matrix, which is not formed."""
+        return WeightedColumns(columns.transposed(), self.free)

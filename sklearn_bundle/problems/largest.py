@@ -1,0 +1,38 @@
+"""From which reg_lambda on w = 0 is optimal."""
+
+import numpy as np
+
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.regularizers import Regularizer
+
+_BALANCED = 1e-12  # sum of derivatives of a mean loss that is taken for rounding
+
+
+def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | None:
+    """``max_j |x_j' g| / thresholds_j``, g a subgradient at w = 0 and the best intercept.
+
+    From there on w = 0 is optimal: ``-X'g`` is in reg_lambda times the subdifferential of Omega,
+    and g sums to zero. Where there is one such g alone, as with smooth losses, it is so from no
+    smaller value on.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    omega : Regularizer
+        Bound to the data, with a ``lasso_form``.
+
+    Returns
+    -------
+    reg_lambda : float or None
+        None where the best intercept is not known in closed form.
+    """
+    origin = problem.point(np.zeros(problem.dimension))
+    plane = problem.cut(origin)
+    if problem.n_free and np.abs(plane.balance).max() > _BALANCED and problem.class_loss:
+        # Softmax, whose derivatives at b = 0 sum to 1/K less the shares of the classes.
+        shares = 1.0 / problem.n_free - plane.balance
+        plane = problem.cut(problem.point(origin.w, np.log(shares)))
+    if problem.n_free and np.abs(plane.balance).max() > _BALANCED:
+        return None
+    thresholds = omega.lasso_form.thresholds
+    return float(np.max(np.abs(plane.gradient) / thresholds, initial=0.0))

@@ -1,0 +1,191 @@
+"""Regularizers with a multiple of ``|w_j|`` per weight: their models have exact zeros."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_bundle._values import as_float, as_numbers, shown
+from sklearn_bundle.regularizers.base import LassoForm, Regularizer
+from sklearn_bundle.regularizers.norms import L2
+
+Array = NDArray[np.float64]
+
+
+class L1(Regularizer):
+    """``Omega(w) = ||w||_1``; its conjugate is 0 where ``|m|_inf <= 1`` and infinity elsewhere.
+
+    Where the conjugate is finite, w = 0 is a maximiser, and the only one that m alone gives.
+    Section 3.3.1 of [1]_.
+
+    References
+    ----------
+    .. [1] Stephen Boyd, Lieven Vandenberghe: Convex optimization. Cambridge University Press, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import L1
+    >>> L1().value(np.array([3.0, -4.0]))
+    7.0
+    >>> L1().conjugate(np.array([0.5, -1.0])), L1().conjugate(np.array([0.5, -2.0]))
+    (0.0, inf)
+    """
+
+    @property
+    def lasso_form(self):
+        return LassoForm(1.0, 0.0)
+
+    def value(self, w):
+        return float(np.sum(np.abs(w)))
+
+    def conjugate(self, m):
+        return 0.0 if np.abs(m).max(initial=0.0) <= 1.0 else np.inf
+
+    def conjugate_gradient(self, m):
+        return np.zeros_like(m)
+
+    def slope(self, w, direction):
+        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
+        return float(np.sum(at_kink)), 0.0
+
+
+class WeightedL1(Regularizer):
+    """``Omega(w) = sum_j weights_j |w_j|``; its conjugate is 0 where ``|m_j| <= weights_j`` for all
+    j, and infinity elsewhere.
+
+    With k outputs, the sum of this over the outputs. A feature with a large weight enters the model
+    late. Weights of ``1 / |v_j|``, v a first estimate, make the adaptive lasso [1]_.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_features,)
+        Positive and finite.
+
+    Raises
+    ------
+    ValueError
+        If `weights` has another length, or a number that is not positive and finite; raised by
+        `fit`, and by :meth:`bind`.
+
+    References
+    ----------
+    .. [1] Hui Zou: The adaptive lasso and its oracle properties. Journal of the American
+       Statistical Association 101 (2006), 1418-1429.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import WeightedL1
+    >>> WeightedL1([1.0, 10.0]).value(np.array([3.0, -4.0]))
+    43.0
+    """
+
+    def __init__(self, weights: ArrayLike):
+        self.weights = weights
+
+    def bind(self, n_features, dimension):
+        weights = as_numbers("weights", self.weights).astype(np.float64)
+        if weights.shape != (n_features,):
+            raise ValueError(
+                f"weights of WeightedL1 must have shape ({n_features},), a number per feature; got "
+                f"{shown(self.weights)} of shape {weights.shape}."
+            )
+        wrong = np.flatnonzero(~((weights > 0.0) & (weights < np.inf)))
+        if len(wrong):
+            raise ValueError(
+                f"weights of WeightedL1 must be positive and finite; weights[{wrong[0]}] is "
+                f"{weights[wrong[0]]}."
+            )
+        return WeightedL1(np.tile(weights, dimension // n_features))
+
+    @property
+    def lasso_form(self):
+        return LassoForm(np.asarray(self.weights, dtype=np.float64), 0.0)
+
+    def value(self, w):
+        return float(np.sum(self.lasso_form.thresholds * np.abs(w)))
+
+    def conjugate(self, m):
+        return 0.0 if (np.abs(m) <= self.lasso_form.thresholds).all() else np.inf
+
+    def conjugate_gradient(self, m):
+        return np.zeros_like(m)
+
+    def slope(self, w, direction):
+        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
+        return float(np.sum(self.lasso_form.thresholds * at_kink)), 0.0
+
+
+class ElasticNet(Regularizer):
+    """``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``.
+
+    Its conjugate is ``sum_j max(|m_j| - l1_ratio, 0)^2 / (2 (1 - l1_ratio))``. The form is that of
+    scikit-learn's ElasticNet, where ``alpha`` is reg_lambda. Of features that are nearly the same,
+    L1 takes one, and this the mean [1]_. ``l1_ratio=1`` is :class:`L1`, ``l1_ratio=0`` is
+    :class:`L2`.
+
+    Parameters
+    ----------
+    l1_ratio : float, default=0.5
+        The share of L1, from 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If `l1_ratio` is not between 0 and 1; raised by `fit`, and by :meth:`bind`.
+
+    References
+    ----------
+    .. [1] Hui Zou, Trevor Hastie: Regularization and variable selection via the elastic net.
+       Journal of the Royal Statistical Society B 67 (2005), 301-320.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.regularizers import ElasticNet
+    >>> omega = ElasticNet(l1_ratio=0.5)
+    >>> omega.value(np.array([3.0, -4.0]))
+    9.75
+    >>> omega.conjugate(np.array([0.5, 1.5])), omega.conjugate_gradient(np.array([0.5, 1.5]))
+    (1.0, array([0., 2.]))
+    """
+
+    def __init__(self, l1_ratio: float = 0.5):
+        self.l1_ratio = as_float(l1_ratio)
+
+    def bind(self, n_features, dimension):
+        ratio = self.l1_ratio
+        if not (isinstance(ratio, float) and 0.0 <= ratio <= 1.0):
+            raise ValueError(
+                f"l1_ratio of ElasticNet must be a number from 0 to 1; got {shown(self.l1_ratio)}."
+            )
+        if ratio in (0.0, 1.0):
+            return L1() if ratio else L2()
+        return ElasticNet(ratio)
+
+    @property
+    def lasso_form(self):
+        return LassoForm(self.l1_ratio, 1.0 - self.l1_ratio)
+
+    def value(self, w):
+        thresholds, ridge = self.lasso_form
+        return thresholds * float(np.sum(np.abs(w))) + 0.5 * ridge * float(np.sum(w * w))
+
+    def conjugate(self, m):
+        thresholds, ridge = self.lasso_form
+        beyond = np.maximum(np.abs(m) - thresholds, 0.0)
+        return 0.5 * float(np.sum(beyond * beyond)) / ridge
+
+    def conjugate_gradient(self, m):
+        thresholds, ridge = self.lasso_form
+        return np.copysign(np.maximum(np.abs(m) - thresholds, 0.0) / ridge, m)
+
+    def conjugate_curvature(self, m, planes):
+        thresholds, ridge = self.lasso_form
+        active = planes[:, np.abs(m) > thresholds]
+        return active @ active.T / ridge
+
+    def slope(self, w, direction):
+        thresholds, ridge = self.lasso_form
+        at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
+        first = thresholds * float(np.sum(at_kink)) + ridge * float(np.sum(w * direction))
+        return first, ridge * float(np.sum(direction * direction))

@@ -1,0 +1,64 @@
+"""The memory of L-BFGS: steps and changes of the gradient, which correct a direction."""
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+Array = NDArray[np.float64]
+
+_TINY = 1e-300  # a product of a step and a change of the gradient that is 0
+
+
+class Corrections:
+    """The last pairs of a step and the change of the gradient along it.
+
+    Parameters
+    ----------
+    memory : int
+        How many pairs are kept.
+    least_curvature : float
+        ``s'y / y'y`` of a pair (s, y) that is kept is above this.
+    """
+
+    def __init__(self, memory: int, least_curvature: float = 0.0):
+        self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
+        self._least = least_curvature
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    @property
+    def scale(self) -> float:
+        """``s'y / y'y`` of the newest pair: the inverse of a curvature."""
+        _, change, product = self._pairs[-1]
+        return product / blas.ddot(change, change)
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self._pairs.clear()
+
+    def remember(self, step: Array, change: Array) -> None:
+        """Keep the pair if it shows curvature."""
+        product = blas.ddot(step, change)
+        least = _TINY
+        if self._least > 0.0:
+            least += self._least * blas.ddot(change, change)
+        if product > least and np.isfinite(product):
+            self._pairs.append((step, change, product))
+
+    def correct(self, x: Array, solve: Callable[[Array], Array]) -> Array:
+        """The inverse that starts as ``solve``, times x: the two loops over the pairs.
+
+        x is overwritten.
+        """
+        shares = []
+        for step, change, product in reversed(self._pairs):
+            shares.append(blas.ddot(step, x) / product)
+            blas.daxpy(change, x, a=-shares[-1])
+        x = solve(x)
+        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
+            blas.daxpy(step, x, a=share - blas.ddot(change, x) / product)
+        return x

@@ -1,0 +1,195 @@
+"""Descent on a smooth objective as a solver: the best point, and from its derivatives a bound."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.regularizers import L2
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers.asks import require
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+
+Array = NDArray[np.float64]
+
+_ADVICE = "scale the features"
+_WORTH = 0.5  # of the gap: a plane that promises no less is not computed
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
+_IDLE_LIMIT = 8  # steps without progress, after which rounding has the last word
+
+
+class SmoothDescent(Protocol):
+    """A point that moves down ``reg_lambda/2 ||w||^2 + R``.
+
+    Attributes
+    ----------
+    w, intercept : the point; arrays are not written to again
+    objective : there
+    promised : the gap to the plane at the point, if its derivatives balance
+    n_steps : so far
+    """
+
+    w: Array
+    intercept: float | Array
+    objective: float
+    promised: float
+    n_steps: int
+
+    def step(self) -> bool:
+        """A step; False if there is no direction down, or none that rounding leaves."""
+
+    def plane(self) -> tuple[Array, float]:
+        """A plane ``R(v, b) >= <a, v> + c`` for all v and b, from the derivatives at the point."""
+
+    def attach(self, problem: LinearProblem) -> None:
+        """Go on with the same data in another object."""
+
+    def detach(self) -> None:
+        """Let go of the data."""
+
+
+class DescentSolver(LinearSolver):
+    """What methods of descent share: the point of a descent, and from its derivatives the bound.
+
+    Derivatives of a smooth loss in its scores are a dual point: balanced, they make a plane. It is
+    computed where the gradient says that it promises half of the gap, ``||grad J||^2 /
+    (2 reg_lambda)`` if balanced.
+
+    Parameters
+    ----------
+    problem
+        What the class ``needs``.
+    reg_lambda : float
+        The regularizer is ``||w||^2 / 2``.
+    tol : float
+        The relative gap that is asked for.
+    start : (ndarray, intercept)
+        Point to start from; by default w = 0 with the intercept that the targets say.
+    proof : Proof
+        Of a bound to start from, if its reg_lambda is the same.
+
+    Attributes
+    ----------
+    plane : (ndarray, float)
+        The plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
+    """
+
+    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        reg_lambda: float,
+        *,
+        tol: float,
+        start: tuple[Array, float | Array | None] | None = None,
+        proof: Proof | None = None,
+    ):
+        require(problem, self.needs, self.name, "line-search")
+        self._problem, self._lambda, self._tol = problem, reg_lambda, tol
+        self._omega = L2()
+        self._start = start
+        self._best = Best(least=0.0, advice=_ADVICE)
+        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(proof.bound(self._omega), proof)
+        self._descent: SmoothDescent | None = None
+        self._idle = 0  # steps since the gap last became smaller
+        self._spent = 0  # passes, as of the last problem that was let go
+        self._passes_before = problem.passes
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`LinearSolver`: from the last point."""
+        proof = kept.proof_of(task.problem.dimension)
+        return cls(task.problem, task.reg_lambda, tol=task.tol, start=kept.point, proof=proof)
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """Of the proof."""
+        return self._best.proof.plane
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """What a new solver may start from."""
+        return LinearStart(point, self._best.proof)
+
+    def attach(self, problem: LinearProblem) -> None:
+        """Go on with the same problem in another object."""
+        self._problem = problem
+        self._passes_before = problem.passes - self._spent
+        if self._descent is not None:
+            self._descent.attach(problem)
+
+    def detach(self) -> None:
+        """Let go of the problem, and of the data with it."""
+        self._spent = self._problem.passes - self._passes_before
+        self._problem = None
+        if self._descent is not None:
+            self._descent.detach()
+
+    def states(self) -> Iterator[State]:
+        """One state per step; the first is of the start. Ends when nothing is left to gain."""
+        if self._descent is None:
+            self._descent = self._begin(self._problem, self._start)
+            self._look()
+            yield self._state()
+        elif self._idle >= _IDLE_LIMIT:  # the last run has ended so
+            yield self._state()
+            return
+        while self._idle < _IDLE_LIMIT:
+            self._prepare_step()
+            moved = self._descent.step()
+            gap = self._best.gap
+            self._look()
+            gained = gap - self._best.gap
+            progress = moved and gained > _ROUNDING * abs(self._best.primal)
+            self._idle = 0 if progress else self._idle + 1
+            yield self._state()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept plane.
+
+        The descent goes on as if nothing had been looked at.
+        """
+        best, spent = self._best, self._problem.passes
+        point = self._problem.point(best.point.w, best.point.intercept)
+        risk = self._problem.risk(point)
+        best.renew(
+            self._lambda * self._omega.value(point.w) + risk,
+            Point(point.w, None, point.intercept),
+            best.proof.bound(self._omega),
+            best.proof,
+        )
+        self._passes_before += self._problem.passes - spent
+        return self._state()
+
+    def _look(self) -> None:
+        """Offer the descent's point, and where it is worth it its plane."""
+        descent, best = self._descent, self._best
+        best.offer(descent.objective, Point(descent.w, None, descent.intercept))
+        gap, promised = best.gap, descent.promised
+        within = promised <= self._tol * best.primal
+        if within or promised <= _WORTH * gap or self._idle or descent.n_steps == 0:
+            proof = Proof(self._lambda, descent.plane())
+            best.prove(proof.bound(self._omega), proof)
+
+    def _state(self) -> State:
+        point = self._best.point
+        passes = self._problem.passes - self._passes_before
+        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+
+    @abstractmethod
+    def _begin(
+        self, problem: LinearProblem, start: tuple[Array, float | Array | None] | None
+    ) -> SmoothDescent:
+        """The descent, at its start."""
+
+    def _prepare_step(self) -> None:
+        """Do what has to be done before a step: nothing."""
+        return

@@ -1,0 +1,326 @@
+"""L1 and elastic net with a curved loss: coordinate descent on working sets, with a true bound."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.losses._conjugate import conjugate
+from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._working_set import WorkingSet
+from sklearn_bundle.solvers.asks import ColumnSteps, require
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.linear_start import LinearStart, Proof, Seen
+from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+
+Array = NDArray[np.float64]
+
+_ADVICE = "the features are too far apart in scale: scale them"  # why fresh bounds may cross
+_FEWEST = 128  # columns of a working set, if there are so many
+_NEAR = 0.9  # of the limit: correlations beyond may be of use soon
+_PRECISION = 1e-4  # of the limits: what a working set's violations are to fall below at first,
+_SHARPER = 1e-2  # and by which factor more where that is all that is left
+_LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
+_INNER_STEPS = 15  # on one working set
+_SEARCHES = 40  # halvings of a step
+_GAINED = 0.01  # of what the slope at the step's beginning promises
+# Of the objective: by so much a step may seem to raise it. The bound's distance is linear in the
+# violations that are left, and the objective's quadratic: it does not see the last steps.
+_UNSEEN = 1e-14
+_IDLE_LIMIT = 5  # steps without progress, after which rounding has the last word
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
+_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible in spite of its rounding
+_ALL_AT_ONCE = 128  # features of squared errors whose matrix is formed at the first fit,
+_ALL_ALONG_A_PATH = 600  # and at a later one with the same data
+
+
+class CoordinateDescentSolver(LinearSolver):
+    """The objective is ``reg_lambda Omega(w) + R(w)``, R with the best intercept.
+
+    ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. A working set has the nonzeros of w and the
+    features with the largest ``|dR/dw_j| / t_j``, at most twice as many; see
+    :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are Newton's, on a quadratic
+    that is minimised with the penalty, as long as the objective falls enough. When no feature of
+    the set violates its optimality condition by more than a small part of its limit, the
+    derivatives for all features say what the bound is, and which set comes next.
+
+    The derivatives ``g_i = s_i l'(f_i)`` at the best b sum to zero, and so do theta g. Their bound
+    is ``D = -sum_i s_i l*(theta g_i / s_i) - reg_lambda Omega*(-theta X'g / reg_lambda)``, where
+    theta <= 1 makes ``theta |X'g| <= reg_lambda t`` if there is no ridge; with one, theta = 1 is
+    tried as well.
+
+    Parameters
+    ----------
+    problem : ColumnSteps
+    reg_lambda, tol : float
+        ``tol`` is the relative gap that is asked for.
+    omega : Regularizer
+        That has a ``lasso_form``.
+    start : (ndarray, float)
+        A point to begin with; w = 0 by default.
+    proof : Proof
+        Of a bound to start from, if its reg_lambda is the same.
+    working_set : WorkingSet
+        Columns of the same data that were copied before.
+    seen : Seen
+        What is known of ``start``, so that a path looks at all features once less for each value.
+
+    Attributes
+    ----------
+    plane : (ndarray, float)
+        The plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
+    """
+
+    name = "coordinate-descent"
+    needs: ClassVar[type] = ColumnSteps
+    needs_euclidean: ClassVar[bool] = False
+    history_fields: ClassVar[tuple] = (("solver", "U18"),)
+
+    def __init__(
+        self,
+        problem: ColumnSteps,
+        reg_lambda: float,
+        *,
+        tol: float,
+        omega: Regularizer,
+        start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
+        working_set: WorkingSet | None = None,
+        seen: Seen | None = None,
+    ):
+        require(problem, ColumnSteps, self.name, "line-search")
+        self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
+        thresholds, ridge = omega.lasso_form
+        self._limits = np.broadcast_to(reg_lambda * thresholds, problem.n_features)
+        self._ridge = reg_lambda * ridge
+        self._model = problem.column_model()
+        self._w = np.zeros(problem.n_features) if start is None else np.array(start[0])
+        self._best = Best(least=0.0, advice=_ADVICE)
+        self._best.proof = Proof(reg_lambda, (np.zeros(problem.n_features), 0.0))
+        self._proved: Array | None = None  # the dual point of the proof
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(proof.bound(omega), proof)
+        self._set, self._is_warm = working_set, working_set is not None
+        self._scores: Array | None = None  # before the first step
+        self._seen = seen if seen is not None and np.array_equal(seen.w, self._w) else None
+        self._precision, self._idle = _PRECISION, 0
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """As of :class:`LinearSolver`: a curved loss, L1 or elastic net."""
+        return conjugate(loss) is not None and omega.lasso_form is not None
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """As of :class:`LinearSolver`: one score per sample, and no weight that is 0."""
+        form = task.omega.lasso_form
+        return super().fits(task) and task.problem.n_outputs == 1 and form is not None
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """As of :class:`LinearSolver`: nothing else leaves zeros out of the work."""
+        return True
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`LinearSolver`: from the last point, with its columns."""
+        return cls(
+            *(task.problem, task.reg_lambda),
+            tol=task.tol,
+            omega=task.omega,
+            start=kept.point,
+            proof=kept.proof_of(task.problem.dimension),
+            working_set=kept.working_set,
+            seen=kept.seen,
+        )
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """Of the proof."""
+        return self._best.proof.plane
+
+    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+        """What a new solver may start from."""
+        return LinearStart(point, self._best.proof, working_set=self._set, seen=self._seen)
+
+    def attach(self, problem: ColumnSteps) -> None:
+        """Go on with the same problem in another object."""
+        self._problem, self._model = problem, problem.column_model()
+
+    def detach(self) -> None:
+        """Let go of the problem, and of the data with it."""
+        self._problem = self._model = None
+
+    def states(self) -> Iterator[State]:
+        """One state per working set; ends when rounding leaves nothing to gain."""
+        if self._scores is None:
+            if self._seen is None:
+                self._scores = self._problem.point(self._w).scores
+                self._look()
+            else:
+                self._note(self._seen)
+            yield self._state()
+        elif self._idle >= _IDLE_LIMIT:  # the last run has ended so
+            yield self._state()
+            return
+        while self._idle < _IDLE_LIMIT:
+            gap = self._best.gap
+            self._improve()
+            self._look()
+            gained = gap - self._best.gap
+            self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+            yield self._state()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept dual point.
+
+        The descent goes on as if nothing had been looked at.
+        """
+        best = self._best
+        point = self._problem.point(best.point.w, best.point.intercept)
+        if moving:
+            self._problem.set_intercept(point)
+        objective = self._lambda * self._omega.value(point.w) + self._problem.risk(point)
+        if self._proved is not None:
+            best.proof = self._proof(self._proved, self._model.gradient(self._proved))
+        best.renew(objective, point, best.proof.bound(self._omega), best.proof)
+        return self._state()
+
+    def _look(self) -> None:
+        """Derivatives for all features; offers the point and the bound."""
+        g, risk, b = self._model.derive(self._scores)
+        gradient = self._model.gradient(g)
+        self._note(Seen(self._w.copy(), self._scores, g, gradient, risk, b))
+
+    def _note(self, seen: Seen) -> None:
+        best, g, b = self._best, seen.g, seen.b
+        self._seen, self._scores, self._gradient = seen, seen.scores, seen.gradient
+        self._point_b, self._g = b, g
+        self._risk = seen.risk
+        self._objective = self._lambda * self._omega.value(seen.w) + seen.risk
+        best.offer(self._objective, Point(seen.w, None, b))
+        proof = self._proof(g, self._gradient)
+        if best.prove(proof.bound(self._omega), proof):
+            self._proved = g
+
+    def _proof(self, g: Array, gradient: Array) -> Proof:
+        """The best of the planes that multiples of g make."""
+        reach = float((np.abs(gradient) / self._limits).max(initial=0.0))
+        share = 1.0 if reach <= 1.0 else _WITHIN / reach
+        proofs = []
+        for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
+            plane = theta * gradient, self._model.offset(theta * g)
+            proofs.append(Proof(self._lambda, plane))
+        return max(proofs, key=lambda proof: proof.bound(self._omega))
+
+    def _improve(self) -> None:
+        """Steps on the next working set, until it is optimal but for the precision."""
+        self._choose()
+        chosen, model = self._set, self._model
+        which = chosen.which
+        limits, g, b = self._limits[which], self._g, self._point_b
+        share = self._precision
+        if not model.is_quadratic:
+            share = max(share, _LOOSE * self._outside)
+        precision = share * float(limits.min(initial=np.inf))
+        a = self._gradient[which]
+        for k in range(_INNER_STEPS):
+            if k > 0:
+                g, _, b = model.derive(self._scores)
+                a = chosen.columns.gradient(g)
+            w = self._w[which]
+            if _violation(a + self._ridge * w, w, limits) <= precision:
+                break
+            q = model.curvature(self._scores, b)
+            chosen.begin(model, q)
+            new = chosen.minimise(a, w, limits, self._ridge, precision)
+            if not self._move(new - w, a, limits):
+                break
+            if model.is_quadratic:
+                break
+
+    def _move(self, along: Array, a: Array, limits: Array) -> bool:
+        """As far along the step as the objective falls enough; whether it does."""
+        chosen = self._set
+        if not along.any():
+            return False
+        direction = chosen.columns.scores(along)
+        w = self._w[chosen.which]
+        start = self._penalty(w, limits)
+        promised = float(a @ along) + self._penalty(w + along, limits) - start
+        before = self._objective
+        unseen = _UNSEEN * abs(before)
+        if not promised <= unseen:
+            return False
+        t = 1.0
+        for _ in range(_SEARCHES):
+            scores = self._scores + t * direction
+            moved = w + t * along if t < 1.0 else w + along
+            if self._model.is_quadratic and t == 1.0:
+                value, risk = before, self._risk  # exact: there is nothing to search
+            else:
+                point = Point(self._w, scores, 0.0)
+                self._problem.set_intercept(point)
+                risk = self._problem.risk(point)
+                value = before + (risk - self._risk) + self._penalty(moved, limits) - start
+            enough = before + _GAINED * t * promised + unseen
+            if value <= enough or (self._model.is_quadratic and t == 1.0):
+                self._w[chosen.which] = moved
+                self._scores = scores
+                self._objective, self._risk = value, risk
+                return True
+            t *= 0.5
+        return False
+
+    def _penalty(self, w: Array, limits: Array) -> float:
+        return float(limits @ np.abs(w)) + 0.5 * self._ridge * float(w @ w)
+
+    def _choose(self) -> None:
+        """The working set: as before if it has all that is wanted."""
+        gradient, limits, w = self._gradient, self._limits, self._w
+        d, model = len(w), self._model
+        every = _ALL_ALONG_A_PATH if self._is_warm else _ALL_AT_ONCE
+        self._outside = 0.0
+        if self._set is not None and len(self._set.which) == d:
+            self._precision *= _SHARPER
+            return
+        if model.is_quadratic and d <= every and d < self._problem.n_samples:
+            self._set = WorkingSet(np.arange(d), model.columns(np.arange(d)))
+            self._set.begin(model, model.weights)
+            return
+        used = w != 0.0
+        reach = np.where(used, 0.0, np.abs(gradient) / limits)
+        violated = reach > 1.0 + self._precision
+        self._outside = max(float(reach.max(initial=0.0)) - 1.0, 0.0)
+        n_used = int(np.count_nonzero(used))
+        size = min(max(_FEWEST, 2 * n_used), d)
+        wanted = np.flatnonzero(violated)
+        if len(wanted) > size - n_used:
+            wanted = wanted[np.argpartition(reach[wanted], n_used - size)[n_used - size :]]
+        needed = np.union1d(np.flatnonzero(used), wanted)
+        known = self._set.which if self._set is not None else np.zeros(0, np.intp)
+        if self._set is not None and np.isin(needed, known, assume_unique=True).all():
+            self._precision *= _SHARPER
+            return
+        near = np.flatnonzero((reach > _NEAR) & ~violated)
+        room = size - len(needed)
+        if 0 < room < len(near):
+            near = near[np.argpartition(reach[near], -room)[-room:]]
+        which = np.union1d(needed, near) if room > 0 else needed
+        self._set = WorkingSet(which, model.columns(which))
+
+    def _state(self) -> State:
+        point = self._best.point
+        return self._best.state(
+            point.w, point.intercept, self._problem.passes, further=(self.name,)
+        )
+
+
+def _violation(slopes: Array, w: Array, limits: Array) -> float:
+    """The largest of what optimality of w does not allow."""
+    off = np.where(w == 0.0, np.abs(slopes) - limits, np.abs(slopes + np.sign(w) * limits))
+    return float(off.max(initial=0.0))

@@ -1,0 +1,172 @@
+"""Coordinate descent for L1 and elastic net: optima, bounds, zeros, hard data."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import ElasticNet as TheirElasticNet
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.svm import LinearSVC
+
+from sklearn_bundle import BMRMClassifier, BMRMRegressor
+from sklearn_bundle.regularizers import ElasticNet, WeightedL1
+from tests.certificates import judge
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+BINARY = "log_loss", "squared_hinge", "exponential"
+LOSSES = *BINARY, "squared_error", "huber", "poisson", "squared_epsilon_insensitive"
+TIGHT = {"tol": 1e-10, "max_iter": 200}
+
+
+def drawn(loss, n=60, d=9, seed=0):
+    """Correlated columns, one twice, one constant, one of zeros; targets of three of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.4 * rng.normal(size=(d, d)) / np.sqrt(d))
+    f = X[:, 0] - 0.5 * X[:, 1] + 0.3 * X[:, 2] + 0.5 * rng.normal(size=n)
+    X = np.c_[X, X[:, 0], np.full(n, 2.0), np.zeros(n)]
+    if loss in BINARY:
+        return X, np.where(f > 0.3, 1.0, -1.0)
+    return X, np.floor(np.exp(f + 0.5)) if loss == "poisson" else f
+
+
+def model(loss, **parameters):
+    kind = BMRMClassifier if loss in BINARY else BMRMRegressor
+    return kind(loss, **{"regularizer": "l1", "reg_lambda": 0.02} | parameters)
+
+
+def largest(X, y):
+    """The least reg_lambda of squared errors at which w = 0."""
+    return np.abs(X.T @ (y - y.mean())).max() / len(y)
+
+
+# ---- optima ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "omega", ["l1", ElasticNet(0.6), WeightedL1(np.linspace(0.5, 3.0, 12))], ids=str
+)
+@pytest.mark.parametrize("free", [True, False])
+def test_optimum_against_clarabel(loss, omega, free):
+    X, y = drawn(loss)
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, len(y))
+    ours = model(loss, regularizer=omega, fit_intercept=free, **TIGHT).fit(X, y, weights)
+    (best,) = judge(ours, X, y, weights)
+    assert ours.status_ == "converged"
+    assert ours.history_["solver"][-1] == "coordinate-descent"
+    assert ours.objective_ <= best.value * (1.0 + 1e-9) + best.error
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.01])
+def test_lasso(scale):
+    X, y = drawn("squared_error", 80, 20)
+    reg_lambda = scale * largest(X, y)
+    ours = model("squared_error", reg_lambda=reg_lambda, **TIGHT).fit(X, y)
+    theirs = Lasso(alpha=reg_lambda, tol=1e-14, max_iter=100_000).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-6)
+
+
+def test_elastic_net():
+    X, y = drawn("squared_error", 40, 70)
+    omega = ElasticNet(l1_ratio=0.3)
+    ours = model("squared_error", regularizer=omega, **TIGHT).fit(X, y)
+    theirs = TheirElasticNet(alpha=0.02, l1_ratio=0.3, tol=1e-14, max_iter=100_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+
+
+def test_liblinear():
+    X, y = drawn("log_loss", 100, 20)
+    C = 1.0 / (100 * 0.02)
+    form = {"fit_intercept": False, "tol": 1e-10, "max_iter": 100_000}
+    parameters = {"fit_intercept": False} | TIGHT
+    ours = model("log_loss", **parameters).fit(X, y)
+    theirs = LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", **form).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
+    ours = model("squared_hinge", **parameters).fit(X, y)
+    theirs = LinearSVC(penalty="l1", C=C / 2.0, dual=False, **form).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+@pytest.mark.parametrize("free", [True, False])
+def test_optimality_conditions(loss, free):
+    """Gradients of the nonzeros are at the limit, the others are below; zeros are exact."""
+    X, y = drawn(loss, 50, 200)
+    ours = model(loss, fit_intercept=free, **TIGHT).fit(X, y)
+    f = X @ ours.coef_.ravel() + ours.intercept_
+    slopes = f - y if loss == "squared_error" else -y / (1.0 + np.exp(y * f))
+    gradient, w = X.T @ slopes / len(y), ours.coef_.ravel()
+    assert 0 < np.count_nonzero(w) <= 50
+    np.testing.assert_allclose(gradient[w != 0.0], -0.02 * np.sign(w[w != 0.0]), atol=1e-7)
+    assert np.abs(gradient[w == 0.0]).max() <= 0.02 + 1e-7
+
+
+# ---- bounds -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("omega", ["l1", ElasticNet(0.6)], ids=str)
+def test_every_bound_is_below_the_optimum(loss, omega):
+    X, y = drawn(loss, 40, 300)
+    ours = model(loss, regularizer=omega, reg_lambda=2e-3, **TIGHT).fit(X, y)
+    history = ours.history_
+    assert len(history) > 2
+    assert (history["lower_bound"] <= ours.objective_).all()
+    assert (history["objective"] >= ours.lower_bound_).all()
+
+
+def test_above_the_largest_reg_lambda():
+    X, y = drawn("squared_error")
+    ours = model("squared_error", reg_lambda=1.001 * largest(X, y), tol=1e-12).fit(X, y)
+    assert not ours.coef_.any() and ours.n_iter_ == 1
+    assert ours.intercept_ == pytest.approx(y.mean())
+    below = model("squared_error", reg_lambda=0.999 * largest(X, y), tol=1e-12).fit(X, y)
+    assert below.coef_.any()
+
+
+# ---- data --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
+@pytest.mark.parametrize("kind", [sp.csr_array, np.asarray], ids=["csr", "dense"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kinds_of_data(loss, kind, dtype):
+    X, y = drawn(loss, 70, 150)
+    X = (X * (np.abs(X) > 0.5)).astype(dtype)
+    expected = model(loss, **TIGHT).fit(X.astype(np.float64), y)
+    ours = model(loss, **TIGHT).fit(kind(X), y)
+    assert ours.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+def test_columns_without_a_matrix(monkeypatch, loss):
+    """Long working sets take epochs over columns, dense or not."""
+    X, y = drawn(loss, 60, 200)
+    expected = model(loss, **TIGHT).fit(X, y)
+    monkeypatch.setattr("sklearn_bundle.solvers._working_set._MOST_FEATURES", 0)
+    for data in (X, sp.csr_array(X)):
+        ours = model(loss, **TIGHT | {"max_iter": 1000}).fit(data, y)
+        assert ours.objective_ == pytest.approx(expected.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_scales(loss, scale):
+    X, y = drawn(loss)
+    ours = model(loss, reg_lambda=0.02 * scale, tol=1e-8).fit(scale * X, y)
+    expected = model(loss, tol=1e-8).fit(X, y)
+    assert ours.objective_ == pytest.approx(expected.objective_, rel=1e-7)
+
+
+def test_one_sample_and_one_feature():
+    ours = model("squared_error").fit([[1.0, 2.0]], [3.0])
+    assert not ours.coef_.any() and ours.status_ == "converged"
+    X, y = drawn("squared_error")
+    assert model("squared_error", **TIGHT).fit(X[:, :1], y).status_ == "converged"
+
+
+def test_separable_classes():
+    X, _ = drawn("log_loss")
+    ours = model("log_loss", reg_lambda=1e-4, **TIGHT).fit(X, np.where(X[:, 0] > 0.0, 1.0, -1.0))
+    assert ours.status_ == "converged"
+    assert ours.score(X, np.where(X[:, 0] > 0.0, 1.0, -1.0)) == 1.0
