@@ -12,7 +12,6 @@ auto   "auto" against its own parts, on made sets of many shapes
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 import _cells_auto
 import _cells_path
@@ -22,7 +21,7 @@ from _cells_rows import ROWS
 from _cells_skglm import INSTALLED
 from _linear_kept import KeptFits
 from _measure import header, load_tasks
-from _parts import Session
+from _parts import Session, add_limit_arguments
 
 HELP = "every loss on every shape of data: scikit-learn's linear models and skglm"
 
@@ -52,17 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", dest="reg_lambda", action="store_const", const=_QUICK, help="1e-4 alone"
     )
-    parser.add_argument("--solver", metavar="NAME", help="ours, instead of its default")
     parser.add_argument("--all-rows", action="store_true", help="of mnist's classes, not 10,000")
-    parser.add_argument(
-        "--limit", type=float, default=20.0, help="seconds of any fit (default %(default)g)"
-    )
-    parser.add_argument(
-        "--peer-fits",
-        type=Path,
-        metavar="FILE",
-        help="keep the peers' fits of more than 10 s in this file, and read what it has",
-    )
+    add_limit_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

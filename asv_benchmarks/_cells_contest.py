@@ -38,8 +38,18 @@ def _load() -> float:
 class CellContest(Contest):
     """With the objective of any loss, and a limit for every fit."""
 
-    def __init__(self, row: Row, cell: Cell, X: Any, y: Array, kept: KeptFits, limit: float):
+    def __init__(
+        self,
+        row: Row,
+        cell: Cell,
+        X: Any,
+        y: Array,
+        kept: KeptFits,
+        limit: float,
+        solver: str | None = None,
+    ):
         super().__init__(row, cell, X, y, kept)
+        self._solver = {} if solver is None else {"solver": solver}
         self.enough = _ENOUGH
         self.notes: list[str] = []
         self._most_seconds = limit
@@ -57,7 +67,7 @@ class CellContest(Contest):
     def fit_ours(self, **limits: Any) -> Any:
         """Its limit is on the wall clock, of which other work on the machine takes its part."""
         seconds = limits.pop("max_time", self._most_seconds) * _load()
-        limits = {"max_time": seconds, **self._most_planes(1000), **limits}
+        limits = {"max_time": seconds, **self._most_planes(1000), **self._solver, **limits}
         model = self.part.ours(reg_lambda=self._reg_lambda, **self._parameters)
         return model.set_params(**limits).fit(self.X, self.y)
 
@@ -77,7 +87,7 @@ class CellContest(Contest):
 
     def objective(self, model: Any, mend_intercept: bool = False) -> float:
         data = self.X, self.y, self._reg_lambda
-        return objective_of(model, *data, self.part.loss, **self._parameters)
+        return objective_of(model, *data, self.part.loss, self.part.l1_ratio, **self._parameters)
 
     def climb(self, own: Rung, best: float) -> tuple[dict[str, list[Rung]], float]:
         """As ever, within ten times our seconds or the limit of all fits, the smaller one."""

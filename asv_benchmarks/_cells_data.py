@@ -8,7 +8,7 @@ regression   of the texts: their labels -1 and +1
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from _measure import MissingError
@@ -42,12 +42,15 @@ class Sets:
 
     tasks: ModuleType | None  # None for data that ships with scikit-learn
     all_rows: bool = False
-    _last: tuple[tuple[str, str], tuple[Any, Array]] | None = None
+    _last: tuple[tuple[str, str], tuple[Any, ...]] | None = None
+
+    SETS: ClassVar[dict[str, tuple[str, ...]]] = SETS
+    SHIPPED: ClassVar[dict[str, tuple[str, ...]]] = SHIPPED
 
     def names(self, kind: str) -> tuple[str, ...]:
-        return (SHIPPED if self.tasks is None else SETS)[kind]
+        return (self.SHIPPED if self.tasks is None else self.SETS)[kind]
 
-    def load(self, kind: str, name: str) -> tuple[Any, Array]:
+    def load(self, kind: str, name: str) -> tuple[Any, ...]:
         """X (CSR or C-ordered) and y."""
         if self._last is None or self._last[0] != (kind, name):
             self._last = None  # two of them may not fit
@@ -59,7 +62,7 @@ class Sets:
 
     def _prepared(self, kind: str, name: str) -> tuple[Any, Array]:
         if name == "made_wide":
-            X, y = _made_wide(kind)
+            X, y = made_wide(kind)
         elif self.tasks is None:
             X, y = _shipped(kind, name)
         else:
@@ -93,9 +96,10 @@ def _shipped(kind: str, name: str) -> tuple[Any, Array]:
     return StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
 
 
-def _made_wide(kind: str) -> tuple[Array, Array]:
+def made_wide(kind: str, shape: tuple[int, int] = _WIDE_SHAPE) -> tuple[Array, Array]:
+    """X and y, of which the first columns tell."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=_WIDE_SHAPE)
+    X = rng.normal(size=shape)
     weights = rng.normal(size=(_WIDE_INFORMATIVE, _WIDE_CLASSES))
     scores = X[:, :_WIDE_INFORMATIVE] @ weights / np.sqrt(_WIDE_INFORMATIVE)
     scores += 0.5 * rng.normal(size=scores.shape)

@@ -1,4 +1,7 @@
-"""J = reg_lambda/2 ||W||^2 + the mean loss of any side's model, in numpy and scipy alone."""
+"""J of any side's model, in numpy and scipy alone.
+
+J = reg_lambda (l1_ratio ||W||_1 + (1 - l1_ratio)/2 ||W||^2) + the mean loss.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -55,7 +58,13 @@ _LOSSES: dict[str, Callable[..., Array]] = {
 
 
 def objective_of(
-    model: Any, X: Any, y: Array, reg_lambda: float, loss: str, **parameters: float
+    model: Any,
+    X: Any,
+    y: Array,
+    reg_lambda: float,
+    loss: str,
+    l1_ratio: float = 0.0,
+    **parameters: float,
 ) -> float:
     """J of a fitted model at the intercept that it returns."""
     W = model.coef_.toarray() if issparse(model.coef_) else np.asarray(model.coef_, dtype=float)
@@ -64,7 +73,8 @@ def objective_of(
     if scores.shape[1] == 1:
         scores = scores[:, 0]
     risk = np.mean(_LOSSES[loss](y, scores, **parameters))
-    return float(0.5 * reg_lambda * np.vdot(W, W) + risk)
+    penalty = l1_ratio * np.abs(W).sum() + 0.5 * (1.0 - l1_ratio) * np.vdot(W, W)
+    return float(reg_lambda * penalty + risk)
 
 
 def objective_at_zero(X: Any, y: Array, loss: str, **parameters: float) -> float:

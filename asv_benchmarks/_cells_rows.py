@@ -45,6 +45,7 @@ class Row(Part):
     # Of X, y and reg_lambda: those of ours, and the loss's parameters, for the problem of the peer.
     restate: Callable[[Any, Array, float], tuple[float, dict[str, float]]] | None = None
     tall_alone: bool = False  # on fewer features than samples
+    l1_ratio: float = 0.0  # of the penalty, as in _cells_objective
 
 
 def _regressor(loss: str, reg_lambda: float, fit_intercept: bool, **parameters: float) -> Any:

@@ -88,6 +88,7 @@ class Peer:
     own_intercept: bool = False  # it does not get the best intercept for its weights
     max_features: float = inf  # it does not run on more
     takes: Callable[[Any, Array], bool] = lambda X, y: True  # whether it runs on such data
+    by_columns: bool = False  # it works on F-ordered or CSC data, and copies others
     # A little of a fit, of X and y, where the first one in a process compiles.
     compile: Callable[[Any, Array], Any] | None = None
 

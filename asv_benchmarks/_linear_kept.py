@@ -15,10 +15,13 @@ SLOW = 10.0  # seconds; faster fits are not kept
 
 
 class KeptFits:
-    """Fits by name; without a path, none. Those of another machine do not count."""
+    """Fits of more than ``slow`` seconds by name; without a path, none.
 
-    def __init__(self, path: Path | None):
-        self._path = path
+    Those of another machine do not count.
+    """
+
+    def __init__(self, path: Path | None, slow: float = SLOW):
+        self._path, self._slow = path, slow
         known = path is not None and path.is_file()
         self._fits: dict[str, dict[str, Any]] = json.loads(path.read_text()) if known else {}
         self._here = {
@@ -30,12 +33,13 @@ class KeptFits:
         fit = self._fits.get(name)
         if fit is None or any(fit[key] != value for key, value in self._here.items()):
             return None
-        print(f"  from {self._path}, measured {fit['date']}: {name}", flush=True)
+        if fit["seconds"] > SLOW:  # faster ones are timed again
+            print(f"  from {self._path}, measured {fit['date']}: {name}", flush=True)
         return Rung(setting, fit["objective"], fit["seconds"], seconds=fit["seconds"])
 
     def keep(self, name: str, rung: Rung) -> None:
         """Write down the median, or the first run where there was no other, of a slow fit."""
-        if self._path is None or rung.first_seconds <= SLOW:
+        if self._path is None or rung.first_seconds <= self._slow:
             return
         self._fits[name] = {
             "objective": rung.objective,

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from scipy.special import expit
 
 # Derivatives of the smooth losses in the margin z = y f.
-_SLOPES: dict[str, Callable[[Array], Array]] = {
+SLOPES: dict[str, Callable[[Array], Array]] = {
     "squared_hinge": lambda margins: -np.maximum(0.0, 1.0 - margins),
     "log_loss": lambda margins: -expit(-margins),
 }
@@ -37,4 +37,4 @@ def find_intercept(X: Any, y: Array, w: Array, loss: str) -> float:
     scores = X @ w
     # At the ends all margins of one class are right by 40, and the other class pulls back.
     ends = -np.max(scores) - 40.0, -np.min(scores) + 40.0
-    return float(brentq(lambda b: np.mean(y * _SLOPES[loss](y * (scores + b))), *ends))
+    return float(brentq(lambda b: np.mean(y * SLOPES[loss](y * (scores + b))), *ends))

@@ -26,6 +26,20 @@ def add_tasks_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_limit_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of studies whose peers are timed in child processes with a limit."""
+    parser.add_argument("--solver", metavar="NAME", help="ours, instead of its default")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="seconds of any fit (default %(default)g)"
+    )
+    parser.add_argument(
+        "--peer-fits",
+        type=Path,
+        metavar="FILE",
+        help="keep the peers' fits of more than 10 s in this file, and read what it has",
+    )
+
+
 @dataclass
 class Session:
     """What the command line asks for, and the rows so far."""

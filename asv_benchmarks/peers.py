@@ -2,6 +2,7 @@
 
 python asv_benchmarks/peers.py linear --data FOLDER
 python asv_benchmarks/peers.py cells --data FOLDER
+python asv_benchmarks/peers.py sparse --data FOLDER
 python asv_benchmarks/peers.py pragam --data FOLDER
 python asv_benchmarks/peers.py projection
 python asv_benchmarks/peers.py kernel --data FOLDER
@@ -20,12 +21,14 @@ import _linear
 import _measures
 import _pragam
 import _projection
+import _sparse
 import _structured
 
 # A study is a module with HELP, add_arguments(parser) and run(arguments).
 STUDIES = {
     "linear": _linear,
     "cells": _cells,
+    "sparse": _sparse,
     "pragam": _pragam,
     "projection": _projection,
     "kernel": _kernel,

@@ -203,13 +203,14 @@ def limits(rng):
 
 
 def regularizer(rng, d):
-    kind = rng.choice(["l2", "l1", "lp", "entropy", "entropy_simplex", "quadratic"], p=OMEGAS)
+    kind = rng.choice(KINDS, p=OMEGAS)
     if kind == "lp":
         return Lp(float(rng.uniform(1.1, 2.0)))
     return Quadratic(10.0 ** rng.uniform(-1, 1, d)) if kind == "quadratic" else str(kind)
 
 
-OMEGAS = [0.6, 0.15, 0.07, 0.06, 0.05, 0.07]
+KINDS = ["l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex", "quadratic"]
+OMEGAS = [0.55, 0.13, 0.1, 0.06, 0.05, 0.05, 0.06]
 BINARY = ["hinge", "squared_hinge", "log_loss", "exponential"]
 JOINT = ["softmax", "multiclass_hinge", "ontology"]
 

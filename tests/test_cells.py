@@ -1,4 +1,4 @@
-"""``peers.py cells`` runs: its formulas are ours, and a peer that takes too long is ended."""
+"""``peers.py cells`` and ``sparse`` run: formulas are ours, and a slow peer is ended."""
 
 import importlib.util
 import json
@@ -12,6 +12,10 @@ BENCHMARKS = Path(__file__).parents[1] / "asv_benchmarks"
 LOSSES = (
     *("squared_error", "huber", "huber_scale", "poisson", "absolute_error", "quantile"),
     *("epsilon_insensitive", "hinge", "squared_hinge", "log_loss", "softmax", "multiclass_hinge"),
+)
+SPARSE = (
+    *("lasso", "elasticnet", "log_loss", "log_loss_free"),
+    *("squared_hinge", "squared_hinge_free"),
 )
 
 
@@ -37,6 +41,22 @@ def test_objectives_and_bounds_hold_beside_the_peers(tmp_path):
         assert not cell["false_bound"] and not cell["false_objective"], cell["part"]
         assert cell["notes"] == [], cell["part"]
     assert [result["task"] for result in results if result["part"] == "path"] == ["diabetes"]
+
+
+@pytest.mark.wide
+def test_sparse_objectives_and_bounds_hold_beside_the_peers(tmp_path):
+    study = [sys.executable, BENCHMARKS / "peers.py", "sparse", "--quick", "--tol", "1e-3"]
+    written = tmp_path / "sparse.json"
+    chosen = ["--repeat", "1", "--limit", "5", "--json", written]
+    subprocess.run([*study, *chosen], check=True, capture_output=True)
+    results = json.loads(written.read_text())["results"]
+    cells = [result for result in results if "quality" in result]
+    assert {cell["part"] for cell in cells} == set(SPARSE)
+    for cell in cells:
+        assert cell["status"] == "converged", cell["part"]
+        assert not cell["false_bound"] and not cell["false_objective"], cell["part"]
+        assert cell["notes"] == [], cell["part"]
+    assert {r["part"] for r in results if "quality" not in r} == {"path", "search"}
 
 
 @pytest.mark.wide

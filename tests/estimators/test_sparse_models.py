@@ -164,8 +164,9 @@ def test_l1_ratio_in_a_grid(cancer):
     [
         (
             BMRMClassifier(regularizer="l1", solver="coordinate-descent"),
-            "^solver='coordinate-descent' is for the losses 'squared_hinge' and 'log_loss' with "
-            "regularizer='l1' or 'elasticnet'; got loss='hinge' and regularizer='l1'. Use ",
+            "^solver='coordinate-descent' is for the losses 'squared_hinge', 'log_loss' and "
+            "'exponential' with regularizer='l1' or 'elasticnet'; got loss='hinge' and "
+            "regularizer='l1'. Use ",
         ),
         (
             BMRMRegressor(solver="coordinate-descent"),
