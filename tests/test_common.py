@@ -103,7 +103,7 @@ OTHERS = [
     SwapSVC(tol=1e-10, n_candidates=20, n_initial=5),
     SwapSVC(tol=1e-10, gamma="distance", cache_size=1e-3),
     SwapSVR(tol=1e-10, kernel="linear"),
-    SwapSVR(tol=1e-10, kernel="poly", coef0=1.0, C=1e-3),
+    SwapSVR(tol=1e-10, kernel="poly", coef0=1.0, C=0.1),
     SwapNoveltyDetector(tol=1e-10, contamination=0.1),
     SwapSVC(tol=1e-13, solver="cvm"),
     SwapSVC(tol=1e-13, solver="mfw"),
