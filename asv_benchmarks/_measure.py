@@ -202,4 +202,5 @@ def load_tasks(folder: Path | None) -> ModuleType | None:
 def write_json(path: Path | None, results: list[dict[str, Any]]) -> None:
     """The raw numbers so far; called after every row, so that an ended run keeps them."""
     if path is not None:
-        path.write_text(json.dumps({"versions": versions(), "results": results}, indent=1))
+        content = {"versions": versions(), "results": results}
+        path.write_text(json.dumps(content, indent=1, default=lambda number: number.item()))

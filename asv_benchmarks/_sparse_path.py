@@ -165,7 +165,8 @@ def run(session: Session, sets: SparseSets, arguments: argparse.Namespace) -> No
                 result = _compare(problem, tol, session.repeat)
                 _add(table, task, problem, result)
                 session.record("path", task=task, loss=loss, **result)
-                ratios[f"{task} {loss} {tol:.0e}"] = result["ratio"]
+                if result["ratio"] is not None:  # a peer is installed
+                    ratios[f"{task} {loss} {tol:.0e}"] = result["ratio"]
     print_mean("path", ratios, _ASKED)
 
 
@@ -180,14 +181,14 @@ def _compare(problem: Paths, tol: float, repeat: int) -> dict[str, Any]:
     timed += [(r, partial(fits[k], r.setting)) for k, r in rungs.items() if r.objective < inf]
     time_rungs(timed, repeat, cpu_seconds, _ENOUGH)
     gap = float(np.max(gaps / reached))
-    fastest = min(rung.seconds or rung.first_seconds for rung in rungs.values())
+    fastest = min((rung.seconds or rung.first_seconds for rung in rungs.values()), default=None)
     return {
         "tol": tol,
         "ours": asdict(own),
         "gap": gap,
         "converged": gap <= tol,
         "peers": {name: asdict(rung) for name, rung in rungs.items()},
-        "ratio": fastest / own.seconds,
+        "ratio": None if fastest is None else fastest / own.seconds,
     }
 
 

@@ -102,6 +102,9 @@ solvers
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
     test_kernel_gradients.py    kernel_gradients.py inner/low_rank.py /problems/l2tube.py
+    test_decomposition.py       decomposition.py /_compiled/decomposition.py /_compiled/tiles.py
+                                /_compiled/lanes.py /_compiled/exact_sums.py
+                                /problems/_tiles.py /problems/_distances.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
     test_structured_solvers.py  _block_solver.py _adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py

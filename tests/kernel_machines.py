@@ -9,7 +9,8 @@ from tests.certificates import judge_subproblem
 from tests.reference_kernel import L2SVM
 from tests.reference_programme import LONG
 
-SOLVERS = ["fw", "cvm", "mfw", "swap", "swap-2o"]
+FRANK_WOLFE = ["fw", "cvm", "mfw", "swap", "swap-2o"]
+SOLVERS = [*FRANK_WOLFE, "decomposition"]
 GAMMA = 0.05
 KERNELS = {
     "rbf": ({"kernel": "rbf", "gamma": GAMMA}, lambda X, Z: rbf_kernel(X, Z, gamma=GAMMA)),

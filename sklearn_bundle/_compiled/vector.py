@@ -8,9 +8,13 @@ Nothing checks bounds, and negative indices are wrong: ``load(array, i)`` reads 
 of a contiguous one-dimensional array.
 """
 
+from math import factorial
+
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
+
+from sklearn_bundle._compiled.elementary import _LN2_HIGH, _LN2_LOW, _LOG2_E, _ROUND
 
 WIDTH = 8  # doubles: the widest registers that there are (AVX-512), two or four of the others
 # Types of LLVM: vectors as they are computed with, and as float32 arrays hold them; integers.
@@ -20,6 +24,8 @@ _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
 QUARTET = 4  # entries added to scattered places at a time: short rows waste little
 _FUSED = ("contract",)  # a product and a sum may round once
+# Of ``exp_of_negative``; the last power of its series, of at most log(2)/2, is below a rounding.
+_LOWEST, _TERMS = -708.0, 13
 
 
 class VectorType(types.Type):
@@ -222,6 +228,36 @@ def larger(typing_context, a, b):
         return builder.select(above, *arguments)
 
     return _vector(_vector, _vector), generate
+
+
+@intrinsic
+def exp_of_negative(typing_context, a):
+    """``exp(a)`` for a from -708 to 0, as in ``elementary``; 0 below, and 0 for NaN."""
+
+    def generate(context, builder, signature, arguments):
+        def same(number):
+            return ir.Constant(_DOUBLES, [number] * WIDTH)
+
+        def fused(a, b, c):
+            return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
+
+        def integers(number):
+            return ir.Constant(ir.VectorType(_INT64, WIDTH), [number] * WIDTH)
+
+        above = builder.fcmp_ordered(">=", arguments[0], same(_LOWEST))
+        x = builder.select(above, arguments[0], same(_LOWEST))
+        shifted = fused(x, same(_LOG2_E), same(_ROUND))
+        k = builder.fsub(shifted, same(_ROUND))
+        r = fused(k, same(-_LN2_LOW), fused(k, same(-_LN2_HIGH), x))
+        p = same(1.0 / factorial(_TERMS))
+        for n in range(_TERMS - 1, -1, -1):
+            p = fused(p, r, same(1.0 / factorial(n)))
+        bits = builder.bitcast(shifted, ir.VectorType(_INT64, WIDTH))
+        bits = builder.shl(builder.add(bits, integers(1023)), integers(52))
+        value = builder.fmul(p, builder.bitcast(bits, _DOUBLES))
+        return builder.select(above, value, same(0.0))
+
+    return _vector(_vector), generate
 
 
 @intrinsic

@@ -25,6 +25,7 @@ def search_kink(
     curvature: float = 0.0,
     *,
     precision: float = 1e-10,
+    worth: float = _NEGLIGIBLE,
     max_evaluations: int = 200,
 ) -> float:
     """Minimizer t >= 0 of ``phi(t) = slope t + curvature t^2/2 + r(t)``, r convex.
@@ -37,8 +38,8 @@ def search_kink(
     both points is better. The two take turns, and the interval is halved where both make it
     little shorter.
 
-    Stops when what the bound leaves to be gained is below rounding or 1e-12 of what was gained, or
-    the interval has the relative width ``precision``. Returns 0 if phi does not fall at 0, and a
+    Stops when what the bound leaves to be gained is below rounding or ``worth`` of what was gained,
+    or the interval has the relative width ``precision``. Returns 0 if phi does not fall at 0, and a
     t of about 1e100 if it never rises.
     """
 
@@ -58,7 +59,7 @@ def search_kink(
         possible -= lower
         gained = _drop(start, left, slope, curvature) + lower
         rounding = _ROUNDING * (abs(left.value) + abs(right.value))
-        if width <= precision * right.t or possible <= max(rounding, _NEGLIGIBLE * gained):
+        if width <= precision * right.t or possible <= max(rounding, worth * gained):
             break
         if width > 0.5 * widths[-2]:
             t = 0.5 * (left.t + right.t)

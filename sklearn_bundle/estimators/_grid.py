@@ -139,9 +139,9 @@ def reg_lambda_max(
     >>> largest = reg_lambda_max(X, y, loss="squared_error")
     >>> round(largest, 6)
     2.148044
-    >>> models = [BMRMRegressor(regularizer="l1", reg_lambda=f * largest) for f in (1.0, 0.99)]
+    >>> models = [BMRMRegressor(regularizer="l1", reg_lambda=f * largest) for f in (1.0, 0.9)]
     >>> [int((model.fit(X, y).coef_ != 0).sum()) for model in models]
-    [0, 1]
+    [0, 2]
     """
     estimator = checked(estimator_of("reg_lambda_max", loss, {"regularizer": "l1"} | params))
     data = estimator._check(X, y, sample_weight)

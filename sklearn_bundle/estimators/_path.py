@@ -124,7 +124,7 @@ def bmrm_path(
     (array([0.1  , 0.01 , 0.001]), (30, 3))
     >>> sparse = bmrm_path(X / X.max(axis=0), y, loss="log_loss", regularizer="l1", reg_lambdas=4)
     >>> np.count_nonzero(sparse[1], axis=0)
-    array([ 0,  4,  9, 12])
+    array([ 0,  4,  9, 17])
     """
     estimator = estimator_of("bmrm_path", loss, params)
     grid = check_grid(reg_lambdas, n_reg_lambdas, eps)

@@ -1,4 +1,4 @@
-"""Kernel support vector classification by Frank-Wolfe methods with SWAP steps."""
+"""Kernel support vector classification: blocks of points, or Frank-Wolfe methods."""
 
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
@@ -22,6 +22,7 @@ from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
 from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
+from sklearn_bundle.solvers.decomposition import DecompositionSolver
 from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 
 _MANY = 4000  # points from which on an active set pays
@@ -38,7 +39,7 @@ class _Task(NamedTuple):
 
 
 class SwapSVC(KernelClassifier, CertifiedEstimator):
-    """Kernel support vector machine with the squared hinge loss, by Frank-Wolfe with SWAP steps.
+    """Kernel support vector machine with the squared hinge loss, by blocks or SWAP steps.
 
     For labels y_i in {-1, +1} it minimises over w, in the feature space of the kernel
     ``k(x, z) = <phi(x), phi(z)>``, and b::
@@ -69,15 +70,21 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         Of "poly", at least 0.
     coef0 : float, default=0.0
         Of "poly", at least 0; 0 makes it homogeneous.
-    solver : {"swap-2o", "swap", "mfw", "fw", "cvm"}, default="swap-2o"
-        SWAP steps with the partner of largest gain or of smallest gradient (Algorithms 5 and 4 of
-        [1]_), away steps, plain Frank-Wolfe, or steps among the support until it is roughly solved
-        before the next point is added. "swap-2o" takes the fewest steps; "fw" as a rule does not
-        get to the default `tol` in reasonable time.
-    tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
+        "decomposition" solves random blocks of 1,024 points, or a small problem as a whole, by
+        steps in two variables each, and keeps no kernel values of other points. The others are the
+        methods of [1]_: SWAP steps with the partner of largest gain or of smallest gradient (its
+        Algorithms 5 and 4), away steps, plain Frank-Wolfe, or steps among the support until it is
+        roughly solved before the next point is added. "fw" as a rule does not get to the default
+        `tol` in reasonable time. "auto" is "decomposition" where single precision may do and
+        kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
+        a parameter of the other methods is set; else it is "swap-2o".
+    tol : float, default=1e-2
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
+        errors are those of the optimum within the noise between seeds (user guide).
     max_iter : int, default=1000000
-        Limit on the steps, for each pair of classes. A step costs 1 to 10 ns a point.
+        Limit on the steps, for each pair of classes. A step costs 1 to 10 ns a point, and with
+        "decomposition" a point of the block.
     max_time : float, default=None
         Limit in seconds on the whole fit. None is no limit.
     cache_size : float, default=1000
@@ -91,7 +98,8 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     active_set : "auto", int or None, default="auto"
         Points to begin with, to which those that violate the solution are added until none is
         left, for problems larger than that; None begins with all. "auto" is 2000 for problems of
-        more than 4,000 points (20,000 if the kernel is precomputed), else None.
+        more than 4,000 points (20,000 if the kernel is precomputed), else None. Not used by
+        "decomposition", like `n_candidates` and `n_initial`.
     class_weight : dict or "balanced", default=None
         Factors on C by class. "balanced" gives all classes the same total weight, sample weights
         included.
@@ -104,10 +112,10 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         weights and kernel; C and tol may differ. Where nothing else has changed, the fit goes on;
         if it has reached `tol`, it stays as it is.
     n_jobs : int, default=None
-        Threads over pairs of classes and in `predict`; for two classes those of BLAS. None is 1
-        outside of a joblib context.
+        Threads over pairs of classes and in `predict`; for two classes over scores, and those of
+        BLAS. None is 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the first active points, of `n_candidates` and `n_initial`.
+        Of the blocks, of the first active points, of `n_candidates` and `n_initial`.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -144,9 +152,10 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
         left nothing to gain).
     history_ : structured ndarray, or list of them
-        Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound``,
-        ``passes`` (kernel rows computed), the steps of each kind: ``fw``, ``swap_add``,
-        ``swap_drop``, ``away`` and ``away_drop``; with an active set also ``active``, its size.
+        Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound`` and
+        ``passes`` (kernel rows computed). With "decomposition" also ``blocks``; else the steps of
+        each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and ``away_drop``, and with an
+        active set ``active``, its size.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -176,9 +185,9 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
 
     Notes
     -----
-    Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain (28). One
-    thing is different: gains, by which it chooses the partner and between a SWAP and a Frank-Wolfe
-    step, are those of the steps that can be taken, not of unlimited ones.
+    "swap-2o" is Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain
+    (28). One thing is different: gains, by which it chooses the partner and between a SWAP and a
+    Frank-Wolfe step, are those of the steps that can be taken, not of unlimited ones.
 
     Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
     with fresh kernel values of all points that have a loss or a dual variable; the other losses
@@ -201,7 +210,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     >>> from sklearn_bundle import SwapSVC
     >>> X, y = load_digits(return_X_y=True)
     >>> model = SwapSVC(C=10).fit(X[:1000], y[:1000])
-    >>> bool((model.dual_gap_ <= 1e-3 * model.objective_).all())
+    >>> bool((model.dual_gap_ <= 1e-2 * model.objective_).all())
     True
     >>> bool(model.score(X[1000:], y[1000:]) > 0.95)
     True
@@ -210,7 +219,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions(set(ALGORITHMS))],
+        "solver": [StrOptions({"auto", "decomposition", *ALGORITHMS})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -225,7 +234,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         "verbose": ["verbose"],
     }
     _advice: ClassVar[dict[Status, str]] = {
-        Status.MAX_ITER: "Increase max_iter or tol, or use solver='swap-2o' or a smaller C; "
+        Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
         "scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
         Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
@@ -240,8 +249,8 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        solver: str = "swap-2o",
-        tol: float = 1e-3,
+        solver: str = "auto",
+        tol: float = 1e-2,
         max_iter: int = 1_000_000,
         max_time: float | None = None,
         cache_size: float = 1000,
@@ -318,7 +327,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     ) -> AbstractContextManager[_Task]:
         members, signs = target
         costs = self._costs(data.samples)[members]
-        problem = L2SVM(data.values, data.points(members), signs, costs)
+        problem = L2SVM(data.values, data.points(members), signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
     def _seed(self) -> int:
@@ -376,8 +385,12 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int
     ) -> SwapSolver | ActiveSetSolver:
         problem = task.problem
+        solver = self._method(problem)
+        if solver == "decomposition":
+            limits = {"max_steps": self.max_iter, "cache_bytes": task.cache_bytes}
+            return DecompositionSolver(problem, start=kept, tol=self.tol, seed=seed, **limits)
         settings = {
-            "algorithm": self.solver,
+            "algorithm": solver,
             "cache_bytes": task.cache_bytes,
             "tol": self.tol,
             "max_steps": self.max_iter,
@@ -396,6 +409,15 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         if size is None or problem.n <= most:
             return SwapSolver(problem, **settings)
         return ActiveSetSolver(problem, size=size, **settings)
+
+    def _method(self, problem: L2SVM) -> str:
+        """What "auto" stands for."""
+        if self.solver != "auto":
+            return self.solver
+        asked = self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto"
+        computed = problem.computed and (problem.n > _MANY or not problem.sparse)
+        single = problem.dtype == np.float32
+        return "decomposition" if computed and single and not asked else "swap-2o"
 
     def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
         """The solution on a few random points: section 6 of the paper takes 20."""

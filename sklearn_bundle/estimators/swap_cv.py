@@ -25,8 +25,8 @@ class SwapSVCCV(Search, SwapSVC):
     of the matrix: kernel values are computed once for all folds and values of C, and each fit of a
     fold starts from the one with the next smaller C. Then the model is fitted to all data with the
     best C. gamma="scale" and "distance" and balanced class weights are those of all data, not
-    those of each training part. The method of each fit is that of :class:`SwapSVC`, by default
-    algorithm 5 of [1]_.
+    those of each training part. The method of each fit is that of :class:`SwapSVC`, on a shared
+    matrix by default algorithm 5 of [1]_.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class SwapSVCCV(Search, SwapSVC):
         Of "poly", at least 0.
     coef0 : float, default=0.0
         Of "poly", at least 0.
-    solver : {"swap-2o", "swap", "mfw", "fw", "cvm"}, default="swap-2o"
-        As in :class:`SwapSVC`.
-    tol : float, default=1e-3
+    solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
+        As in :class:`SwapSVC`; on a shared matrix "auto" is "swap-2o".
+    tol : float, default=1e-2
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000000
         Limit on the steps of every fit, for each pair of classes.
@@ -131,8 +131,8 @@ feature_names_in_, shape_fit_
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        solver: str = "swap-2o",
-        tol: float = 1e-3,
+        solver: str = "auto",
+        tol: float = 1e-2,
         max_iter: int = 1_000_000,
         cache_size: float = 1000,
         class_weight: dict | str | None = None,

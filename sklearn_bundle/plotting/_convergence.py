@@ -21,6 +21,7 @@ from sklearn_bundle.plotting._figures import (
 # What can be on an axis -> its label.
 _X = {"iteration": "iterations", "passes": "passes over the data", "seconds": "time in seconds"}
 # What the kernel machines count instead.
+_OF_SWAP = {"fw", "blocks"}  # fields that only solvers of kernel machines have
 _X_OF_SWAP = _X | {"iteration": "steps", "passes": "rows of the kernel matrix computed"}
 # What can be drawn -> the label of its axis.
 _Y = {
@@ -292,7 +293,7 @@ class ConvergenceDisplay:
         firsts = [
             history[0] if isinstance(history, list) else history for history in self.histories
         ]
-        units = {(_X_OF_SWAP if "fw" in first.dtype.names else _X)[x] for first in firsts}
+        units = {(_X_OF_SWAP if _OF_SWAP & set(first.dtype.names) else _X)[x] for first in firsts}
         return units.pop() if len(units) == 1 else x
 
     def _draw(self, history: NDArray, x: str, y: str, label: str, style: dict) -> None:

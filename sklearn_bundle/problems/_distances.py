@@ -9,14 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled import exact_sums
 from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle._jit import frozen
+from sklearn_bundle._parallel import BlockRunner
 from sklearn_bundle.problems._points import ALL, Whole, likely, picked, unsigned
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix, canonical
 
 _TILE_ENTRIES = 1 << 15  # a tile of 256 kB stays in the second-level cache while it is added to
 _DECAY = 0.37  # the largest t exp(-t), 1/e: what a relative error of the exponent t can do
+_MOST_PARTS, _LEAST_TILES = 8, 16  # sums over tiles for as many threads, none of fewer tiles
 _OF_EXP = 5.0  # roundings in exp and its argument
+_LAST = 4.0  # further roundings: the last sums
+_UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 
 
 class Differences(Whole):
@@ -55,6 +60,58 @@ class Differences(Whole):
             nothing = np.zeros(max(tile.shape))
             passes.rbf_double(tile, 0, stop - start, nothing, nothing, -self.kernel.gamma)
             out[:, start:stop] = tile
+
+
+def rbf_sums(
+    X: Matrix,
+    gamma: float,
+    coef: NDArray[np.float64],
+    chosen: np.ndarray,
+    rows: np.ndarray,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """``sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)`` by v and r, and bounds on the errors by v.
+
+    c is over ``rows[chosen]``; what is needed of a sparse X is made dense.
+    """
+    others = np.ones(len(rows), dtype=bool)
+    others[chosen] = False
+    order = np.concatenate([chosen, np.flatnonzero(others)])
+    points, n_tiles = X[rows[order]], -(-len(rows) // exact_sums.TILE)
+    points = points.toarray() if sp.issparse(points) else points
+    points = points.astype(np.float64, copy=False)
+    bounds = _parts(n_tiles, len(chosen))
+    parts = np.zeros((len(bounds) - 1, len(coef), len(rows)))
+
+    def work(k: int) -> None:
+        exact_sums.add_sums(points, gamma, coef, bounds[k], bounds[k + 1], parts[k])
+
+    with BlockRunner(n_threads) as runner:
+        runner.run(work, len(parts))
+    sums = np.empty((len(coef), len(rows)))
+    sums[:, order] = parts.sum(axis=0)
+    of_value = _DECAY * (likely(X.shape[1]) + 3.0) + _OF_EXP
+    of_sums = likely(min(len(chosen), exact_sums.SUMMED)) + likely(n_tiles + len(parts)) + _LAST
+    return sums, _UNIT * (of_value + of_sums) * np.abs(coef).sum(axis=1)
+
+
+def rbf_scores(
+    X: np.ndarray, Z: np.ndarray, gamma: float, coef: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """``sum_c coef[c] exp(-gamma |z - x_c|^2)`` for the rows z of Z."""
+    points = np.concatenate([X, Z], dtype=np.float64)
+    sums, first = np.zeros((1, len(points))), len(X) // exact_sums.TILE
+    n_tiles = -(-len(points) // exact_sums.TILE)
+    exact_sums.add_sums(points, gamma, np.array([coef]), first, n_tiles, sums)
+    return sums[0, len(X) :]
+
+
+def _parts(n_tiles: int, n_columns: int) -> NDArray[np.int64]:
+    """Boundaries of parts of the tiles, of about the same work: they depend on nothing else."""
+    count = max(1, min(_MOST_PARTS, n_tiles // _LEAST_TILES))
+    work = np.cumsum(np.minimum(exact_sums.TILE * np.arange(1, n_tiles + 1), n_columns))
+    inner = np.searchsorted(work, work[-1] * np.arange(1, count) / count)
+    return np.array([0, *inner, n_tiles])
 
 
 def _squared_distances(left: Matrix, right: Matrix, out: NDArray[np.float64]) -> None:

@@ -23,6 +23,10 @@ _DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pai
 _ROWS_OF_ALL = 4  # rows up to which all columns are computed, instead of sorting those asked for
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
 ALL = slice(None)  # all rows or columns
+_MOST_COLUMNS = 512  # a dense copy has at most 2 kB a row
+# Additions of a dense product in the time of one of a sparse one, and additions that the further
+# passes over sparse products cost: measured on a9a (123 columns, 6.2 in common) and w8a (300, 1.3).
+_DENSE_ADDITIONS, _SPARSE_PASSES = 45.0, 1.0
 _FULL_COLUMN = 1 / 3  # above, adding a dense column is 1.5 to 2.5 times faster than its entries
 
 
@@ -50,6 +54,19 @@ def _wide_parts(n: int, width: int):
     """Slices of n rows of so many values."""
     step = max(1, _BLOCK_ENTRIES // max(width, 1))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def pays_dense(X) -> bool:
+    """Whether products of the rows of this CSR matrix cost less with dense ones.
+
+    A sparse product with all rows has an addition for each entry of the columns where the row has
+    one: for a pair of rows as many as they have entries in common.
+    """
+    n, d = X.shape
+    if d > _MOST_COLUMNS:
+        return False
+    shares = np.bincount(X.indices, minlength=d) / n
+    return bool(d < _DENSE_ADDITIONS * (shares @ shares + _SPARSE_PASSES))
 
 
 class Whole:
@@ -151,6 +168,11 @@ class Dense:
         longest, d = np.sqrt(points.squares.max()), np.sqrt(self.values.shape[1])
         return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
 
+    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
+        w = self.values[columns].T @ coef
+        return self.values @ w.astype(self.values.dtype)
+
     def take(self, indices) -> "Dense":
         taken = copy.copy(self)
         taken.__dict__.pop("transposed", None)
@@ -217,6 +239,11 @@ class Sparse(Whole):
         places[full] = np.arange(len(full))
         return *unsigned(csc), places, csc[:, full].T.toarray()
 
+    @cached_property
+    def nearly_dense(self) -> bool:
+        """Whether values cost less from dense rows: see :func:`pays_dense`."""
+        return pays_dense(self.matrix)
+
     def like(self, Z) -> "Sparse":
         return Sparse(sp.csr_matrix(Z), self.kernel, self.dtype)
 
@@ -238,6 +265,11 @@ class Sparse(Whole):
     def rounding_with(self, points: "Sparse", unit: float):
         longest = np.sqrt(points.squares.max())
         return self.kernel.rounding(unit, np.sqrt(self.squares), longest, np.sqrt(self.terms))
+
+    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
+        w = self.matrix[columns].T @ coef
+        return self.matrix @ w.astype(self.dtype)
 
     def take(self, indices) -> "Sparse":
         return Sparse(self.matrix[indices], self.kernel, self.dtype)

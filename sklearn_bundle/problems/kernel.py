@@ -7,6 +7,7 @@ threads may share it.
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle.problems._distances import Differences
 from sklearn_bundle.problems._points import Called, Dense, Given, Sparse, likely
+from sklearn_bundle.problems._tiles import Tiles
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 _FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) has room for products and sums
@@ -83,6 +85,7 @@ class KernelRows:
     def take(self, indices: np.ndarray) -> "KernelRows":
         """The points ``indices`` alone: what pays if their rows are asked for again and again."""
         taken = copy.copy(self)
+        taken.__dict__.pop("tiles", None)
         taken._points = self._points.take(indices)
         taken.n, taken.diagonal = len(indices), self.diagonal[indices]
         return taken
@@ -91,6 +94,11 @@ class KernelRows:
     def dense(self) -> Dense | None:
         """The points, if they are dense rows of features."""
         return self._points if isinstance(self._points, Dense) else None
+
+    @cached_property
+    def tiles(self) -> Tiles | None:
+        """The points for sums of values that are not stored, if there are such for them."""
+        return Tiles.of(self._points)
 
     @property
     def largest(self) -> float:
@@ -201,6 +209,42 @@ class KernelRows:
         for part in points.row_parts(len(sums), len(columns)):
             self._add_sums(left, np.arange(part.start, part.stop), points, coef, sums[part])
         return sums
+
+    def rounding_of_sums(
+        self, coef: np.ndarray, sizes: np.ndarray, travel: float, spread: float
+    ) -> np.ndarray:
+        """Bounds on the errors of sums that ``add_sums`` has made; ``sizes`` are those of sizes.
+
+        They have got the coefficients ``coef`` by changes of them, whose sizes have the sum
+        ``travel`` and the root of the sum of squares ``spread``.
+        """
+        columns = np.flatnonzero(coef)
+        if self.tiles is not None and self.kernel.name == "rbf":
+            return self.tiles.rounding(coef[columns], columns, sizes, spread)
+        of_values = self._points.rounding(self._points, self._unit, columns=columns)
+        largest = np.abs(self.diagonal).max() + 1.0
+        return travel * (of_values + (likely(SUMMED) + _LAST) * self._unit * largest)
+
+    def add_sums(
+        self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1
+    ) -> None:
+        """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x, no value stored."""
+        if self.kernel.name == "linear" and not isinstance(self._points, Given):
+            out += self._points.linear_sums(coef, columns)
+        elif self.tiles is not None:
+            self.tiles.add_sums(coef, columns, out, n_threads)
+        else:
+            out += self.sums(coef, columns)
+
+    def square(self, indices: np.ndarray, out: np.ndarray) -> None:
+        """Values between some points, into the first rows and columns of ``out``.
+
+        ``out`` has a multiple of 64 rows and columns; what is left of it may be overwritten.
+        """
+        if self.tiles is not None:
+            self.tiles.fill_square(indices, out)
+        else:
+            out[: len(indices), : len(indices)] = self.block(indices, indices)
 
     def scores(self, Z: Matrix, coef: np.ndarray) -> np.ndarray:
         """``sum_c coef[c] k(z, x_c)`` for the rows z of Z."""

@@ -4,12 +4,15 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._parallel import BlockRunner
+from sklearn_bundle.problems._distances import rbf_scores
 from sklearn_bundle.problems.kernel import SUMMED, KernelRows, add_products
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
+_ROWS = 1024  # rows of new points at a time, copied beside the support vectors
 _SURE = 16.0  # standard deviations of a score's rounding: many, since they are estimates
 
 
@@ -42,7 +45,23 @@ class KernelScores:
         self, Z: Matrix, dtype: type = np.float64, n_threads: int = 1
     ) -> NDArray[np.float64]:
         """Array of shape (n_pairs, n), from kernel values in float32 or float64."""
+        narrow = len(self._pairs) == 1 and self._kernel.name == "rbf"
+        if narrow and dtype == np.float64 and not (sp.issparse(Z) or sp.issparse(self._vectors)):
+            return self._exact_scores(Z, n_threads)
         return self._scores_and_rounding(Z, dtype, n_threads)[0]
+
+    def _exact_scores(self, Z: np.ndarray, n_threads: int) -> NDArray[np.float64]:
+        """Those of one machine by differences, a part of the rows at a time."""
+        scores = np.empty((1, Z.shape[0]))
+
+        def work(k: int) -> None:
+            part = slice(k * _ROWS, (k + 1) * _ROWS)
+            sums = rbf_scores(self._vectors, Z[part], self._kernel.gamma, self._coef[0])
+            scores[0, part] = sums + self._intercept[0]
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(work, -(-Z.shape[0] // _ROWS))
+        return scores
 
     def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
         """As ``scores``, in float32 where that settles the sign."""

@@ -3,14 +3,18 @@
 from functools import cached_property
 from math import fsum
 from threading import local
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
+from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle._jit import frozen
+from sklearn_bundle.problems._distances import rbf_sums
 from sklearn_bundle.problems._linear_sums import linear_sums
+from sklearn_bundle.problems._points import pays_dense
 from sklearn_bundle.problems.kernel import SUMMED, KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
@@ -123,17 +127,40 @@ class KernelData:
             memory = self._local.memory = np.empty(size * dtype.itemsize, np.uint8)
         return memory[: size * dtype.itemsize].view(dtype)
 
-    def exact_sums(self, coef: Array, columns: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
-        """``sum_c coef[c] (k(x_r, x_columns[c]) + 1)`` from the data, and bounds on the errors.
+    def exact_sums(
+        self,
+        coef: Array,
+        chosen: np.ndarray,
+        rows: np.ndarray,
+        n_threads: int = 1,
+        *,
+        constant: float = 1.0,
+    ) -> tuple[Array, Array]:
+        """``sum_c coef[v, c] (k(x_r, x_c) + constant)`` by v and r, c over ``rows[chosen]``.
 
-        In float64. Every column is among the rows.
+        From the data, in float64; and bounds on the errors. The places ``chosen`` ascend.
         """
+        if self.kernel.name == "rbf" and self._exact_by_tiles:
+            sums, errors = rbf_sums(self.X, self.kernel.gamma, coef, chosen, rows, n_threads)
+            sums += constant * np.array([[fsum(of_v)] for of_v in coef])
+            return sums, errors[:, np.newaxis]
+        each = [self._exact_sums(of_v, chosen, rows, constant) for of_v in coef]
+        return np.array([sums for sums, _ in each]), np.array([errors for _, errors in each])
+
+    @cached_property
+    def _exact_by_tiles(self) -> bool:
+        return not sp.issparse(self.X) or pays_dense(self.X)
+
+    def _exact_sums(
+        self, coef: Array, chosen: np.ndarray, rows: np.ndarray, constant: float
+    ) -> tuple[Array, Array]:
+        columns = rows[chosen]
         if self.kernel.name == "linear":
-            return linear_sums(self.X[rows], self.X[columns], coef)
+            return linear_sums(self.X[rows], self.X[columns], coef, constant)
         whole = len(rows) < _MOST_SPARE * len(columns)
         if self.given or whole:
-            coef_of_rows, order = np.zeros(len(rows)), np.argsort(rows)
-            coef_of_rows[order[np.searchsorted(rows, columns, sorter=order)]] = coef
+            coef_of_rows = np.zeros(len(rows))
+            coef_of_rows[chosen] = coef
         if self.given:
             points = KernelRows(self.X, self.kernel, np.float64)
             sums = points.sums(coef, columns, rows)
@@ -148,7 +175,7 @@ class KernelData:
                 part = slice(start, start + _EXACT_ROWS)
                 Z = self.X[rows[part]]
                 sums[part], errors[part] = points.scores(Z, coef), points.sums_rounding(coef, Z)
-        return sums + fsum(coef), errors
+        return sums + constant * fsum(coef), errors
 
 
 class Certified(NamedTuple):
@@ -177,10 +204,14 @@ class L2SVM:
         Those of its points that take part.
     y : ndarray of shape (n,), in {-1.0, 1.0}
     C : ndarray of shape (n,), positive
+    n_threads : int, default=1
+        For sums over kernel values.
     """
 
-    def __init__(self, data: KernelData, points: np.ndarray, y: Array, C: Array):
-        self.data, self.points, self.y = data, points, y
+    def __init__(
+        self, data: KernelData, points: np.ndarray, y: Array, C: Array, n_threads: int = 1
+    ):
+        self.data, self.points, self.y, self.n_threads = data, points, y, n_threads
         self.n, self.ridge = len(y), 1.0 / C
         self._whole = True  # all points of its classes: only then values within them are shared
         self._summed = 0  # products that were added in single precision
@@ -191,6 +222,15 @@ class L2SVM:
         values = self.data.rows(dtype)
         self.diagonal = values.diagonal[self.points] + 1.0 + self.ridge
         vars(self).pop("rows", None)
+
+    @property
+    def computed(self) -> bool:
+        """Whether kernel values are computed here from features, not given nor by a callable."""
+        return not (self.data.given or callable(self.data.kernel.name))
+
+    @property
+    def sparse(self) -> bool:
+        return sp.issparse(self.data.X)
 
     @cached_property
     def rows(self) -> KernelRows:
@@ -212,9 +252,10 @@ class L2SVM:
             part.promote()
         return part
 
-    def space(self, n_rows: int) -> np.ndarray:
+    def space(self, n_rows: int, width: int | None = None) -> np.ndarray:
         """Memory for rows of this problem, which the next problem of this thread may reuse."""
-        return self.data.space(n_rows * self.n, self.dtype).reshape(n_rows, self.n)
+        width = self.n if width is None else width
+        return self.data.space(n_rows * width, self.dtype).reshape(n_rows, width)
 
     def compiled(self) -> lazy.Source | None:
         """For dense points in single precision and kernels of :data:`_COMPILED`."""
@@ -258,19 +299,60 @@ class L2SVM:
 
         self.rows.gram(out=out, first=first, finish=finish)
 
+    def scaled_rows(self) -> Source | None:
+        """What compiled steps compute rows of M from, scaled so that K has a diagonal of ones.
+
+        None where rows are not dense float32 points of a kernel that compiled code knows.
+        """
+        points = self.rows.tiles
+        if points is None:
+            return None
+        factors, roots = np.zeros(points.n_padded, np.float32), np.sqrt(self.diagonal)
+        factors[: self.n] = self.y / roots
+        return points.source(factors, self.ridge, roots)
+
+    def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
+        """``scale_i scale_j (K_ij - delta_ij ridge_i)`` of some points, in the working precision.
+
+        Into the first rows and columns of ``out``, which has a multiple of 64 of both; the others
+        become 0.
+        """
+        size = len(indices)
+        self.rows.square(indices, out)
+        out[size:], out[:size, size:] = 0.0, 0.0
+        part, factors = out[:size, :size], (scale * self.y[indices]).astype(self.dtype)
+        part += self.dtype.type(1.0)
+        part *= factors
+        part *= factors[:, np.newaxis]
+
+    def add_scores(self, coef: Array, indices: np.ndarray, scores: Array) -> None:
+        """``scores[s, i] += sum_c coef_c (k(x_i, x_c) + 1)``, c over ``indices`` in class s.
+
+        Values are in the working precision, sums in float64 but for a few products at a time.
+        """
+        for of_class, sign in zip(scores, (1.0, -1.0), strict=True):
+            chosen = self.y[indices] == sign
+            if chosen.any():
+                self.rows.add_sums(coef[chosen], indices[chosen], of_class, self.n_threads)
+                of_class += coef[chosen].sum()
+
     def _sign(self, indices, out) -> None:
         for row, i in zip(out, indices, strict=True):
             swap.sign(row, self._signs, self._signs[i])
 
     def products(self, a: Array) -> Array:
         """``K a`` afresh in float64."""
-        return self._margins(a, np.arange(self.n))[0] + a * self.ridge
+        return self._margins(a[np.newaxis], np.arange(self.n))[0][0] + a * self.ridge
 
-    def _margins(self, a: Array, rows: np.ndarray) -> tuple[Array, Array]:
-        """Some entries of ``(K - diag(ridge)) a`` afresh in float64, and bounds on the errors."""
-        active = np.flatnonzero(a)
-        signed = a[active] * self.y[active]
-        sums, errors = self.data.exact_sums(signed, self.points[active], self.points[rows])
+    def _margins(self, points: Array, rows: np.ndarray) -> tuple[Array, Array]:
+        """Some entries of ``(K - diag(ridge)) a`` afresh in float64, and bounds on the errors.
+
+        A row for each of the points a; the entries ascend, and where a is not 0 is among them.
+        """
+        active = np.flatnonzero(points.any(axis=0))
+        signed = points[:, active] * self.y[active]
+        chosen = np.searchsorted(rows, active)
+        sums, errors = self.data.exact_sums(signed, chosen, self.points[rows], self.n_threads)
         return self.y[rows] * sums, errors
 
     def rough_products(self, a: Array, rows: np.ndarray) -> Array:
@@ -284,14 +366,25 @@ class L2SVM:
             sums = self.rows.sums(signed, active, rows)
         return self.y[rows] * (sums + signed.sum())
 
-    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
-        """What ``alpha = a / Q`` proves, in float64, given ``K a`` from the rows that were used.
+    def certify(self, *candidates: tuple) -> list[Certified]:
+        """What each alpha, a multiple of a, proves, in float64, given ``K a`` from rows of the fit.
 
+        Candidates are ``(a, K a, alpha)``, or ``(a, K a, alpha, sizes, travel, spread)`` if
+        ``add_scores`` has made ``K a``: ``sizes`` are the sums of both classes' scores, and its
+        changes of a have the sum of sizes ``travel`` and the root of the sum of squares ``spread``.
         Scores are those of alpha as it is: where they cancel, its rounding counts.
         """
-        near = self._near(a, q, alpha)
-        margins, errors = self._margins(alpha, near)
-        ridge, alpha = self.ridge[near], alpha[near]
+        near = np.zeros(self.n, dtype=bool)
+        for candidate in candidates:
+            near |= self._near(*candidate)
+        rows = np.flatnonzero(near)
+        alphas = np.array([candidate[2] for candidate in candidates])
+        margins, errors = self._margins(alphas, rows)
+        parts = zip(alphas[:, rows], margins, errors, strict=True)
+        return [self._proof(*part, self.ridge[rows]) for part in parts]
+
+    @staticmethod
+    def _proof(alpha: Array, margins: Array, errors: Array, ridge: Array) -> Certified:
         value = float(np.sum(alpha * (margins + alpha * ridge)))  # 1/Q
         sizes = float(np.sum(alpha * (np.abs(margins) + alpha * ridge)))
         error = float(np.sum(alpha * errors)) + _ADDED * sizes
@@ -306,18 +399,21 @@ class L2SVM:
         bound = (0.5 - _ADDED) * total**2 / highest if highest > 0.0 else -np.inf
         return Certified(primal, excess, bound)
 
-    def _near(self, a: Array, q: Array, alpha: Array) -> np.ndarray:
-        """The points that may have a loss or have a weight.
+    def _near(self, a: Array, q: Array, alpha: Array, *scores: Any) -> np.ndarray:
+        """Whether points may have a loss or have a weight.
 
         The others have a score above 1 by more than rounding.
         """
         active = a > 0.0
-        dtype = self.data.dtype  # q may be from before ``promote``
-        unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
-        rounding = self.data.rounding(dtype, self.points, self.points[active])
-        rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
+        if not scores:
+            dtype = self.data.dtype  # q may be from before ``promote``
+            unit, largest = 0.5 * np.finfo(dtype).eps, np.max(self.diagonal - self.ridge)
+            rounding = self.data.rounding(dtype, self.points, self.points[active])
+            rounding = rounding + (3.0 + self._summed) * unit * largest  # stored, 1 added, summed
+        else:
+            rounding = self.rows.rounding_of_sums(a, *scores)
         no_loss = np.sum(a) / np.sum(alpha)  # from which value on of ``K a - ridge a``
-        return np.flatnonzero((q - a * self.ridge <= no_loss + rounding) | active)
+        return (q - a * self.ridge <= no_loss + rounding) | active
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """The objective at ``alpha = a / Q``, with ``q = K a`` and ``value = a'q``."""

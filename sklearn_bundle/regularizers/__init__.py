@@ -1,6 +1,6 @@
 """Regularizers: Omega, its conjugate and the conjugate's derivatives."""
 
-from sklearn_bundle.regularizers.base import LassoForm, Regularizer
+from sklearn_bundle.regularizers.base import Regularizer
 from sklearn_bundle.regularizers.entropy import Entropy, EntropySimplex
 from sklearn_bundle.regularizers.norms import L2, Lp, Quadratic
 from sklearn_bundle.regularizers.sparse import L1, ElasticNet, WeightedL1
@@ -12,7 +12,6 @@ __all__ = [
     "ElasticNet",
     "Entropy",
     "EntropySimplex",
-    "LassoForm",
     "Lp",
     "Quadratic",
     "Regularizer",

@@ -12,9 +12,24 @@ Array = NDArray[np.float64]
 
 
 class LassoForm(NamedTuple):
-    """``Omega(w) = sum_j thresholds_j |w_j| + ridge/2 ||w||^2``; one threshold may stand for all.
+    """``Omega(w) = sum_j thresholds_j |w_j| + ridge/2 ||w||^2``, as coordinate descent takes it.
 
-    Coordinate descent works with these numbers.
+    Parameters
+    ----------
+    thresholds : float or ndarray of shape (p,)
+        Positive; a number stands for all features.
+    ridge : float
+        Not negative.
+
+    See Also
+    --------
+    L1, WeightedL1, ElasticNet : Regularizers that have one.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.regularizers import ElasticNet
+    >>> ElasticNet(l1_ratio=0.25).lasso_form
+    LassoForm(thresholds=0.25, ridge=0.75)
     """
 
     thresholds: float | Array

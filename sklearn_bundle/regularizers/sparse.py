@@ -49,11 +49,11 @@ class L1(Regularizer):
 
 
 class WeightedL1(Regularizer):
-    """``Omega(w) = sum_j weights_j |w_j|``; its conjugate is 0 where ``|m_j| <= weights_j`` for all
-    j, and infinity elsewhere.
+    """``Omega(w) = sum_j weights_j |w_j|``: L1 with a weight per feature.
 
-    With k outputs, the sum of this over the outputs. A feature with a large weight enters the model
-    late. Weights of ``1 / |v_j|``, v a first estimate, make the adaptive lasso [1]_.
+    Its conjugate is 0 where ``|m_j| <= weights_j`` for all j, and infinity elsewhere. With k
+    outputs, the sum of this over the outputs. A feature with a large weight enters the model late.
+    Weights of ``1 / |v_j|``, v a first estimate, make the adaptive lasso [1]_.
 
     Parameters
     ----------

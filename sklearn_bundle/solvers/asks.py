@@ -11,8 +11,8 @@ from typing import Any, Generic, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled import decomposition, lazy
 from sklearn_bundle._compiled.chain_dual import Blocks
-from sklearn_bundle._compiled.lazy import Source
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._conjugate import Conjugate
@@ -328,10 +328,10 @@ class SimplexProblem(Protocol):
     def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
         """Rows of M into ``out``, in the working precision."""
 
-    def space(self, n_rows: int) -> np.ndarray:
-        """Memory for rows."""
+    def space(self, n_rows: int, width: int | None = None) -> np.ndarray:
+        """Memory for rows, of n numbers or of ``width``."""
 
-    def compiled(self) -> Source | None:
+    def compiled(self) -> lazy.Source | None:
         """What compiled steps compute rows from by themselves, or None."""
 
     def promote(self) -> None:
@@ -340,14 +340,44 @@ class SimplexProblem(Protocol):
     def products(self, a: Array) -> Array:
         """``K a`` afresh in float64."""
 
-    def certify(self, a: Array, q: Array, alpha: Array) -> Certified:
-        """What the model alpha proves, computed afresh in float64, and what rounding may do to it.
+    def certify(self, *candidates: tuple) -> list[Certified]:
+        """What models alpha prove, computed afresh in float64, and what rounding may do to it.
 
-        ``alpha = a / Q``, and q is ``K a`` from rows in the working precision.
+        A candidate is ``(a, q, alpha)``: alpha is a multiple of a, and q is ``K a`` from rows in
+        the working precision. ``(a, q, alpha, sizes, travel, spread)`` says that q is from scores
+        whose sums over both classes are ``sizes``, added up over changes of a whose sizes have the
+        sum ``travel`` and the root of the sum of squares ``spread``.
         """
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
         """Objective of the model that belongs to a, with ``q = K a`` and ``value = a'q``."""
+
+
+class BlockProblem(SimplexProblem, Protocol):
+    """The same with scores of all points, and small squares of M.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,), in {-1.0, 1.0}
+    """
+
+    y: Array
+
+    def scaled_rows(self) -> decomposition.Source | None:
+        """What compiled steps compute rows of M from, scaled so that K has a diagonal of ones."""
+
+    def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
+        """``scale_i scale_j M_ij`` of some points into ``out``, and zeros into what is left of it.
+
+        ``out`` has a multiple of 64 rows and columns, in the working precision.
+        """
+
+    def add_scores(self, coef: Array, indices: np.ndarray, scores: Array) -> None:
+        """Add ``sum_c coef_c |y_i y_c M_ic|`` to the scores of all points i.
+
+        c is over ``indices``: those with the label 1 add to ``scores[0]``, the others to
+        ``scores[1]``. The labels give the signs of M.
+        """
 
 
 class DivisibleProblem(SimplexProblem, Protocol):

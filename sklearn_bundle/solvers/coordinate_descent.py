@@ -26,6 +26,8 @@ _PRECISION = 1e-4  # of the limits: what a working set's violations are to fall 
 _SHARPER = 1e-2  # and by which factor more where that is all that is left
 _LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
+_INNER = 0.05  # of the violation before a step may be left of its quadratic,
+_MET = 0.25  # where an epoch meets less of it than there is at its end
 _SEARCHES = 40  # halvings of a step
 _GAINED = 0.01  # of what the slope at the step's beginning promises
 # Of the objective: by so much a step may seem to raise it. The bound's distance is linear in the
@@ -202,6 +204,11 @@ class CoordinateDescentSolver(LinearSolver):
         self._point_b, self._g = b, g
         self._risk = seen.risk
         self._objective = self._lambda * self._omega.value(seen.w) + seen.risk
+        if best.point is None and not np.isfinite(self._objective):
+            raise ValueError(
+                "The loss is not finite at the point to begin with: check the loss, and the scale "
+                "of X and y."
+            )
         best.offer(self._objective, Point(seen.w, None, b))
         proof = self._proof(g, self._gradient)
         if best.prove(proof.bound(self._omega), proof):
@@ -210,7 +217,7 @@ class CoordinateDescentSolver(LinearSolver):
     def _proof(self, g: Array, gradient: Array) -> Proof:
         """The best of the planes that multiples of g make."""
         reach = float((np.abs(gradient) / self._limits).max(initial=0.0))
-        share = 1.0 if reach <= 1.0 else _WITHIN / reach
+        share = 1.0 if reach <= _WITHIN else min(1.0, _WITHIN / reach)
         proofs = []
         for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
             plane = theta * gradient, self._model.offset(theta * g)
@@ -233,11 +240,13 @@ class CoordinateDescentSolver(LinearSolver):
                 g, _, b = model.derive(self._scores)
                 a = chosen.columns.gradient(g)
             w = self._w[which]
-            if _violation(a + self._ridge * w, w, limits) <= precision:
+            worst = _violation(a + self._ridge * w, w, limits)
+            if worst <= precision:
                 break
-            q = model.curvature(self._scores, b)
-            chosen.begin(model, q)
-            new = chosen.minimise(a, w, limits, self._ridge, precision)
+            chosen.begin(model, model.curvature(self._scores, b))
+            enough = precision if model.is_quadratic else max(precision, _INNER * worst)
+            enough *= _MET
+            new = chosen.minimise(a, w, limits, self._ridge, enough)
             if not self._move(new - w, a, limits):
                 break
             if model.is_quadratic:

@@ -63,7 +63,7 @@ def confirmed(
     """
     same = np.array_equal(best[0], newest[0])
     candidates = [newest if moving else best] if same else [best, newest]
-    proofs = [problem.certify(*candidate) for candidate in candidates]
+    proofs = problem.certify(*candidates)
     proven = list(zip(proofs, candidates, strict=True))
     reached, found = min(
         proven if moving else proven[:1], key=lambda pair: pair[0].primal + pair[0].excess
@@ -293,7 +293,7 @@ class SwapSolver:
             self._missed = REFINEMENTS
             self.confirm()
         else:
-            proof = self._problem.certify(self.a, self.q, self.a)
+            (proof,) = self._problem.certify((self.a, self.q, self.a))
             self.indefinite = self.value > 0.0 or proof.bound == -np.inf
 
     def _steps(self, rule: swap.Rule, kinds: np.ndarray) -> tuple[int, int]:

@@ -294,7 +294,11 @@ def test_sparse_equals_dense_and_threads_change_nothing(X, targets, loss, dtype,
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("parameters", [{}, {"regularizer": "lp"}, {"regularizer": "l1"}], ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"regularizer": "lp"}, {"regularizer": "l1", "solver": "line-search"}],
+    ids=str,
+)
 @pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 def test_warm_start(X, targets, loss, parameters):
     y = target(targets, loss)

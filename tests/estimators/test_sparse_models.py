@@ -45,7 +45,7 @@ def diabetes():
 )
 @pytest.mark.parametrize("loss, reg_lambda", [("log_loss", 0.036), ("squared_hinge", 0.01)])
 def test_selection_keeps_what_is_not_zero(cancer, regularizer, loss, reg_lambda):
-    model = BMRMClassifier(loss, regularizer=regularizer, reg_lambda=reg_lambda)
+    model = BMRMClassifier(loss, regularizer=regularizer, reg_lambda=reg_lambda, tol=1e-6)
     selector = SelectFromModel(model).fit(*cancer)
     assert selector.threshold_ == 1e-5
     kept = selector.estimator_.coef_[0] != 0.0

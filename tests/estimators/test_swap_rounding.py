@@ -22,9 +22,10 @@ def with_a_column_of(size):
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("tol", [1e-3, 1e-7])
 @pytest.mark.parametrize("size", [1e3, 1e5, 1e6, 1e8, 1e12])
-def test_a_large_column(size, tol, layout):
+@pytest.mark.parametrize("solver", ["swap-2o", "decomposition"])
+def test_a_large_column(size, tol, layout, solver):
     X, y = with_a_column_of(size)
-    model = SwapSVC(C=1.0, gamma=0.5, tol=tol).fit(layout(X), y)
+    model = SwapSVC(C=1.0, gamma=0.5, tol=tol, solver=solver).fit(layout(X), y)
     assert model.status_ == "converged"
     judge(model, X, y)
 
@@ -70,30 +71,34 @@ KERNELS = {
 @pytest.mark.parametrize("C", [1.0, 1e5])
 @pytest.mark.parametrize("centre, width", [(0.0, 3e3), (3620.0, 3.5), (1e5, 1e2)])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_sums_that_cancel(kernel, centre, width, C):
+@pytest.mark.parametrize("solver", ["swap-2o", "decomposition"])
+def test_sums_that_cancel(kernel, centre, width, C, solver):
     """The scores are differences of much larger numbers."""
     X, y = spread_out(np.random.default_rng(0), 12, 1, centre, width)
     values = X @ X.T if kernel == "precomputed" else X
-    judge(quiet(SwapSVC(C, max_iter=20_000, **KERNELS[kernel]), values, y), values, y)
+    model = SwapSVC(C, max_iter=20_000, solver=solver, **KERNELS[kernel])
+    judge(quiet(model, values, y), values, y)
 
 
 @pytest.mark.parametrize("C", [1.0, 1e3, 1e5])
 @pytest.mark.parametrize("width", [1e-3, 1e-2, 1.0])
 @pytest.mark.parametrize("kernel", ["poly", "precomputed"])
-def test_rounding_does_not_make_a_kernel_indefinite(kernel, width, C):
+@pytest.mark.parametrize("solver", ["swap-2o", "decomposition"])
+def test_rounding_does_not_make_a_kernel_indefinite(kernel, width, C, solver):
     X, y = spread_out(np.random.default_rng(0), 30, 2, 8.0, width)
     parameters = {"kernel": "poly", "degree": 3, "coef0": 1.0}
     if kernel == "precomputed":
         parameters, X = {"kernel": kernel}, (X @ X.T / X.var() / 2 + 1.0) ** 3
-    model = quiet(SwapSVC(C, max_iter=5000, **parameters), X, y)
+    model = quiet(SwapSVC(C, max_iter=5000, solver=solver, **parameters), X, y)
     assert -np.inf < model.lower_bound_ <= model.objective_
 
 
-def test_an_indefinite_kernel_has_no_bound(data):
+@pytest.mark.parametrize("solver", ["swap-2o", "decomposition"])
+def test_an_indefinite_kernel_has_no_bound(data, solver):
     X, y = data
     K = np.tanh(X @ X.T / 5.0)
     with pytest.warns(UserWarning, match="not positive semidefinite"):
-        model = quiet(SwapSVC(1e4, kernel="precomputed", max_iter=3000), K, y)
+        model = quiet(SwapSVC(1e4, kernel="precomputed", max_iter=3000, solver=solver), K, y)
     assert model.lower_bound_ == -np.inf and model.status_ == "stalled"
     assert np.isfinite(model.decision_function(K)).all()
 
@@ -101,7 +106,7 @@ def test_an_indefinite_kernel_has_no_bound(data):
 def test_a_bound_from_before_the_promotion_is_forgotten():
     """Rows in single precision had made it so large that no step in double precision got there."""
     X, y = spread_out(np.random.default_rng(0), 30, 2, 8.0, 1.7)
-    model = SwapSVC(1e3, max_iter=6000, kernel="poly", degree=3, coef0=1.0)
+    model = SwapSVC(1e3, max_iter=6000, kernel="poly", degree=3, coef0=1.0, solver="swap-2o")
     bounds = quiet(model, X, y).history_["lower_bound"]
     assert model.status_ == "max_iter" and bounds[-1] > bounds[-20] > 0.0
 
@@ -113,6 +118,8 @@ def test_a_bound_from_before_the_promotion_is_forgotten():
     [
         *({"solver": solver} for solver in ("swap-2o", "swap", "mfw", "cvm")),
         *(
+            {"solver": "decomposition"},
+            {"solver": "decomposition", "kernel": "linear"},
             {"kernel": "linear"},
             {"active_set": 20},
             {"n_candidates": 10, "random_state": 0},

@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 from sklearn_bundle import SwapSVC
 from tests.fits import quiet
 from tests.kernel_machines import (
+    FRANK_WOLFE,
     GAMMA,
     KERNELS,
     LAYOUTS,
@@ -129,7 +130,7 @@ def test_certificate_of_every_pair(data):
 
 
 @pytest.mark.parametrize("active_set", [None, 20])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FRANK_WOLFE)
 def test_history(data, solver, active_set):
     model = SwapSVC(gamma=GAMMA, solver=solver, tol=1e-2, active_set=active_set)
     h = model.fit(*data).history_

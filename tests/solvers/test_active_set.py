@@ -112,7 +112,7 @@ def test_certified_from_rough_products(case, dtype):
     q = M @ a + a / C
     rough = q * (1.0 + np.random.default_rng(4).uniform(-1.0, 1.0, 150) * np.finfo(dtype).eps / 2)
     alpha = a / (a @ rough)
-    proof = p.certify(a, rough, alpha)
+    (proof,) = p.certify((a, rough, alpha))
     slack = np.maximum(0.0, 1.0 - M @ alpha)
     objective = 0.5 * alpha @ M @ alpha + 0.5 * np.sum(C * slack**2)
     bound = 0.5 / (a @ q)
@@ -247,7 +247,7 @@ def test_scores_from_before_the_promotion_are_confirmed_with_their_rounding(scal
         pass
     problem.promote()
     alpha = solver.a / solver.value
-    proof = problem.certify(solver.a, solver.q, alpha)
+    (proof,) = problem.certify((solver.a, solver.q, alpha))
     Z = (X * scale).astype(np.longdouble)
     coef = (alpha * signs).astype(np.longdouble)
     scores = Z @ (Z.T @ coef) + coef.sum()

@@ -7,7 +7,7 @@ from sklearn.linear_model import ElasticNet as TheirElasticNet
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
 
-from sklearn_bundle import BMRMClassifier, BMRMRegressor
+from sklearn_bundle import BMRMClassifier, BMRMRegressor, reg_lambda_max
 from sklearn_bundle.regularizers import ElasticNet, WeightedL1
 from tests.certificates import judge
 
@@ -122,6 +122,24 @@ def test_above_the_largest_reg_lambda():
     assert ours.intercept_ == pytest.approx(y.mean())
     below = model("squared_error", reg_lambda=0.999 * largest(X, y), tol=1e-12).fit(X, y)
     assert below.coef_.any()
+
+
+@pytest.mark.parametrize("seed", [100, 118, 126])
+def test_at_the_largest_reg_lambda_of_weights(seed):
+    """Rounding of ``reg_lambda t`` must not push the dual point out of the conjugate's domain."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=20)
+    omega = WeightedL1(rng.uniform(0.1, 3.0, 5))
+    reg_lambda = reg_lambda_max(X, y, loss="squared_error", regularizer=omega)
+    ours = model("squared_error", regularizer=omega, reg_lambda=reg_lambda, tol=1e-6).fit(X, y)
+    assert ours.status_ == "converged" and not ours.coef_.any()
+
+
+def test_risks_that_overflow():
+    X, y = drawn("squared_error")
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="The loss is not finite at"):
+        model("squared_error").fit(X, 1e160 * y)
 
 
 # ---- data --------------------------------------------------------------------------------------

@@ -1,0 +1,105 @@
+"""Sums of kernel values of dense float32 points, none of which is stored."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._compiled import tiles
+from sklearn_bundle._compiled.decomposition import Source
+from sklearn_bundle._jit import frozen
+from sklearn_bundle._parallel import BlockRunner
+from sklearn_bundle.problems._points import Dense, Sparse
+from sklearn_bundle.problems.kernel_function import Kernel
+
+_KINDS = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
+_UNIT = 0.5 * float(np.finfo(np.float32).eps)  # the unit roundoff of float32
+_SURE = 8.0  # standard deviations, as in ``likely``
+_TASK = 64  # tiles that a thread takes at a time: 4,096 points
+
+
+def _function(kernel: Kernel) -> tiles.Function:
+    scale = 2.0 * kernel.gamma if kernel.name == "rbf" else kernel.gamma
+    kind = _KINDS[kernel.name]
+    return tiles.Function(kind, np.float32(scale), np.float32(kernel.coef0), int(kernel.degree))
+
+
+def _padded(values: np.ndarray, size: int) -> np.ndarray:
+    padded = np.zeros(size, np.float32)
+    padded[: len(values)] = values
+    return padded
+
+
+class Tiles:
+    """The points, copied feature by feature: one more copy of X in float32."""
+
+    def __init__(self, points: Dense):
+        self._rows, self._norms, self.n = frozen(points.values), points.norms, len(points.norms)
+        self._function, self._squares = _function(points.kernel), points.squares
+        self._tiled = self._of(np.arange(self.n))
+
+    @classmethod
+    def of(cls, points: object) -> "Tiles | None":
+        """Of dense float32 points, or of sparse ones where dense ones cost less; else None."""
+        if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
+            points = Dense(points.matrix.toarray(), points.kernel, np.float32)
+        suits = isinstance(points, Dense) and points.values.dtype == np.float32
+        return cls(points) if suits and points.kernel.name in _KINDS else None
+
+    def _of(self, indices: np.ndarray) -> tiles.Tiled:
+        count = -(-len(indices) // tiles.TILE)
+        values = np.empty((count, tiles.TILE * self._rows.shape[1]), np.float32)
+        tiles.spread_out(self._rows, indices, values)
+        return tiles.Tiled(values, _padded(self._norms[indices], count * tiles.TILE))
+
+    def _few(self, indices: np.ndarray, size: int) -> tiles.Few:
+        values = np.zeros((size, self._rows.shape[1]), np.float32)
+        np.take(self._rows, indices, axis=0, out=values[: len(indices)])
+        norms = _padded(self._norms[indices], size)
+        return tiles.Few(values.reshape(size // tiles.GROUP, -1), norms)
+
+    def add_sums(
+        self, coef: np.ndarray, columns: np.ndarray, out: NDArray[np.float64], n_threads: int = 1
+    ) -> None:
+        """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x."""
+        sums, n_tiles = np.zeros(len(self._tiled.norms)), len(self._tiled.values)
+        source = self._function, self._tiled, self._rows, columns, coef
+
+        def work(k: int) -> None:
+            tiles.add_sums(*source, k * _TASK, min((k + 1) * _TASK, n_tiles), sums)
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(work, -(-n_tiles // _TASK))
+        out += sums[: self.n]
+
+    def rounding(
+        self, coef: np.ndarray, columns: np.ndarray, sizes: np.ndarray, spread: float
+    ) -> NDArray[np.float64]:
+        """Bounds on the errors of sums of "rbf" values, as in ``KernelRows.rounding_of_sums``.
+
+        A value is the same whenever it is computed. Roundings that all values of a point share are
+        added up: those of its coordinates and its norm, and of gamma and exp. The others have
+        random signs, so that they add up to 8 roots of the sum of their squares at most (Higham
+        and Mary, as in ``likely``): d + 10 of products, 9 of exponents, and those of other points.
+        """
+        gamma, lengths = self._function.scale / 2.0, np.sqrt(self._squares)
+        others, weights = lengths[columns], np.abs(coef)
+        shared = (4.0 * gamma * lengths**2 + 6.0) * sizes + weights.sum()
+        shared += 2.0 * gamma * lengths * (weights @ others)
+        fourth = lengths**4 * (weights @ weights) + weights**2 @ others**4
+        squares = (self._rows.shape[1] + 10.0) * 4.0 * lengths**2 * (weights**2 @ others**2)
+        squares = gamma**2 * (squares + 9.0 * 8.0 * fourth)
+        of_sums = tiles.SUMMED * spread
+        return _UNIT * (shared + _SURE * (np.sqrt(squares) + of_sums))
+
+    @property
+    def n_padded(self) -> int:
+        """A multiple of 64, as many points as the tiles have space for."""
+        return len(self._tiled.norms)
+
+    def source(self, factors: np.ndarray, ridge: np.ndarray, roots: np.ndarray) -> Source:
+        """What compiled steps compute rows from; ``factors`` are as long as the tiles."""
+        points = self._function, self._tiled, self._rows
+        return Source(*points, factors, ridge, 1.0 / ridge, roots)
+
+    def fill_square(self, indices: np.ndarray, out: NDArray[np.float32]) -> None:
+        """Values between some points; ``out`` has a multiple of 64 rows and columns."""
+        tiles.fill(self._function, self._of(indices), self._few(indices, len(out)), out)
