@@ -46,8 +46,9 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Of "poly", at least 0.
     coef0 : float, default=0.0
         Of "poly", at least 0; 0 makes it homogeneous.
-    tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+    tol : float, default=1e-2
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
+        errors are those at 1e-5 up to 0.6 %: see :doc:`/user_guide/swap_svr`.
     max_iter : int, default=1000
         Limit on the iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None
@@ -147,7 +148,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     >>> from sklearn_bundle import SwapSVR
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = SwapSVR(C=0.1).fit(scale(X[:300]), scale(y[:300]))
-    >>> model.status_, bool(model.dual_gap_ <= 1e-3 * model.objective_)
+    >>> model.status_, bool(model.dual_gap_ <= 1e-2 * model.objective_)
     ('converged', True)
     """
 
@@ -166,7 +167,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         max_iter: int = 1000,
         max_time: float | None = None,
         cache_size: float = 1000,

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle.problems.kernel import SUMMED
 from sklearn_bundle.problems.l2svm import KernelData
 
 Array = NDArray[np.float64]
@@ -15,6 +16,9 @@ Array = NDArray[np.float64]
 _ADDED = 32.0 * float(np.finfo(np.float64).eps)
 _FEW = 0.5  # share of the points; products of fewer do not pay for symmetry
 _OF_CACHE = 0.5  # share of the memory for kernel values that all of them may take
+# Products with all kernel values after which these are kept: to compute and store them costs about
+# as much, and a product with kept ones a third (12 features) to a seventh (48) of one.
+_RECOMPUTED = 4
 _INDEFINITE = 1e-4  # of the sum of sizes: a negative square beyond rounding in float32
 
 
@@ -59,7 +63,8 @@ class L2Tube:
     C : ndarray of shape (n,), positive
     intercept : bool
     cache_bytes : float
-        All kernel values are kept if they are dear and take no more than half of this.
+        All kernel values are kept, if they take no more than half of this: from the start where
+        they are dear, else once there were some products with them.
     """
 
     def __init__(
@@ -69,14 +74,25 @@ class L2Tube:
         self.n, self.cache_bytes = len(C), cache_bytes
         self.constant = 1.0 if intercept else 0.0
         self.dtype = data.dtype
-        dear = callable(data.kernel.name) or (sp.issparse(data.X) and data.kernel.name != "linear")
-        room = 4.0 * self.n**2 <= _OF_CACHE * cache_bytes
-        if dear and room and self.dtype == np.float32 and data.kept is None:
-            data.keep_all()
+        self._products = 0  # with all kernel values
+        if callable(data.kernel.name) or sp.issparse(data.X):
+            self._keep()
 
     def promote(self) -> None:
         """From here on kernel values are in double precision."""
         self.dtype = np.dtype(np.float64)
+
+    def _keep(self) -> None:
+        """Have all kernel values in memory, in single precision, if there is space."""
+        data, room = self.data, _OF_CACHE * self.cache_bytes
+        cheap = data.given or data.kernel.name == "linear" or data.kept is not None
+        if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= room:
+            data.keep_all()
+
+    @property
+    def values_kept(self) -> bool:
+        """Whether products read kernel values from memory."""
+        return self.data.kept is not None and self.dtype == self.data.kept.dtype
 
     @property
     def diagonal(self) -> Array:
@@ -95,11 +111,15 @@ class L2Tube:
             return np.zeros(self.n)
         if self.data.kernel.name == "linear":
             return self.exact_scores(coef, np.arange(self.n))[0]
-        rows = self.data.rows(self.dtype)
-        if len(active) < _FEW * self.n:
-            sums = rows.sums(coef[active], active)
+        few = len(active) < _FEW * self.n
+        if self._products >= _RECOMPUTED:
+            self._keep()
+        if self.values_kept:
+            sums = _kept_sums(self.data.kept, coef, active if few else None)
         else:
-            sums = rows.own_sums(coef)
+            rows = self.data.rows(self.dtype)
+            sums = rows.sums(coef[active], active) if few else rows.own_sums(coef)
+            self._products += not few
         return sums + self.constant * coef.sum()
 
     def exact_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array]:
@@ -163,3 +183,13 @@ class L2Tube:
         """Whether ``|w|^2`` is negative, beyond rounding of the working precision."""
         sizes = np.sum(np.abs(coef) * np.sqrt(np.abs(self.diagonal))) ** 2
         return float(coef @ scores) < -_INDEFINITE * sizes
+
+
+def _kept_sums(values: np.ndarray, coef: Array, rows: np.ndarray | None) -> Array:
+    """``values @ coef`` by the rows of the symmetric matrix, where all other coefficients are 0."""
+    sums, coef = np.zeros(len(coef)), coef.astype(values.dtype)
+    for start in range(0, len(coef) if rows is None else len(rows), SUMMED):
+        part = slice(start, start + SUMMED)
+        chosen = part if rows is None else rows[part]
+        sums += coef[chosen] @ values[chosen]
+    return sums

@@ -48,6 +48,10 @@ class TubeProblem(Protocol):
     def diagonal(self) -> Array:
         """k(x, x) of all points, with the intercept's part."""
 
+    @property
+    def values_kept(self) -> bool:
+        """Whether products read kernel values from memory."""
+
     def promote(self) -> None:
         """From here on kernel values are in double precision."""
 

@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 _FIRST_RANK = 2.0  # times sqrt(n): enough to see which points lie outside of the tube
 _RANK = 8.0  # times sqrt(n): up to there factors cost as much as a few products with K
 _PATIENCE = 25  # steps after which the rank is doubled: about what that costs
+_MORE_PATIENCE = 50  # where kernel values are kept: steps cost less
 _OF_CACHE = 0.5  # share of the memory for kernel values that the factor may take
 _SMALL = 600  # points up to which Newton's method in float64 takes milliseconds
 _DENSE = 2500  # points up to which it takes a second, where conjugate gradients have failed
@@ -251,7 +252,8 @@ class KernelGradients:
         problem, tube = self._problem, self._problem.tube
         excess = tube.excess(tube.y - self._function.scores)
         if self._matrix is None:
-            if self.n_steps - self._factored_at >= _PATIENCE:
+            patience = _MORE_PATIENCE if problem.values_kept else _PATIENCE
+            if self.n_steps - self._factored_at >= patience:
                 rank = 2.0 * len(self._low.pivots)
                 self._factorize(rank / np.sqrt(problem.n), excess != 0.0)
             self._settle(excess != 0.0)
