@@ -34,14 +34,12 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive. The larger it is, the closer the boundary follows the data.
-        It takes, with `contamination`, the place of `nu` of :class:`~sklearn.svm.OneClassSVM`: a
-        squared loss has no share of samples that bounds the outliers, and every support vector
-        scores below 1 by ``alpha_i / C_i``.
+        Weight of the losses, positive. The larger it is, the closer the boundary follows the
+        outermost samples; see the notes for what it has to do with `nu`.
     contamination : "auto" or float, default="auto"
         What is new: with "auto" scores below 1, the boundary of the objective. With a share in (0,
-        0.5] ``offset_`` is the score below which this share of the training data is, by weight, so
-        that `contamination` is what `nu` is for OneClassSVM. It does not change the objective.
+        0.5] ``offset_`` is the score below which at most this share of the training data is, by
+        weight. It does not change the objective.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
         of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It has
@@ -54,14 +52,15 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     coef0 : float, default=0.0
         Of "poly", at least 0; 0 makes it homogeneous.
     tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. Ranks of scores can
+        depend on it: see the user guide.
     max_iter : int, default=1000
         Limit on the iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None
         Limit in seconds on the whole fit. None is no limit.
     cache_size : float, default=1000
-        Memory in MB for kernel values and for factors of the kernel matrix, which take at most
-        half. Products compute kernel values again, by blocks.
+        Memory in MB, half for kernel values in single precision, half for factors of the kernel
+        matrix. Where not all values fit into it, products compute them again, by blocks.
     warm_start : bool, default=False
         Whether to keep the last function and dual point, and start from them when the next fit has
         the same X, weights and kernel; C and tol may differ. Where nothing else has changed, the
@@ -131,6 +130,15 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
 
     Notes
     -----
+    `C` and `contamination` together replace `nu` of :class:`~sklearn.svm.OneClassSVM`. There a
+    sample beyond the margin has the coefficient ``1 / (nu n)`` however far out it is, so that nu is
+    at least the share of outliers and at most that of support vectors. Here the coefficient is
+    ``C_i max(0, 1 - f(x_i))`` with ``f(x_i) = <w, phi(x_i)>``. At the optimum the support vectors
+    are the samples that score below 1, ``sum_i C_i max(0, 1 - f(x_i)) = 2 J``, and C bounds no
+    share of samples: no nu is equivalent to a C. To have a share of outliers beforehand, set
+    `contamination`; C alone decides on the ranks of scores. For a large C it is the machine without
+    losses, for a small one ``f`` is C n times the mean of the kernel functions, a density estimate.
+
     It is the problem on the simplex of section 2 of [1]_ for one class. With a free offset,
     ``min 1/2 ||w||^2 - rho + 1/2 sum_i C_i max(0, rho - <w, phi(x_i)>)^2`` has the same w up to a
     factor, rho: its optimum is ``-a'Ha/2``. The method is that of :class:`SwapSVR`.

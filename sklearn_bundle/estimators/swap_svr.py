@@ -48,14 +48,14 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Of "poly", at least 0; 0 makes it homogeneous.
     tol : float, default=1e-2
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
-        errors are those at 1e-5 up to 0.6 %: see :doc:`/user_guide/swap_svr`.
+        errors are within 0.6 % of those at 1e-3 (user guide).
     max_iter : int, default=1000
         Limit on the iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None
         Limit in seconds on the whole fit. None is no limit.
     cache_size : float, default=1000
-        Memory in MB for kernel values and for factors of the kernel matrix, which take at most
-        half. Products compute kernel values again, by blocks.
+        Memory in MB, half for kernel values in single precision, half for factors of the kernel
+        matrix. Where not all values fit into it, products compute them again, by blocks.
     warm_start : bool, default=False
         Whether to keep the last function and dual point, and start from them when the next fit has
         the same X, y, weights and kernel; C, epsilon and tol may differ. Where nothing else has

@@ -66,6 +66,28 @@ def test_decisions_are_those_of_the_scores(cloud):
     assert model.predict(far) == -1 and model.score_samples(far) < model.score_samples(cloud).min()
 
 
+def test_what_scores_lack_adds_up_to_twice_the_objective(cloud):
+    """The law in place of nu's: coefficients are what scores lack, times C and the weight."""
+    weights = 1.0 + np.arange(80) % 3
+    model = SwapNoveltyDetector(4.0, tol=1e-10).fit(cloud, None, weights)
+    lacking = 4.0 * weights * np.maximum(0.0, 1.0 - model.score_samples(cloud))
+    assert lacking.sum() == pytest.approx(2.0 * model.objective_, rel=1e-6)
+    assert_allclose(model.dual_coef_[0], lacking[model.support_], atol=1e-5)
+
+
+def test_objective_where_coefficients_dwarf_the_scores():
+    """Kernel values of 1e-16, coefficients of 1e12: a 1 added and taken off would drown them.
+
+    The objective of w, in extended precision.
+    """
+    X = 1e-8 * (1.0 + np.random.default_rng(0).random((12, 2)))
+    model = SwapNoveltyDetector(1e12, kernel="linear", tol=1e-4).fit(X)
+    w = model.coef_[0].astype(np.longdouble)
+    lacking = np.maximum(0.0, 1.0 - X.astype(np.longdouble) @ w)
+    objective = 0.5 * (w @ w) + 0.5e12 * (lacking @ lacking)
+    assert model.objective_ == pytest.approx(float(objective), rel=1e-13)
+
+
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
 def test_contamination_is_the_share_of_new_samples(cloud, share):
     weights = np.arange(80) % 4.0

@@ -61,6 +61,22 @@ def test_a_rank_that_is_too_low_grows():
     assert ranks[0] <= 4e5 / 2 / N / 4 and ranks[1] > 8.0 * np.sqrt(N)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_kept_values_have_the_same_sums(share):
+    """From the fifth product on, where they take no more than half of the memory."""
+    coef = np.random.default_rng(0).normal(size=N)
+    coef[int(share * N) :] = 0.0
+    small, large = (problem(cache_bytes=8.0 * N**2 * size)[1] for size in (0.99, 1.0))
+    for made in (small, large):
+        for _ in range(4):
+            first = made.scores(np.ones(N))
+        assert not made.values_kept
+        made.scores(np.ones(N))
+    assert large.values_kept and not small.values_kept
+    assert_allclose(large.scores(np.ones(N)), first, rtol=1e-5)
+    assert_allclose(large.scores(coef), small.scores(coef), atol=1e-6 * np.abs(coef).sum())
+
+
 def test_a_solver_goes_on_where_it_was():
     """Detached and attached to a problem of the same data, in runs of one iteration."""
     made = problem()[1]
