@@ -29,7 +29,7 @@ import sklearn_bundle
 _SETTINGS = {"cache_size": 1000}
 _FIRST = {"casp": 20_000}  # rows that take part, where not all do
 _MOST_TRAIN, _MOST_TEST = 30_000, 50_000  # rows of a novelty task
-# What is normal: the first word is the file of tasks.load, the second the label.
+# The file of tasks.load, and which label is normal.
 _NORMAL = {"shuttle": ("shuttle", 1), "kddcup99": ("kddcup99_10pct", 11), "mnist": ("mnist", 3)}
 
 
@@ -179,10 +179,11 @@ def _normal(name: str, tasks: ModuleType | None) -> Data:
     else:
         file, normal = _NORMAL[name]
         parts = tasks.load(file)
-    X, y = (part.toarray() if issparse(part) else np.asarray(part) for part in parts[:2])
+    parts = [part.toarray() if issparse(part) else np.asarray(part) for part in parts]
+    X, y = parts[:2]
     if name == "mnist":
-        X_test, y_test = parts[2] / 255.0, parts[3]
-        return Data(X[y == normal] / 255.0, np.ones((y == normal).sum()), X_test, y_test == normal)
+        X = X[y == normal] / 255.0
+        return Data(X, np.ones(len(X)), parts[2] / 255.0, parts[3] == normal)
     order = np.random.default_rng(0).permutation(len(y))
     train, test = np.array_split(order, 2)
     train, test = train[y[train] == normal][:_MOST_TRAIN], test[:_MOST_TEST]

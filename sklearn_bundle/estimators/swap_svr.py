@@ -48,7 +48,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Of "poly", at least 0; 0 makes it homogeneous.
     tol : float, default=1e-2
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
-        errors are within 0.6 % of those at 1e-3 (user guide).
+        errors are within 1 % of those at 1e-4 (user guide).
     max_iter : int, default=1000
         Limit on the iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None

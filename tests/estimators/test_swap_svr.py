@@ -14,10 +14,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 from sklearn.svm import SVR, LinearSVR
 
-from sklearn_bundle import SwapSVR
+from sklearn_bundle import SwapNoveltyDetector, SwapSVR
 from tests.certificates import judge
 from tests.fits import quiet
 from tests.kernel_machines import KERNELS, LAYOUTS
+from tests.random_problems import draw
 from tests.subproblems import subproblems
 
 
@@ -205,3 +206,19 @@ def test_sparse_rows_are_dense_ones(kind):
     dense, sparse = clone(SwapSVR(tol=1e-9)).fit(X, y), SwapSVR(tol=1e-9).fit(kind(X), y)
     assert_allclose(sparse.predict(kind(X)), dense.predict(X), atol=1e-4)
     assert sp.issparse(sparse.support_vectors_)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("kind", [SwapSVR, SwapNoveltyDetector])
+def test_random_problems_converge_unless_float64_cannot_hold_them(kind):
+    """Those with ``sum_i C_i max k(x, x) <= 1e11``; more is a condition that ends in rounding."""
+    fitted = 0
+    for seed in range(200):
+        problem = draw(seed, kind.__name__)
+        model = clone(problem.model).set_params(tol=kind().tol, max_iter=kind().max_iter)
+        model = quiet(model, problem.X, problem.y, problem.weights)
+        (reference,) = subproblems(model, problem.X, problem.y, problem.weights)
+        if np.diag(reference.Z).max() * reference.C.sum() <= 1e11:
+            assert model.status_ == "converged", problem
+            fitted += 1
+    assert fitted > 150
