@@ -67,7 +67,7 @@ for k, tol in enumerate(tols[:-1]):
 
 best = search.best_estimator_[-1]
 print(f"best: reg_lambda {best.reg_lambda:.0e}, tol {best.tol:g}, {best.status_}")
-print(f"objective {best.objective_:.5f}, gap / objective {best.dual_gap_ / best.objective_:.1e}")
+print(f"objective {best.objective_:.5f}, gap / objective {best.relative_gap_:.1e}")
 
 # %%
 # Left, the scores. On the breast cancer set the two smallest values of ``tol`` give the same

@@ -60,7 +60,7 @@ predicted = np.array([model.predict(x_test[:, None]) for model in fan])
 
 print("level   iterations   gap / objective   test targets below")
 for q, model, values in zip(levels, fan, predicted, strict=True):
-    gap = model[-1].dual_gap_ / model[-1].objective_
+    gap = model[-1].relative_gap_
     below = np.mean(y_test <= values)
     print(f"{q:<5}   {model[-1].n_iter_:>10}   {gap:>15.1e}   {below:>18.3f}")
 crossed = np.mean(np.diff(predicted, axis=0).min(axis=0) < 0)

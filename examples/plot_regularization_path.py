@@ -86,7 +86,7 @@ error = search.scores_.std(axis=0, ddof=1)[chosen] / np.sqrt(5)
 print(f"chosen: {search.reg_lambda_:.1e}, accuracy {search.mean_test_scores_.max():.4f}")
 within = search.mean_test_scores_ >= search.mean_test_scores_.max() - error
 print(f"one standard error is {error:.4f}; values within it of the best: {within.sum()}")
-print(f"final fit: {search.status_}, gap / objective {search.dual_gap_ / search.objective_:.1e}")
+print(f"final fit: {search.status_}, gap / objective {search.relative_gap_:.1e}")
 
 # %%
 # Left and middle, the coefficients, with the strongest regularization at the left; in each panel

@@ -41,7 +41,7 @@ for solver in ("fw", "mfw", "swap", "swap-2o"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y)
-    gap = model.dual_gap_ / model.objective_
+    gap = model.relative_gap_
     counts = "".join(f"{model.history_[kind][-1]:>11}" for kind in kinds)
     print(f"{solver:<9}{model.status_:<11}{gap:>8.0e}{counts}")
 

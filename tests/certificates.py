@@ -38,7 +38,19 @@ def judge(model, X, y=None, sample_weight=None, *, group=None, optimum=None):
     optima = [problem.optimum() for problem in problems] if optimum is None else optimum
     for k, (problem, best) in enumerate(zip(problems, optima, strict=True)):
         judge_subproblem(model, problem, best, k if len(problems) > 1 else None)
+    judge_whole(model)
     return optima
+
+
+def judge_whole(model):
+    """Assert that the two scalars sum up the certificates of all subproblems."""
+    gaps, sizes = np.atleast_1d(model.dual_gap_), np.abs(np.atleast_1d(model.objective_))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worst = np.where(gaps > 0.0, gaps / sizes, 0.0).max()
+    assert isinstance(model.relative_gap_, float) and isinstance(model.converged_, bool)
+    assert model.relative_gap_ == worst
+    assert model.converged_ == (set(np.atleast_1d(model.status_)) == {"converged"})
+    assert not model.converged_ or model.relative_gap_ <= model.tol
 
 
 def judge_subproblem(model, problem, best, k=None):

@@ -80,7 +80,10 @@ def features_of(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def certificate(results: list[SolverResult]) -> dict[str, Any]:
-    """Fitted attributes: scalars for one problem, an entry per subproblem for several."""
+    """Fitted attributes: scalars for one problem, an entry per subproblem for several.
+
+    Those that judge the fit as a whole are scalars in either case.
+    """
     if len(results) == 1:
         r = results[0]
         values = r.primal, r.lower_bound, r.gap, r.n_iter, str(r.status), r.history
@@ -94,7 +97,11 @@ def certificate(results: list[SolverResult]) -> dict[str, Any]:
             [r.history for r in results],
         )
     names = "objective_", "lower_bound_", "dual_gap_", "n_iter_", "status_", "history_"
-    return dict(zip(names, values, strict=True))
+    whole = {
+        "converged_": all(r.status is Status.CONVERGED for r in results),
+        "relative_gap_": float(max(r.relative_gap for r in results)),
+    }
+    return dict(zip(names, values, strict=True)) | whole
 
 
 def warn_if_missed(

@@ -166,6 +166,10 @@ default="l2"
         A value that J cannot fall below.
     dual_gap_ : float, or ndarray of shape (n_classes,)
         ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged", for all classes.
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``, the largest of all classes: what `tol` limits.
     n_iter_ : int, or ndarray of shape (n_classes,)
         Iterations.
     status_ : str, or list of str
@@ -224,7 +228,7 @@ default="l2"
     >>> model = make_pipeline(StandardScaler(), BMRMClassifier(reg_lambda=1e-2)).fit(X, y)
     >>> model[-1].status_
     'converged'
-    >>> bool(model[-1].dual_gap_ <= 1e-3 * model[-1].objective_)
+    >>> model[-1].relative_gap_ <= 1e-3
     True
     >>> area = BMRMClassifier("roc_auc", regularizer="l1", reg_lambda=1e-2)
     >>> bool((make_pipeline(StandardScaler(), area).fit(X, y)[-1].coef_ == 0.0).any())

@@ -87,8 +87,8 @@ default="l2"
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
         Means over the folds.
-    classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, n_iter_, status_, history_, \
-n_features_in_, feature_names_in_
+    classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
+n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
 
     Raises
@@ -265,8 +265,8 @@ default="l2"
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
         Means over the folds.
-    coef_, intercept_, objective_, lower_bound_, dual_gap_, n_iter_, status_, history_, \
-n_features_in_, feature_names_in_
+    coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
+n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.
 
     Raises

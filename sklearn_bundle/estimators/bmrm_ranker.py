@@ -116,6 +116,10 @@ default="l2"
         absolute error in numbers of grades on the training data.
     objective_, lower_bound_, dual_gap_ : float
         J at the returned point, a value that J cannot fall below, and their difference.
+    converged_ : bool
+        Whether `status_` is "converged".
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``: what `tol` limits.
     n_iter_ : int
         Iterations.
     status_ : str

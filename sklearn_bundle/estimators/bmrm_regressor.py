@@ -123,6 +123,10 @@ default="l2"
         A value that J cannot fall below.
     dual_gap_ : float or ndarray of shape (n_targets,)
         ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged", for all targets.
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``, the largest of all targets: what `tol` limits.
     n_iter_ : int or ndarray of shape (n_targets,)
         Iterations.
     status_ : str or list of str

@@ -146,6 +146,10 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         A value that P cannot fall below.
     dual_gap_ : float
         ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged".
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``: what `tol` limits.
     n_iter_ : int
         Epochs; for "lbfgs" iterations, in "auto" threes of them.
     status_ : str
@@ -248,7 +252,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     ... ]
     >>> y = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
     >>> model = SDCACRF(random_state=0).fit(X, y)
-    >>> model.status_, bool(model.dual_gap_ <= 1e-3 * model.objective_)
+    >>> model.status_, model.relative_gap_ <= 1e-3
     ('converged', True)
     >>> model.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "man"}]])
     [['PRP', 'VB'], ['DT', 'NN']]

@@ -95,6 +95,10 @@ class PragamSVC(CertifiedLinearClassifier):
         A value that J cannot fall below.
     dual_gap_ : float, or ndarray of shape (n_classes,)
         ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged", for all classes.
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``, the largest of all classes: what `tol` limits.
     n_iter_ : int, or ndarray of shape (n_classes,)
         Iterations.
     status_ : str, or list of str
@@ -148,7 +152,7 @@ class PragamSVC(CertifiedLinearClassifier):
     >>> model = make_pipeline(StandardScaler(), PragamSVC(reg_lambda=1e-2)).fit(X, y)
     >>> model[-1].status_
     'converged'
-    >>> bool(model[-1].dual_gap_ <= 1e-3 * model[-1].objective_)
+    >>> model[-1].relative_gap_ <= 1e-3
     True
     """
 

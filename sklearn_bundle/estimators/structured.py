@@ -183,6 +183,11 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         A value that P cannot fall below.
     dual_gap_ : float
         ``objective_ - lower_bound_``; infinity if `exact_` is False.
+    converged_ : bool
+        Whether `status_` is "converged".
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``: what `tol` limits; infinity if
+        `exact_` is False.
     n_iter_ : int
         Iterations: passes of the oracle, of as many searches as there are examples, each with the
         steps that follow it. For "rsd-working-sets" nearly two passes, for "lbfgs" as many as its
@@ -319,7 +324,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     ... ]
     >>> y = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
     >>> tagger = StructuredSVM("chain", random_state=0).fit(X, y)
-    >>> tagger.status_, bool(tagger.dual_gap_ <= 1e-3 * tagger.objective_)
+    >>> tagger.status_, tagger.relative_gap_ <= 1e-3
     ('converged', True)
     >>> tagger.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "old"}]])
     [['PRP', 'VB'], ['DT', 'JJ']]
@@ -470,7 +475,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
         proved = is_proved(self.loss, data.examples, data.model, result.point)
         further = {"solver_": warm.solvers[0].name, "exact_": proved}
         if not further["exact_"]:
-            further["dual_gap_"] = np.inf
+            further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
             if result.status is Status.CONVERGED:
                 further["status_"] = str(Status.STALLED)
         return further

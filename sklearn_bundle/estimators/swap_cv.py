@@ -81,8 +81,8 @@ class SwapSVCCV(Search, SwapSVC):
     mean_test_scores_ : ndarray of shape (n_Cs,)
         Means over the folds.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, \
-objective_, lower_bound_, dual_gap_, n_iter_, status_, history_, n_features_in_, \
-feature_names_in_, shape_fit_
+objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
+n_features_in_, feature_names_in_, shape_fit_
         Of the final fit, as in :class:`SwapSVC`.
 
     Raises

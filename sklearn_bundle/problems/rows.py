@@ -328,7 +328,7 @@ class DenseRows(_RowsInMemory):
         return self._arrays[0][rows].astype(np.float64, copy=False)
 
     def columns(self, which: NDArray[np.intp]) -> Self:
-        return type(self)(np.ascontiguousarray(self._arrays[0][:, which]), self._runner)
+        return type(self)(np.take(self._arrays[0], which, axis=1), self._runner)
 
     def transposed(self) -> Array:
         return np.ascontiguousarray(self._arrays[0].T, dtype=np.float64)

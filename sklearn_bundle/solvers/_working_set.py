@@ -11,11 +11,15 @@ from sklearn_bundle.problems.rows import RowOperator
 Array = NDArray[np.float64]
 
 _EPOCHS = 5  # of a matrix at least, between steps of Newton's method on the nonzeros,
-_MOST_EPOCHS = 2000  # and all in all
+# and in all, with such steps counted as what they cost. A quadratic that is not yet that of the
+# optimum is not worth many: as many as at first, or twice those of the last one if that held.
+_MOST_EPOCHS, _MOST_QUADRATIC_EPOCHS = 300.0, 10_000.0
 # Epochs of a matrix in the time of a Newton step, times p^2 over the cube of the nonzeros: as many
-# are done before one.
-_NEWTON_COST = 0.08
-_CHANGES = 2  # of signs, one after the other, before there are epochs again
+# are done before steps. BLAS alone would be 0.08; the copies of parts of the matrix are the rest.
+_NEWTON_COST = 0.3
+_CHANGES_COST = 300.0  # epochs in the time of the steps that change signs, before there are others
+_CHANGES = 2  # but at least so many steps
+_LENGTHS = 4  # of a step, each half of the one before, that are tried with many changes of sign
 _COLUMN_EPOCHS = 10  # of columns, as are reckoned with; of squared errors, which no steps follow,
 _QUADRATIC_EPOCHS = 200
 _MOST_COLUMN_EPOCHS = 200  # and at most
@@ -38,8 +42,8 @@ class WorkingSet:
     ----------
     which : ndarray of shape (p,)
         Features, in ascending order.
-    columns : RowOperator
-        Their part of X.
+    columns : RowOperator or None
+        Their part of X; None if these are all features, and X itself will do.
 
     Attributes
     ----------
@@ -47,25 +51,36 @@ class WorkingSet:
         H, once it has been formed.
     """
 
-    def __init__(self, which: NDArray[np.intp], columns: RowOperator):
-        self.which, self.columns = which, columns
+    def __init__(self, which: NDArray[np.intp], columns: RowOperator | None):
+        self.which, self._columns = which, columns
         self.matrix: Array | None = None
         self._weighted: WeightedColumns | None = None
-        self._epochs = _COLUMN_EPOCHS
+        self._epochs, self._most_epochs = _COLUMN_EPOCHS, _MOST_EPOCHS
+
+    def columns(self, model: ColumnModel) -> RowOperator:
+        """The features' part of X."""
+        return model.rows if self._columns is None else self._columns
 
     def begin(self, model: ColumnModel, curvature: Array) -> None:
         """Second derivatives of the risk in the scores."""
         if model.is_quadratic:
             if self.matrix is not None or self._weighted is not None:
                 return
-            self._epochs = _QUADRATIC_EPOCHS
-        few = len(self.which) <= _MOST_FEATURES
-        if few and self.columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
-            self.matrix = model.matrix(self.columns, curvature)
+            self._epochs, self._most_epochs = _QUADRATIC_EPOCHS, _MOST_QUADRATIC_EPOCHS
+        columns, few = self.columns(model), len(self.which) <= _MOST_FEATURES
+        if few and columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
+            self.matrix = model.matrix(columns, curvature)
             return
         if self._weighted is None:
-            self._weighted = model.weighted(self.columns)
+            self._weighted = model.weighted(columns)
         self._weighted.weigh(curvature)
+
+    def learn(self, length: float) -> None:
+        """How much of the last step was taken, 1 if all of it."""
+        if length == 1.0:
+            self._most_epochs = min(2.0 * self._most_epochs, _MOST_QUADRATIC_EPOCHS)
+        else:
+            self._most_epochs = _MOST_EPOCHS
 
     def minimise(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
         """The v, from w on; violations of its optimality fall below ``tol``, or it takes long."""
@@ -74,59 +89,96 @@ class WorkingSet:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
         H = np.ascontiguousarray(self.matrix)
-        flat, slopes, spent, longer = H.reshape(-1), np.array(a), 0, 1
-        while spent < _MOST_EPOCHS:
-            as_long = _NEWTON_COST * np.count_nonzero(v) ** 3 / len(v) ** 2
-            epochs = longer * max(_EPOCHS, int(as_long))
+        flat, slopes, spent, longer = H.reshape(-1), np.array(a), 0.0, 1
+        while spent < self._most_epochs:
+            as_long = int(self._newton_cost(np.count_nonzero(v)))
+            epochs = longer * max(_EPOCHS, as_long)
             worst, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, tol)
             spent += n
             if worst <= tol:
                 break
-            if not self._solve_for_nonzeros(H, slopes, v, limits, ridge):
+            cost = self._solve_for_nonzeros(H, slopes, v, limits, ridge)
+            spent += cost
+            if cost == 0.0:
                 longer *= 2
         return v
 
     def _solve_for_nonzeros(
         self, H: Array, slopes: Array, v: Array, limits: Array, ridge: float
-    ) -> bool:
-        """Newton's steps on the nonzeros, in place; whether one was taken.
+    ) -> float:
+        """Newton's steps on the nonzeros, in place; what they cost, in epochs of the matrix.
 
-        Numbers whose sign would change become 0, all at once if that is better than the start.
+        Numbers whose sign would change become 0, and the rest goes on.
         """
-        moved = False
-        for _ in range(_CHANGES):
-            used = np.flatnonzero(v)
-            if not 0 < len(used) <= _MOST_NONZEROS:
-                return moved
-            part = H[np.ix_(used, used)]
-            part.flat[:: len(used) + 1] += ridge + _RIDGE * part.diagonal()
-            signs = np.sign(v[used])
-            right = -(slopes[used] + ridge * v[used] + limits[used] * signs)
-            _, step, failed = lapack.dposv(part, right)
-            if failed or not np.isfinite(step).all():
-                return moved
-            kept = (v[used] + step) * signs > 0.0
-            if kept.all():
-                v[used] += step
-                slopes += step @ H[used]
-                return True
-            moved = True
-            change = np.where(kept, step, -v[used])
-            image = change @ H[used]
-            rise = change @ (slopes[used] + 0.5 * image[used])
-            rise += 0.5 * ridge * change @ (2.0 * v[used] + change)
-            rise += limits[used] @ (np.abs(v[used] + change) - np.abs(v[used]))
-            if not rise < 0.0:
-                change = _to_first_change(step, v[used], signs)
-                image = change @ H[used]
-            v[used] += change
-            slopes += image
-        return moved
+        used = np.flatnonzero(v)
+        n_used, cost = len(used), 0.0
+        if not 0 < n_used <= _MOST_NONZEROS:
+            return 0.0
+        whole = H[np.ix_(used, used)]
+        whole.flat[:: n_used + 1] += ridge
+        x, limits = v[used], limits[used]
+        derivatives = slopes[used] + ridge * x
+        start, among, part = x.copy(), np.arange(n_used), whole
+        for _ in range(self._most_changes(n_used)):
+            signs = np.sign(x[among])
+            right = -(derivatives[among] + limits[among] * signs)
+            step = _newton_step(part, right)
+            if step is None:
+                break
+            cost += self._newton_cost(len(among))
+            change = _without_changes_of_sign(step, x[among], -right, part)
+            x[among] += change
+            derivatives += whole[:, among] @ change
+            left = x[among] != 0.0
+            if left.all():
+                break
+            among = among[left]
+            part = whole[np.ix_(among, among)]
+            if len(among) == 0:
+                break
+        slopes += (x - start) @ H[used]
+        v[used] = x
+        return cost
+
+    def _newton_cost(self, n_used: int) -> float:
+        """Of a step with so many nonzeros, in epochs of the matrix."""
+        return _NEWTON_COST * n_used**3 / len(self.which) ** 2
+
+    def _most_changes(self, n_used: int) -> int:
+        return max(_CHANGES, int(_CHANGES_COST / self._newton_cost(n_used)))
 
 
-def _to_first_change(step: Array, v: Array, signs: Array) -> Array:
-    """The part of a step from v up to where a sign changes: that number becomes 0."""
+def _newton_step(H: Array, right: Array) -> Array | None:
+    """The solution of ``H step = right``, None if there is none."""
+    copy = np.array(H, order="F")
+    copy.flat[:: len(copy) + 1] += _RIDGE * H.diagonal()
+    _, step, failed = lapack.dposv(copy, right, overwrite_a=True)
+    return None if failed or not np.isfinite(step).all() else step
+
+
+def _without_changes_of_sign(step: Array, x: Array, slopes: Array, H: Array) -> Array:
+    """A part of the step from x on that lowers the objective; numbers end at 0.
+
+    A shorter step changes fewer signs. If none of some lengths will do, it is the part up to where
+    the first sign changes.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (k,)
+        Of the objective at x, the penalty's with them.
+    H : ndarray of shape (k, k)
+        Its second derivatives.
+    """
+    signs, length = np.sign(x), 1.0
+    for _ in range(_LENGTHS):
+        kept = (x + length * step) * signs > 0.0
+        change = np.where(kept, length * step, -x)
+        if length == 1.0 and kept.all():
+            return step
+        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
+            return change
+        length *= 0.5
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.where(step * signs < 0.0, -v / step, np.inf)
+        ends = np.where(step * signs < 0.0, -x / step, np.inf)
     length = min(1.0, float(ends.min()))
-    return np.where(ends <= length, -v, length * step)
+    return np.where(ends <= length, -x, length * step)

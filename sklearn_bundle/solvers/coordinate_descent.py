@@ -36,8 +36,9 @@ _UNSEEN = 1e-14
 _IDLE_LIMIT = 5  # steps without progress, after which rounding has the last word
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible in spite of its rounding
-_ALL_AT_ONCE = 128  # features of squared errors whose matrix is formed at the first fit,
-_ALL_ALONG_A_PATH = 600  # and at a later one with the same data
+# Features of squared errors whose matrix may be formed once and for all, if that costs no more
+# passes: a working set takes some ten. Along a path of fits with the same data it always does.
+_MOST_AT_ONCE, _PASSES_AT_ONCE = 600, 20.0
 
 
 class CoordinateDescentSolver(LinearSolver):
@@ -230,15 +231,13 @@ class CoordinateDescentSolver(LinearSolver):
         chosen, model = self._set, self._model
         which = chosen.which
         limits, g, b = self._limits[which], self._g, self._point_b
-        share = self._precision
-        if not model.is_quadratic:
-            share = max(share, _LOOSE * self._outside)
+        share = max(self._precision, _LOOSE * self._outside)
         precision = share * float(limits.min(initial=np.inf))
         a = self._gradient[which]
         for k in range(_INNER_STEPS):
             if k > 0:
                 g, _, b = model.derive(self._scores)
-                a = chosen.columns.gradient(g)
+                a = chosen.columns(model).gradient(g)
             w = self._w[which]
             worst = _violation(a + self._ridge * w, w, limits)
             if worst <= precision:
@@ -247,24 +246,24 @@ class CoordinateDescentSolver(LinearSolver):
             enough = precision if model.is_quadratic else max(precision, _INNER * worst)
             enough *= _MET
             new = chosen.minimise(a, w, limits, self._ridge, enough)
-            if not self._move(new - w, a, limits):
+            length = self._move(new - w, a, limits)
+            if length == 0.0 or model.is_quadratic:
                 break
-            if model.is_quadratic:
-                break
+            chosen.learn(length)
 
-    def _move(self, along: Array, a: Array, limits: Array) -> bool:
-        """As far along the step as the objective falls enough; whether it does."""
+    def _move(self, along: Array, a: Array, limits: Array) -> float:
+        """As far along the step as the objective falls enough; the part of it, 0 if it does not."""
         chosen = self._set
         if not along.any():
-            return False
-        direction = chosen.columns.scores(along)
+            return 0.0
+        direction = chosen.columns(self._model).scores(along)
         w = self._w[chosen.which]
         start = self._penalty(w, limits)
         promised = float(a @ along) + self._penalty(w + along, limits) - start
         before = self._objective
         unseen = _UNSEEN * abs(before)
         if not promised <= unseen:
-            return False
+            return 0.0
         t = 1.0
         for _ in range(_SEARCHES):
             scores = self._scores + t * direction
@@ -281,9 +280,9 @@ class CoordinateDescentSolver(LinearSolver):
                 self._w[chosen.which] = moved
                 self._scores = scores
                 self._objective, self._risk = value, risk
-                return True
+                return t
             t *= 0.5
-        return False
+        return 0.0
 
     def _penalty(self, w: Array, limits: Array) -> float:
         return float(limits @ np.abs(w)) + 0.5 * self._ridge * float(w @ w)
@@ -292,14 +291,12 @@ class CoordinateDescentSolver(LinearSolver):
         """The working set: as before if it has all that is wanted."""
         gradient, limits, w = self._gradient, self._limits, self._w
         d, model = len(w), self._model
-        every = _ALL_ALONG_A_PATH if self._is_warm else _ALL_AT_ONCE
         self._outside = 0.0
         if self._set is not None and len(self._set.which) == d:
             self._precision *= _SHARPER
             return
-        if model.is_quadratic and d <= every and d < self._problem.n_samples:
-            self._set = WorkingSet(np.arange(d), model.columns(np.arange(d)))
-            self._set.begin(model, model.weights)
+        if self._takes_all_at_once():
+            self._set = WorkingSet(np.arange(d), None)
             return
         used = w != 0.0
         reach = np.where(used, 0.0, np.abs(gradient) / limits)
@@ -320,7 +317,13 @@ class CoordinateDescentSolver(LinearSolver):
         if 0 < room < len(near):
             near = near[np.argpartition(reach[near], -room)[-room:]]
         which = np.union1d(needed, near) if room > 0 else needed
-        self._set = WorkingSet(which, model.columns(which))
+        self._set = WorkingSet(which, model.columns(which) if len(which) < d else None)
+
+    def _takes_all_at_once(self) -> bool:
+        model, d = self._model, len(self._w)
+        if not model.is_quadratic or not d < self._problem.n_samples or d > _MOST_AT_ONCE:
+            return False
+        return self._is_warm or model.rows.gram_passes <= _PASSES_AT_ONCE
 
     def _state(self) -> State:
         point = self._best.point

@@ -105,7 +105,7 @@ def test_bounds_of_every_state(name, kind, scaling, squared, weighted, reg_lambd
 def test_bounds_of_every_state_in_a_cone(name, kind, scaling, squared, reg_lambda):
     """The grid of the paper (10), (15), and others with two weights that must not be negative."""
     reference = drawn(kind, 1, reg_lambda=reg_lambda, cone=True, scaling=scaling, squared=squared)
-    watch(made(name, bound(reference)), reference, most=30)
+    watch(made(name, bound(reference)), reference, most=15)
 
 
 @pytest.mark.matrix
