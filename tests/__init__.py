@@ -54,6 +54,8 @@ estimators
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
     test_swap_cv.py             swap_cv.py _search.py
+    test_swap_svr.py            swap_svr.py _kernel_tube.py _kernel.py
+    test_swap_novelty.py        swap_novelty.py _kernel_tube.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
     test_structured_log.py      structured.py _structured_solvers.py _outputs.py
@@ -100,6 +102,7 @@ solvers
                                 /_compiled/chain_marginals.py
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
+    test_kernel_gradients.py    kernel_gradients.py inner/low_rank.py /problems/l2tube.py
     test_decomposition.py       decomposition.py /_compiled/decomposition.py /_compiled/tiles.py
                                 /_compiled/lanes.py /_compiled/exact_sums.py
                                 /problems/_tiles.py /problems/_distances.py

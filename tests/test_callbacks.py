@@ -18,8 +18,10 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.estimators import _base
 from tests.callbacks import StopAt
@@ -155,6 +157,8 @@ FAMILY = [
     (PragamSVC(reg_lambda=1.0), "class"),
     (SwapSVC(), "pair"),
     (SwapSVCCV(Cs=2, cv=2), "pair"),
+    (SwapSVR(), None),
+    (SwapNoveltyDetector(), None),
     (SDCACRF(), None),
 ]
 
