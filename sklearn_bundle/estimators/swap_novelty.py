@@ -93,6 +93,10 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         The gamma used.
     objective_, lower_bound_, dual_gap_ : float
         J at the returned point, a value that J cannot fall below, and their difference.
+    converged_ : bool
+        Whether `status_` is "converged".
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``: what `tol` limits.
     n_iter_ : int
         Iterations.
     status_ : str
