@@ -114,7 +114,7 @@ solvers
                                 /_compiled/outputs.py
 
 problems
-    test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py
+    test_linear.py              linear.py rows.py memory_rows.py _linear_sums.py /_compiled/design.py
                                 /_parallel.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py /_compiled/rows.py

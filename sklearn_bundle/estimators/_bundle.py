@@ -13,7 +13,8 @@ from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import RowOperator, rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
+from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver, solve_along

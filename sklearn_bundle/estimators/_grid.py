@@ -16,7 +16,7 @@ from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.problems.largest import largest_reg_lambda
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 
 _EPS = 1e-6  # smallest value over the largest, 1, where w = 0 is optimal for none
 # Where w = 0 is optimal from some value on, the values are from there: as lasso_path has them.

@@ -26,7 +26,7 @@ from sklearn_bundle.estimators._validation import (
     splits,
 )
 from sklearn_bundle.losses import Loss
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.contract import SolverResult
 
 # Values of reg_lambda where their number is not given, and w = 0 is optimal for none of them.

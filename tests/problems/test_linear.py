@@ -9,7 +9,7 @@ from sklearn_bundle._parallel import row_blocks, split_threads
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.problems import rows
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn_bundle import bmrm_path
 from sklearn_bundle.losses import SquaredError
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L1, ElasticNet, WeightedL1
 from sklearn_bundle.solvers.gram_path import GramPath
 
