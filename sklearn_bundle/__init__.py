@@ -14,6 +14,8 @@ from sklearn_bundle.estimators.pragam import PragamSVC
 from sklearn_bundle.estimators.structured import StructuredSVM
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.estimators.swap_cv import SwapSVCCV
+from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
+from sklearn_bundle.estimators.swap_svr import SwapSVR
 
 __version__ = "0.1.0.dev0"
 
@@ -28,8 +30,10 @@ __all__ = [
     "BMRMRegressorCV",
     "PragamSVC",
     "StructuredSVM",
+    "SwapNoveltyDetector",
     "SwapSVC",
     "SwapSVCCV",
+    "SwapSVR",
     "__version__",
     "bmrm_path",
     "crf_path",

@@ -17,6 +17,7 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     StructuredSVM,
     SwapSVCCV,
+    SwapSVR,
 )
 
 ROWS = slice(0, 150, 3)  # of all three classes
@@ -95,7 +96,9 @@ ESTIMATORS = [
 
 
 def context(kind, name):
-    of_losses = {} if kind is StructuredSVM else CONTEXT.get(name, {})
+    of_losses = {} if kind in (StructuredSVM, SwapSVR) else CONTEXT.get(name, {})
+    if name in ("coef0", "degree"):  # looked at for this kernel alone
+        of_losses = CONTEXT[name]
     parameters = SEARCHES.get(kind, {}) | of_losses
     if name == "cost" and kind is not BMRMRanker:
         parameters["loss"] = "multiclass_hinge"

@@ -15,8 +15,10 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     PragamSVC,
     StructuredSVM,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
 
@@ -57,6 +59,8 @@ FEW = [
     # At a gap g the scores of a kernel machine are settled to sqrt(g).
     SwapSVC(tol=1e-10),
     SwapSVCCV([0.01], tol=1e-13, cv=3),
+    SwapSVR(tol=1e-10),
+    SwapNoveltyDetector(tol=1e-10),
     SDCACRF(),
     SDCACRF(tol=1e-10, max_iter=1000),
     CRFClassifier(tol=1e-10, max_iter=1000),
@@ -100,6 +104,9 @@ OTHERS = [
     SwapSVC(tol=1e-10, active_set=10),
     SwapSVC(tol=1e-10, n_candidates=20, n_initial=5),
     SwapSVC(tol=1e-10, gamma="distance", cache_size=1e-3),
+    SwapSVR(tol=1e-10, kernel="linear"),
+    SwapSVR(tol=1e-10, kernel="poly", coef0=1.0, C=0.1),
+    SwapNoveltyDetector(tol=1e-10, contamination=0.1),
     SwapSVC(tol=1e-13, solver="cvm"),
     SwapSVC(tol=1e-13, solver="mfw"),
     SwapSVC(tol=1e-13, solver="swap"),

@@ -109,6 +109,10 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """
         return self._keep(solver, result)
 
+    def _along(self, problem: Any, reg_lambdas: Any) -> Any:
+        """What one look at the data solves of a path of these values; None is nothing."""
+        return None
+
     def _further_attributes(self, data: Any, warm: WarmStart) -> dict[str, Any]:
         """Fitted attributes beside model and certificate, from what the solvers left."""
         return {}

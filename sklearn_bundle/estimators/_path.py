@@ -1,6 +1,7 @@
 """Fits over many values of reg_lambda that share what they find, cross-validation over them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -16,6 +17,7 @@ from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed
 from sklearn_bundle.estimators._fit import CertifiedEstimator
 from sklearn_bundle.estimators._grid import check_grid, estimator_of
+from sklearn_bundle.estimators._path_scores import default_scores
 from sklearn_bundle.estimators._search import Search
 from sklearn_bundle.estimators._validation import (
     checked_score,
@@ -46,6 +48,9 @@ def bmrm_path(
     the loss. Planes of the empirical risk (algorithm 2 of [1]_) do not depend on reg_lambda: each
     fit starts from all planes that were cut before, and from the last solution. Coordinate descent
     starts from the last solution, its support and its dual point. Every value has a certificate.
+    With squared errors, L1 or the elastic net, and few features, all values are solved from X'X;
+    objective and bound come from that too where its rounding, which is taken off the bound, is
+    small beside `tol`, and else from the data.
 
     Parameters
     ----------
@@ -156,15 +161,25 @@ def fit_path(
     unfitted = clone(estimator)
     _, n_threads = split_threads(estimator.n_jobs, 1)
     with estimator._problems(data, n_threads) as problems:
-        warm = WarmStart(None, [None] * len(problems))
-        for reg_lambda in reg_lambdas:
+        with blas_threads(1):
+            ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
+        warm = WarmStart(None, [None if known is None else known.start for known in ahead])
+        for i, reg_lambda in enumerate(reg_lambdas):
             estimator.reg_lambda = float(reg_lambda)
-            warm.match((estimator.reg_lambda,))
-            with blas_threads(1):
-                for k, problem in enumerate(problems):
+            before = warm.results
+            warm.match((i,))
+            for k, problem in enumerate(problems):
+                known = None if ahead[k] is None else ahead[k].results[i]
+                if known is not None:
+                    warm.results[k] = known
+                    continue
+                if i > 0 and ahead[k] is not None:
+                    point = before[k].point, before[k].intercept
+                    warm.kept[k] = replace(warm.kept[k], point=point)
+                with blas_threads(1):
                     solver, result = estimator._take_further(problem, warm.kept[k], seed)
-                    kept = estimator._carry(solver, result, warm.kept[k])
-                    warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
+                kept = estimator._carry(solver, result, warm.kept[k])
+                warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
             results = warm.results
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
@@ -204,7 +219,9 @@ class PathSearch(Search):
                 counted = {"sample_weight": part(weights, test)}
             estimator = checked(single)
             data = estimator._check(part(X, train), part(y, train), part(weights, train))
-            path = fit_path(estimator, data, values)
-            return [checked_score(scorer(model, *held_out, **counted)) for model, _ in path]
+            models = (model for model, _ in fit_path(estimator, data, values))
+            if self.scoring is None:
+                return list(default_scores(models, *held_out, counted.get("sample_weight")))
+            return [checked_score(scorer(model, *held_out, **counted)) for model in models]
 
         return splits(self.cv, X, y, is_classifier(single)), scores

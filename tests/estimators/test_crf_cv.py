@@ -196,7 +196,7 @@ def test_bad_values(parameters, message):
 def test_equal_values_and_values_far_apart(solver):
     """The next start is moved on by the last change, which may be none or across 15 decades."""
     X, y = named_chains()
-    values = [1e10, 1.0, 1.0, 0.9, 1e-15]
+    values = [1e10, 1.0, 1.0, 0.9, 1e-25]
     settings = {"solver": solver, "random_state": 0, "max_iter": 30, "tol": 1e-3}
     with pytest.warns(ConvergenceWarning):
         _, models = crf_path(X, y, reg_lambdas=values, **settings)
