@@ -20,7 +20,7 @@ from benchmarks.common import Array
 
 from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers.contract import SolverResult, State, Status
 from sklearn_bundle.solvers.contract import run as run_solver

@@ -21,6 +21,7 @@ from _chains import TASKS, load
 from _crf_contest import Contest
 from _crf_curves import Curves
 from _crf_memory import crfsuite_memory, our_memory
+from _crf_search import search
 from _crfsuite import PEERS
 from _measure import (
     MissingError,
@@ -61,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-peers", action="store_true", help="measure CRFsuite's long runs and nothing else"
     )
+    parser.add_argument(
+        "--only-search", action="store_true", help="searches over the regularization, nothing else"
+    )
     parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
 
 
@@ -68,6 +72,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the tables of every task; one that cannot be had is skipped with its reason."""
     print(header(__doc__.strip()))
     tasks = load_tasks(arguments.data)
+    if arguments.only_search:
+        write_json(arguments.json, search(tasks, arguments.repeat))
+        return
     results: list[dict[str, Any]] = []
     for name in arguments.task or (DATASETS if tasks is None else TASKS):
         try:
@@ -91,6 +98,9 @@ def run(arguments: argparse.Namespace) -> None:
                     result["memory"]["lbfgs-all"] = crfsuite_memory(task, "lbfgs-all")
                 _print_memory(result)
             write_json(arguments.json, results)
+    if tasks is not None and not arguments.only_peers:
+        results += search(tasks, arguments.repeat)
+        write_json(arguments.json, results)
 
 
 def _tell_curves(curves: Curves, peers: Sequence[str]) -> None:

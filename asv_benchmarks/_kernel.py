@@ -1,9 +1,11 @@
-"""SwapSVC against scikit-learn's SVC and scikit-learn-intelex's, RBF kernel, the same C and gamma.
+"""Kernel machines against scikit-learn's and scikit-learn-intelex's, RBF kernel, the same gamma.
 
 Group 1  one-versus-one
 Group 2  two classes, dense and CSR
 Group 3  many rows, with the peak memory of our fit
 Group 4  SwapSVCCV against GridSearchCV(SVC()): 5 folds, 5 values of C
+Group 5  SwapSVR against SVR over a grid of C and epsilon
+Group 6  SwapNoveltyDetector against OneClassSVM
 
 gamma is what SVC takes for "scale", computed once on the training part. All have their default tol:
 for us 1e-2, the certified relative gap, for the peers 1e-3, the violation of the optimality
@@ -30,11 +32,12 @@ from _kernel_contest import (
     make_ours,
     make_search,
 )
+from _kernel_tube import Novelty, Regression, run_group
 from _measure import MissingError, Table, header, load_tasks, quiet_single_thread, write_json
 from _memory import peak_memory
 from _svm import load, scale_gamma, warm_up
 
-HELP = "kernel support vector machines: SVC of scikit-learn and of scikit-learn-intelex"
+HELP = "kernel machines: SVC of scikit-learn and of scikit-learn-intelex, SVR, OneClassSVM"
 
 Asked = dict[str, tuple[float, float | None]]  # ratios of fit and of predict, by peer
 
@@ -63,7 +66,7 @@ class Search:
 
 
 _INTELEX = {"intelex": (1.0, 1.0)}
-GROUPS: dict[int, Group | Search] = {
+GROUPS: dict[int, Group | Search | Regression | Novelty] = {
     1: Group(
         "one-versus-one",
         {
@@ -91,6 +94,8 @@ GROUPS: dict[int, Group | Search] = {
         memory=3072.0,
     ),
     4: Search(),
+    5: Regression(),
+    6: Novelty(),
 }
 CS = (0.1, 1.0, 10.0, 100.0)
 
@@ -132,6 +137,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"\nGroup {number}: {group.title}")
         if isinstance(group, Search):
             rows = _search(group, names, tasks, arguments.repeat)
+        elif isinstance(group, Regression | Novelty):
+            rows = run_group(group, names, tasks, arguments.repeat)
         else:
             rows = _race(group, names, tasks, arguments, peers)
         for result in rows:

@@ -15,7 +15,7 @@ from benchmarks.common import Array
 
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 
 TITLE = """\
 passes: GB/s of the data (CSR: values, indices and row pointers), CPU time in one thread. "scores"

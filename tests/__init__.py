@@ -20,7 +20,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_stress.py
     test_realdata.py
     test_parameters.py          _parameters.py _values.py _repr.py
-    test_arguments.py           _values.py /estimators/_validation.py
+    test_arguments.py           _values.py _weights.py /estimators/_validation.py
     test_bad_input.py           estimators/_validation.py
     test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py
@@ -40,7 +40,7 @@ estimators
     test_bmrm_ranker.py         bmrm_ranker.py _features.py
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
-    test_bmrm_path.py           _path.py _grid.py _search.py bmrm_cv.py
+    test_bmrm_path.py           _path.py _path_scores.py _grid.py _search.py bmrm_cv.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /problems/largest.py
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
@@ -54,6 +54,9 @@ estimators
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
     test_swap_cv.py             swap_cv.py _search.py
+    test_crf_cv.py              crf_cv.py _chain_path.py _path.py _search.py
+    test_swap_svr.py            swap_svr.py _kernel_tube.py _kernel.py
+    test_swap_novelty.py        swap_novelty.py _kernel_tube.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
     test_structured_log.py      structured.py _structured_solvers.py _outputs.py
@@ -84,6 +87,7 @@ solvers
     test_dual_targets.py        dual_coordinate.py /losses/_dual_targets.py
     test_class_coordinate.py    class_coordinate.py _dual_ascent.py /problems/class_dual.py
                                 /losses/_class_dual.py /_compiled/class_steps.py
+    test_gram_path.py           gram_path.py /estimators/_path.py
     test_coordinate_descent.py  coordinate_descent.py _working_set.py /problems/column_model.py
                                 /_compiled/lasso.py /losses/_conjugate.py
     test_linear_lbfgs.py        linear_lbfgs.py _score_descent.py _descent_solver.py
@@ -99,6 +103,7 @@ solvers
                                 /_compiled/chain_marginals.py
     test_swap.py                swap.py /_compiled/swap.py /_compiled/vertices.py
     test_active_set.py          active_set.py /problems/l2svm.py /_compiled/lazy.py
+    test_kernel_gradients.py    kernel_gradients.py inner/low_rank.py /problems/l2tube.py
     test_decomposition.py       decomposition.py /_compiled/decomposition.py /_compiled/tiles.py
                                 /_compiled/lanes.py /_compiled/exact_sums.py
                                 /problems/_tiles.py /problems/_distances.py
@@ -110,8 +115,8 @@ solvers
                                 /_compiled/outputs.py
 
 problems
-    test_linear.py              linear.py rows.py _linear_sums.py /_compiled/design.py
-                                /_parallel.py
+    test_linear.py              linear.py rows.py memory_rows.py _linear_sums.py
+                                /_compiled/design.py /_parallel.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py /_compiled/rows.py
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py
@@ -167,10 +172,11 @@ _compiled
 
 datasets
     test_readers.py             _conll.py _svmlight.py _openml.py _folder.py _files.py
+    test_frame.py               _frame.py
     test_mapped.py              _mapped.py
 
 metrics
-    test_metrics.py             _spans.py _tokens.py _label_sequences.py
+    test_metrics.py             _spans.py _tokens.py _flat.py _label_sequences.py
     test_segments.py            _segments.py
 
 plotting

@@ -10,12 +10,14 @@ from sklearn.datasets import load_iris
 
 import sklearn_bundle
 from sklearn_bundle import (
+    SDCACRFCV,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
     BMRMRanker,
     BMRMRegressorCV,
     StructuredSVM,
     SwapSVCCV,
+    SwapSVR,
 )
 
 ROWS = slice(0, 150, 3)  # of all three classes
@@ -84,6 +86,7 @@ SEARCHES = {
     BMRMClassifierCV: {"reg_lambdas": [0.5], "cv": 2},
     BMRMRegressorCV: {"reg_lambdas": [0.5], "cv": 2},
     SwapSVCCV: {"Cs": [0.5], "cv": 2},
+    SDCACRFCV: {"reg_lambdas": [0.5], "cv": 2},
 }
 ESTIMATORS = [
     kind
@@ -93,7 +96,9 @@ ESTIMATORS = [
 
 
 def context(kind, name):
-    of_losses = {} if kind is StructuredSVM else CONTEXT.get(name, {})
+    of_losses = {} if kind in (StructuredSVM, SwapSVR) else CONTEXT.get(name, {})
+    if name in ("coef0", "degree"):  # looked at for this kernel alone
+        of_losses = CONTEXT[name]
     parameters = SEARCHES.get(kind, {}) | of_losses
     if name == "cost" and kind is not BMRMRanker:
         parameters["loss"] = "multiclass_hinge"

@@ -26,8 +26,10 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     PragamSVC,
     StructuredSVM,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
@@ -364,6 +366,30 @@ def swap_svc_cv(rng, seed, most):
     return Problem(seed, model, layout(rng, X), y)
 
 
+def swap_svr(rng, seed, most, kind=SwapSVR):
+    n, d = sizes(rng, min(80, most), 10)
+    X = features(rng, n, d)
+    y = scores(rng, X) * 10.0 ** rng.uniform(-2, 2)
+    kernel = str(rng.choice(["rbf", "linear", "poly", "precomputed"], p=[0.5, 0.25, 0.15, 0.1]))
+    if kernel == "precomputed":
+        X = rbf_kernel(X / (np.abs(X).max() or 1.0))
+    X = layout(rng, X)
+    X = X.toarray() if kernel == "precomputed" and sp.issparse(X) else X
+    model = kind(
+        float(10.0 ** rng.uniform(-3, 5)), kernel=kernel, random_state=0,
+        gamma=str(rng.choice(["scale", "auto", "distance"])), coef0=float(rng.integers(0, 2)),
+        degree=int(rng.integers(1, 4)), **limits(rng),
+    )  # fmt: skip
+    if kind is SwapNoveltyDetector:
+        return Problem(seed, model, X, None, sample_weights(rng, n))
+    model.set_params(epsilon=float(rng.choice([0.0, 0.1, 1.0])))
+    return Problem(seed, model, X, y, sample_weights(rng, n))
+
+
+def swap_novelty_detector(rng, seed, most):
+    return swap_svr(rng, seed, most, SwapNoveltyDetector)
+
+
 def sdca_crf(rng, seed, most):
     K, d, n = int(rng.integers(2, 5)), int(rng.integers(1, 6)), int(rng.integers(3, most // 10 + 1))
     lengths = rng.integers(1, 8, n)
@@ -422,6 +448,8 @@ ESTIMATORS = {
     "PragamSVC": (pragam_svc, 0.1),
     "SwapSVC": (swap_svc, 0.15),
     "SwapSVCCV": (swap_svc_cv, 0.02),
+    "SwapSVR": (swap_svr, 0.0),  # problems of a seed stay what they are
+    "SwapNoveltyDetector": (swap_novelty_detector, 0.0),
     "SDCACRF": (sdca_crf, 0.03),
     "StructuredSVM": (structured_svm, 0.04),
 }

@@ -20,8 +20,8 @@ DICTS = [[{"w": "a", "n": 2}, {"w": "b", "up": True}], [{"n": 0.5, "up": False}]
 class Model(BaseEstimator):
     """Checks as an estimator would; needs no labels for its fit to be tried on X alone."""
 
-    def fit(self, X, y=Y, sample_weight=None):
-        self.data = check_training_sequences(self, X, y, sample_weight)
+    def fit(self, X, y=Y, sample_weight=None, **further):
+        self.data = check_training_sequences(self, X, y, sample_weight, **further)
         vars(self).update(self.data.fitted, classes_=self.data.classes)
         return self
 

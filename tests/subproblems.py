@@ -17,6 +17,7 @@ from tests import reference_programme as programmes
 from tests.reference_kernel import L2SVM, kernel_values
 from tests.reference_programme import EPS, LONG, Optimum
 from tests.reference_structured import ancestors
+from tests.reference_tube import TubeMachine
 from tests.subproblems_structured import Enumerated, EnumeratedLikelihood
 
 CLARABEL = 1e-7  # relative, asked for 1e-12: what it misses on power and exponential cones
@@ -31,6 +32,8 @@ def subproblems(model, X, y=None, sample_weight=None, group=None):
         kind = EnumeratedLikelihood if model.loss == "log" else Enumerated
         return [kind(model, X, y, sample_weight)]
     dense = X.toarray() if sp.issparse(X) else np.asarray(X)
+    if "KernelTubeEstimator" in kinds:
+        return [_tube_machine(model, dense, y, sample_weight)]
     if "SwapSVC" in kinds:
         return _kernel_machines(model, dense, np.asarray(y), sample_weight)
     return _linear_models(model, dense, y, sample_weight, group)
@@ -345,6 +348,26 @@ def _kernel_machines(model, X, y, sample_weight):
     return out
 
 
+def _tube_machine(model, X, y, sample_weight):
+    """SwapSVR, or SwapNoveltyDetector: its target is 1, and only scores below cost."""
+    regression = type(model).__name__ == "SwapSVR"
+    C = model.C * merged_weights(model, len(X), y, sample_weight)
+    rows = np.flatnonzero(C > 0)
+    coef = np.zeros(len(X), LONG)
+    coef[model.support_] = model.dual_coef_[0]
+    given = isinstance(model.kernel, str) and model.kernel == "precomputed"
+    points = X[np.ix_(rows, rows)] if given else X[rows]
+    K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
+    if not regression:
+        target, above, below = np.ones(len(rows), LONG), 0.0, np.inf
+        return TubeMachine(K, sizes, target, C[rows], above, below, coef[rows])
+    target = np.asarray(y, LONG)[rows]
+    above = below = float(model.epsilon)
+    b = model.intercept_[0]
+    assert abs(b - coef.sum()) <= len(rows) * EPS * np.abs(coef).sum(), "intercept_ is not the sum"
+    return TubeMachine(K + 1, sizes + 1, target, C[rows], above, below, coef[rows])
+
+
 # ---- chains -----------------------------------------------------------------------------------
 
 
@@ -360,7 +383,8 @@ class Chains(reference_chain.Model):
         X = [x.toarray() if sp.issparse(x) else np.asarray(x) for x in X]
         labels = [np.searchsorted(model.classes_, part) for part in y]
         weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-        reg_lambda = model.reg_lambda or 1.0 / weights.sum()
+        searched = getattr(model, "reg_lambda_", None)
+        reg_lambda = searched or model.reg_lambda or 1.0 / weights.sum()
         K = len(model.classes_)
         super().__init__(X, labels, K, reg_lambda, weights, model.fit_intercept)
         parts = model.coef_, model.transitions_, model.intercept_, model.start_, model.end_

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -18,8 +19,10 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.estimators import _base
 from tests.callbacks import StopAt
@@ -155,7 +158,10 @@ FAMILY = [
     (PragamSVC(reg_lambda=1.0), "class"),
     (SwapSVC(), "pair"),
     (SwapSVCCV(Cs=2, cv=2), "pair"),
+    (SwapSVR(), None),
+    (SwapNoveltyDetector(), None),
     (SDCACRF(), None),
+    (SDCACRFCV(reg_lambdas=[0.1], cv=2), None),
 ]
 
 

@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -25,8 +26,10 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     PragamSVC,
     StructuredSVM,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.estimators import _base
 from sklearn_bundle.models import Chain, Multiclass, Ontology
@@ -156,8 +159,14 @@ CASES = [
     (SwapSVC(kernel="precomputed"), "matrix"),
     (SwapSVC(kernel=laplacian_kernel), "two"),
     (SwapSVCCV(Cs=[1.0], cv=2), "three, weighted"),
+    (SwapSVR(), "numbers, weighted"),
+    (SwapSVR(10.0, kernel="poly", coef0=1.0, degree=2, epsilon=0.5), "numbers"),
+    (SwapSVR(kernel="linear", epsilon=0.0), "numbers, weighted"),
+    (SwapNoveltyDetector(), "shifted"),
+    (SwapNoveltyDetector(10.0, kernel="linear"), "shifted"),
     *((SDCACRF(solver=s, random_state=0), "chains") for s in ("exponentiated", "sdca", "lbfgs")),
     (SDCACRF(random_state=0), "chains, weighted"),
+    (SDCACRFCV(reg_lambdas=[0.02], cv=2, random_state=0), "chains, weighted"),
     (SDCACRF(random_state=0, solver="sdca", fit_intercept=False), "chains, weighted"),
     (structured(), "chains, weighted"),
     (structured(solver="bundle"), "chains"),
@@ -344,6 +353,8 @@ def test_a_lie_of_a_fit_that_ended_early_is_seen(index):
     """A bound 90 % of the way to the objective is above the optimum in one of the fits at least."""
     case = CASES[index]
     models = [model for model in early(index) if "converged" not in np.atleast_1d(model.status_)]
+    # A gap of rounding, which Newton's method leaves after few steps, is no room for a lie.
+    models = [m for m in models if np.any(m.dual_gap_ > 1e-10 * np.abs(m.objective_))]
     bounds = [told(m, bound=m.lower_bound_ + 0.9 * m.dual_gap_) for m in models]
     assert any(seen(lie, case) for lie in bounds)
     for model in models:

@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -14,8 +15,10 @@ from sklearn_bundle import (
     BMRMRegressorCV,
     PragamSVC,
     StructuredSVM,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
 
@@ -56,9 +59,12 @@ FEW = [
     # At a gap g the scores of a kernel machine are settled to sqrt(g).
     SwapSVC(tol=1e-10),
     SwapSVCCV([0.01], tol=1e-13, cv=3),
+    SwapSVR(tol=1e-10),
+    SwapNoveltyDetector(tol=1e-10),
     SDCACRF(),
     SDCACRF(tol=1e-10, max_iter=1000),
     CRFClassifier(tol=1e-10, max_iter=1000),
+    SDCACRFCV(reg_lambdas=[0.1], cv=3, tol=1e-10, max_iter=1000),
     StructuredSVM(),
     StructuredSVM(reg_lambda=0.1, tol=1e-10, max_iter=300),
     # A gap of 1e-10 would settle scores to 1e-5 only; checks of weights compare them to 1e-7.
@@ -98,6 +104,9 @@ OTHERS = [
     SwapSVC(tol=1e-10, active_set=10),
     SwapSVC(tol=1e-10, n_candidates=20, n_initial=5),
     SwapSVC(tol=1e-10, gamma="distance", cache_size=1e-3),
+    SwapSVR(tol=1e-10, kernel="linear"),
+    SwapSVR(tol=1e-10, kernel="poly", coef0=1.0, C=0.1),
+    SwapNoveltyDetector(tol=1e-10, contamination=0.1),
     SwapSVC(tol=1e-13, solver="cvm"),
     SwapSVC(tol=1e-13, solver="mfw"),
     SwapSVC(tol=1e-13, solver="swap"),

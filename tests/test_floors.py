@@ -11,14 +11,14 @@ PACKAGE = Path(__file__).parents[1] / "sklearn_bundle"
 GUIDE = Path(__file__).parents[1] / "doc" / "house.rst"
 # From the ground up. Rooms of one floor may use each other, as long as nothing goes round.
 FLOORS = (
-    ("_jit", "_parallel", "_values", "_repr", "_sparse", "_parameters"),
+    ("_jit", "_parallel", "_values", "_repr", "_sparse", "_parameters", "_weights"),
     ("_compiled",),
     ("_numeric",),
-    ("losses", "regularizers", "projection", "models", "datasets"),
+    ("losses", "regularizers", "projection", "models", "datasets", "metrics"),
     ("problems",),
     ("solvers",),
     ("estimators",),
-    ("metrics", "plotting"),
+    ("plotting",),
     ("__init__",),
 )
 RANK = {room: rank for rank, rooms in enumerate(FLOORS) for room in rooms}

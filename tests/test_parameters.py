@@ -15,6 +15,7 @@ from sklearn.datasets import load_iris
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -69,7 +70,8 @@ def parameters_of(kinds, names=None, few=False):
 
 # Where None is allowed, by estimators whose parameters of these names other ones have without it.
 NONE_TOO = {
-    SDCACRF: {"reg_lambda"},
+    SDCACRF: {"reg_lambda", "min_frequency"},
+    SDCACRFCV: {"min_frequency"},
     StructuredSVM: {"reg_lambda", "cache_size"},
     BMRMNoveltyDetector: {"rho"},
 }

@@ -16,8 +16,10 @@ from sklearn_bundle import (
     BMRMRegressor,
     BMRMRegressorCV,
     PragamSVC,
+    SwapNoveltyDetector,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
     bmrm_path,
 )
 from sklearn_bundle._sparse import well_formed
@@ -117,8 +119,10 @@ ESTIMATORS = [
     BMRMRegressorCV(reg_lambdas=[0.1], cv=2),
     PragamSVC(reg_lambda=0.1),
     SDCACRF(),
+    SwapNoveltyDetector(),
     SwapSVC(),
     SwapSVCCV([1.0], cv=2),
+    SwapSVR(),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from sklearn_bundle.datasets._conll import load_conll
 from sklearn_bundle.datasets._folder import load_dataset
+from sklearn_bundle.datasets._frame import sequences_from_frame
 from sklearn_bundle.datasets._mapped import open_mapped, save_mapped
 from sklearn_bundle.datasets._openml import fetch_openml
 from sklearn_bundle.datasets._svmlight import load_svmlight
@@ -13,4 +14,5 @@ __all__ = [
     "load_svmlight",
     "open_mapped",
     "save_mapped",
+    "sequences_from_frame",
 ]

@@ -1,6 +1,7 @@
 """What the estimators of the bundle method share: loss and regularizer by name, the solver."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
@@ -13,12 +14,13 @@ from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import RowOperator, rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
+from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
-from sklearn_bundle.solvers.contract import SolverResult, Status
-from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver
+from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
+from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver, solve_along
 from sklearn_bundle.solvers.linear_start import LinearStart
-from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
 
 MOST_NEWTON_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
 # By the name of a regularizer: the parameters of the estimator that it takes, and their defaults.
@@ -163,13 +165,33 @@ class BundleEstimator(CertifiedLinear):
         loss, y = target
         return LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
 
+    @contextmanager
+    def _problems(self, data: TrainingData, n_threads: int) -> Iterator[list[LinearProblem]]:
+        """All have the same rows, with what these may keep."""
+        with rows_in_memory(data.X, n_threads) as rows:
+            yield [self._problem_of(rows, data, target) for target in self._targets(data)]
+
+    def _take_further(
+        self, problem: LinearProblem, kept: LinearStart | None, seed: None
+    ) -> tuple[Solver, SolverResult]:
+        problem.rows.passes = 0
+        return super()._take_further(problem, kept, seed)
+
     def _solver(
         self, problem: LinearProblem, kept: LinearStart | None, seed: None
     ) -> LinearSolver | LinearAutoSolver:
+        start = LinearStart() if kept is None else kept
+        return linear_solver(self.solver, self._task(problem), start)
+
+    def _along(self, problem: LinearProblem, reg_lambdas: Sequence[float]) -> Along | None:
+        """What one look at the data solves of a path of these values, in descending order."""
+        limits = self.max_iter, self.max_time
+        return solve_along(self.solver, self._task(problem), reg_lambdas, *limits)
+
+    def _task(self, problem: LinearProblem) -> Task:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         self._check_bundle_size(problem, omega)
-        task = Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
-        return linear_solver(self.solver, task, LinearStart() if kept is None else kept)
+        return Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
 
     def _settings(self, data: TrainingData) -> tuple:
         return self.reg_lambda, self.solver, self.theta, self.bundle_size

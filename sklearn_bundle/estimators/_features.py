@@ -1,7 +1,8 @@
 """Tokens with named attributes, with CRFsuite's meaning, and matrices -> CSR."""
 
-from collections.abc import Callable, Mapping
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import chain, repeat
 from numbers import Real
 from reprlib import repr as short
 from typing import Any
@@ -9,11 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import CountVectorizer
 
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _HOLDERS = list, tuple, set, frozenset  # what may hold the attribute strings of a token
+_ROUNDING = 1e-9  # relative, of sums of weights that were normalised
 
 
 def place(
@@ -44,13 +44,28 @@ def checked_strings(tokens: list, lengths: NDArray[np.int64]) -> list:
         k = next(k for k, token in enumerate(tokens) if not isinstance(token, _HOLDERS))
         raise ValueError(_stranger(tokens[k], place(k, lengths), "strings"))
     kinds = set(map(type, chain.from_iterable(tokens)))
-    if not all(issubclass(kind, str) for kind in kinds):
-        k, wrong = next((k, s) for k, t in enumerate(tokens) for s in t if not isinstance(s, str))
+    if not all(issubclass(kind, str | bytes) for kind in kinds):
+        k, wrong = next(
+            (k, s) for k, t in enumerate(tokens) for s in t if not isinstance(s, str | bytes)
+        )
         raise ValueError(
             f"X holds {short(wrong)} of type {type(wrong).__name__} in a list of strings "
             f"({place(k, lengths)}); attributes with values are given as dicts, all tokens alike."
         )
-    return tokens if kinds <= {str} else [list(map(str.__str__, token)) for token in tokens]
+    if kinds <= {str}:
+        return tokens
+    result = []
+    for k, token in enumerate(tokens):
+        try:
+            result.append(list(map(_text, token)))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"X ({place(k, lengths)}): {error}.") from None
+    return result
+
+
+def _text(value: str | bytes) -> str:
+    """A plain string; bytes are read as UTF-8, which CRFsuite's are."""
+    return str.__str__(value) if isinstance(value, str) else value.decode()
 
 
 def _stranger(token: Any, where: str, form: str) -> str:
@@ -81,25 +96,25 @@ def _expanded(tokens: list, lengths: NDArray[np.int64]) -> list:
         result.append({})
         try:
             _expand(token, "", result[-1])
-        except (TypeError, OverflowError) as error:
+        except (TypeError, OverflowError, UnicodeDecodeError) as error:
             raise ValueError(f"X ({place(k, lengths)}): {error}") from None
     return result
 
 
 def _expand(token: Mapping, prefix: str, result: dict[str, float]) -> None:
     for key, value in token.items():
-        if not isinstance(key, str):
+        if not isinstance(key, str | bytes):
             raise TypeError(f"the key {short(key)} of type {type(key).__name__} is not a string.")
-        name = prefix + key
+        name = prefix + _text(key)
         if isinstance(value, Mapping):
             _expand(value, f"{name}:", result)
         elif isinstance(value, Real | np.bool_):
             _add(result, name, float(value))
-        elif isinstance(value, str):
-            _add(result, f"{name}:{str.__str__(value)}", 1.0)
-        elif isinstance(value, _HOLDERS) and all(isinstance(v, str) for v in value):
+        elif isinstance(value, str | bytes):
+            _add(result, f"{name}:{_text(value)}", 1.0)
+        elif isinstance(value, _HOLDERS) and all(isinstance(v, str | bytes) for v in value):
             for v in value:
-                _add(result, f"{name}:{str.__str__(v)}", 1.0)
+                _add(result, f"{name}:{_text(v)}", 1.0)
         else:
             raise TypeError(
                 f"the value of {name!r} must be a number, a bool, a string, a list of strings or a "
@@ -112,39 +127,77 @@ def _add(result: dict[str, float], name: str, value: float) -> None:
     result[name] = result.get(name, 0.0) + value
 
 
-def fit_vectorizer(form: str, tokens: list) -> tuple[Any, sp.csr_array]:
-    """scikit-learn's vectorizer for such tokens, and the matrix of their attributes."""
+def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
+    """The names of all attributes, sorted, and the matrix that has a column for each of them."""
     if not any(tokens):
         raise ValueError("X holds no attribute: all its tokens are empty.")
-    vectorizer = _vectorizer(form)
-    return vectorizer, csr(_in_range(vectorizer.fit_transform, tokens))
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__  # a new name has the next number
+    counts, values = _sizes_and_values(form, tokens)
+    columns = np.fromiter(map(numbers.__getitem__, _names(form, tokens)), np.int64, counts.sum())
+    names = np.array(sorted(numbers), dtype=object)
+    rank = np.empty(len(names), _index_dtype(counts))
+    rank[[numbers[name] for name in names]] = np.arange(len(names))
+    return names, _matrix(counts, rank[columns], values, len(names))
 
 
-def vectorized(vectorizer: Any, form: str, tokens: list) -> sp.csr_array:
-    """Attributes of tokens; of the other form than that of fit, they are read all the same."""
-    if not isinstance(vectorizer, type(_vectorizer(form))):
-        names = vectorizer.get_feature_names_out()
-        vectorizer = _vectorizer(form)
-        vectorizer.fit([names if form == "strings" else dict.fromkeys(names, 1.0)])
-    return csr(_in_range(vectorizer.transform, tokens))
+def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_array:
+    """Attributes of tokens; those that have no column are left out."""
+    counts, values = _sizes_and_values(form, tokens)
+    columns = map(vocabulary.get, _names(form, tokens), repeat(-1))
+    columns = np.fromiter(columns, _index_dtype(counts), counts.sum())
+    known = columns >= 0
+    if not known.all():
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
+        counts = np.diff(before[np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])])
+        columns, values = columns[known], values[known]
+    return _matrix(counts, columns, values, len(vocabulary))
 
 
-def _vectorizer(form: str) -> CountVectorizer | DictVectorizer:
-    if form == "dicts":
-        return DictVectorizer(separator=":")
-    # counts are exact in float32
-    return CountVectorizer(analyzer=_same, lowercase=False, dtype=np.float32)
+def are_frequent(
+    X: sp.csr_array, token_weights: NDArray[np.float64], least: float
+) -> NDArray[np.bool_]:
+    """Which columns occur in tokens of this weight, all together, or more."""
+    weights = np.repeat(token_weights, np.diff(X.indptr))
+    return np.bincount(X.indices, weights, X.shape[1]) >= least * (1.0 - _ROUNDING)
 
 
-def _same(token: Any) -> Any:
-    return token
+def _names(form: str, tokens: list) -> Iterator[str]:
+    """Of all attributes, token by token."""
+    if form == "strings":
+        return chain.from_iterable(tokens)
+    items = chain.from_iterable(token.items() for token in tokens)
+    return (f"{key}:{value}" if type(value) is str else key for key, value in items)
 
 
-def _in_range(transform: Callable, tokens: list) -> Any:
+def _sizes_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
+    """How many attributes each token has, and the values of all; ones in single precision."""
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    total = int(counts.sum())
+    if form == "strings":
+        return counts, np.ones(total, np.float32)
+    values = [value for token in tokens for value in token.values()]
+    if set(map(type, values)) <= {str}:
+        return counts, np.ones(total, np.float32)
     try:
-        return transform(tokens)
+        numbers = (1.0 if type(value) is str else float(value) for value in values)
+        return counts, np.fromiter(numbers, np.float64, total)
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond the range of float64: {error}.") from error
+
+
+def _index_dtype(counts: NDArray[np.int64]) -> type:
+    return np.int32 if counts.sum() <= np.iinfo(np.int32).max else np.int64
+
+
+def _matrix(counts: NDArray, columns: NDArray, values: NDArray, n_columns: int) -> sp.csr_array:
+    """With sorted indices, what a token has several times added up, and no zeros."""
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(columns.dtype)
+    X = sp.csr_array((values, columns, indptr), shape=(len(counts), n_columns))
+    X.sum_duplicates()
+    if not X.data.all():
+        X.eliminate_zeros()
+    return X
 
 
 def csr(X: Any) -> sp.csr_array:

@@ -2,8 +2,8 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -77,6 +77,15 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _model(self, data: Any, points: list[tuple]) -> dict[str, Any]:
         """Fitted attributes of a list of (w, intercept), one a subproblem."""
 
+    @contextmanager
+    def _problems(self, data: Any, n_threads: int) -> Iterator[list[Any]]:
+        """Those of all targets at a time: a path solves them again at each of its values."""
+        with ExitStack() as open_ones:
+            yield [
+                open_ones.enter_context(self._problem(data, target, n_threads))
+                for target in self._targets(data)
+            ]
+
     def _prepare(self, data: Any, n_threads: int) -> None:
         """Do what all subproblems share, ``n_threads`` of which will be solved at a time."""
 
@@ -93,9 +102,16 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         solver.detach()
         return solver
 
-    def _carry(self, solver: Solver, result: SolverResult) -> Any:
-        """What the same subproblem starts from at the next value of a path."""
+    def _carry(self, solver: Solver, result: SolverResult, last: Any) -> Any:
+        """What the same subproblem starts from at the next value of a path; ``last`` is that here.
+
+        None is where the path begins.
+        """
         return self._keep(solver, result)
+
+    def _along(self, problem: Any, reg_lambdas: Any) -> Any:
+        """What one look at the data solves of a path of these values; None is nothing."""
+        return None
 
     def _further_attributes(self, data: Any, warm: WarmStart) -> dict[str, Any]:
         """Fitted attributes beside model and certificate, from what the solvers left."""
@@ -171,15 +187,14 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
         return solver, run(solver, observe=observe, **limits)
 
-    def _take_further(self, problem: Any, kept: Any, seed: int | None) -> tuple[SolverResult, Any]:
-        """One subproblem at one value of a path: the result, and what the next value starts from.
-
-        Ctrl-C ends the path.
-        """
+    def _take_further(
+        self, problem: Any, kept: Any, seed: int | None
+    ) -> tuple[Solver, SolverResult]:
+        """One subproblem at one value of a path; Ctrl-C ends the path."""
         solver, result = self._take_on(problem, kept, seed, max_time=self.max_time)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return result, self._carry(solver, result)
+        return solver, result
 
     def _warm_start(self, last: WarmStart | None, data: Any, n_subproblems: int) -> WarmStart:
         """What the last fit kept if it belongs to this problem, else nothing."""

@@ -16,7 +16,6 @@ from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.problems.largest import largest_reg_lambda
-from sklearn_bundle.problems.rows import rows_in_memory
 
 _EPS = 1e-6  # smallest value over the largest, 1, where w = 0 is optimal for none
 # Where w = 0 is optimal from some value on, the values are from there: as lasso_path has them.
@@ -183,9 +182,8 @@ def _largest(estimator: BundleEstimator, data: TrainingData) -> float | None:
     """The largest one of all problems, or None."""
     _, n_threads = split_threads(estimator.n_jobs, 1)
     values = []
-    with blas_threads(1), rows_in_memory(data.X, n_threads) as rows:
-        for target in estimator._targets(data):
-            problem = estimator._problem_of(rows, data, target)
+    with blas_threads(1), estimator._problems(data, n_threads) as problems:
+        for problem in problems:
             omega = estimator._omega().bind(problem.n_features, problem.dimension)
             values.append(largest_reg_lambda(problem, omega))
     return None if None in values else max(values)

@@ -1,8 +1,9 @@
-"""What kernel classifiers share: checked data, attributes in SVC's shapes, scores and labels."""
+"""What kernel machines share: checked kernels, attributes in SVC's shapes, scores and labels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
+    TrainingData,
     check_classification_data,
     check_prediction_data,
 )
@@ -39,7 +41,7 @@ class KernelTraining:
 
     samples: ClassificationData
     values: KernelData
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     places: NDArray[np.intp] | None = None
     cache_bytes: int = 0
 
@@ -107,8 +109,12 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
     }
 
 
-class KernelClassifier(ClassifierMixin, BaseEstimator):
-    """Checks of a kernel and its values; prediction by support vectors, one against one."""
+class KernelMachine(BaseEstimator):
+    """Checks of a kernel and its values; scores by support vectors.
+
+    A subclass has the parameters ``kernel``, ``gamma``, ``degree``, ``coef0``, ``tol``,
+    ``cache_size`` and ``n_jobs``, and when fitted ``support_vectors_`` and ``_scores``.
+    """
 
     _kernel_constraints: ClassVar[dict] = {
         "kernel": [StrOptions({"rbf", "linear", "poly", "precomputed"}), callable],
@@ -118,8 +124,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         ],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
-        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
-        "break_ties": ["boolean"],
     }
 
     def _validate_params(self) -> None:
@@ -130,41 +134,68 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             )
         super()._validate_params()
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> KernelTraining:
-        self._check_kernel(X)
-        samples = check_classification_data(self, X, y, sample_weight, self.class_weight)
-        if self._given() and len(samples.rows) < samples.X.shape[1]:
-            samples.X = samples.X[:, samples.rows]
-        values = self._kernel_data(samples, self._kernel_of(samples))
-        return KernelTraining(samples, values, (_num_samples(X), self.n_features_in_))
-
-    def _check_kernel(self, X: Any) -> None:
-        """What the constraints on single parameters do not say."""
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError(
-                "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
-                "by the one-versus-rest scores."
-            )
-        if self._given():
-            if sp.issparse(X):
-                raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
-            shape = np.shape(X)
-            if len(shape) == 2 and shape[0] != shape[1]:
-                raise ValueError(
-                    "kernel='precomputed' needs a square matrix X of kernel values between the "
-                    f"training samples, got one of shape {shape}."
-                )
-
     def _given(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _kernel_of(self, data: ClassificationData) -> Kernel:
+    def _objects(self, X: Any) -> np.ndarray | None:
+        """What only a callable kernel can read, as an array of it; None if X is rows of numbers."""
+        if not callable(self.kernel) or sp.issparse(X):
+            return None
+        if isinstance(X, np.ndarray):
+            return X if X.ndim == 1 and X.dtype.kind in "OUST" else None
+        if not isinstance(X, list | tuple) or len(X) == 0 or np.ndim(X[0]) > 0:
+            return None
+        if isinstance(X[0], Number):
+            return None
+        objects = np.empty(len(X), dtype=object)
+        for i, item in enumerate(X):
+            objects[i] = item
+        return objects
+
+    def _checked(self, check: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+        """``check(self, X, ...)``, where objects are not looked at, as in SVC."""
+        objects = self._objects(X)
+        if objects is None:
+            return check(self, X, *arguments)
+        data = check(self, np.arange(float(len(objects)))[:, np.newaxis], *arguments)
+        del self.n_features_in_
+        data.X = objects[data.rows]
+        return data
+
+    def _shape_of(self, X: Any) -> tuple[int, ...]:
+        """That of training data; objects of no shape have one dimension."""
+        if self._objects(X) is None:
+            return _num_samples(X), self.n_features_in_
+        return (len(X),)
+
+    def _refuse_sparse_matrix(self, X: Any) -> None:
+        if self._given() and sp.issparse(X):
+            raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+
+    def _kernel_values(self, data: TrainingData, n_samples: int) -> KernelData:
+        """Kernel values of checked data; ``n_samples`` are those of the caller's X."""
+        if self._given():
+            n_columns = data.X.shape[1]
+            if n_columns != n_samples:
+                raise ValueError(
+                    "kernel='precomputed' needs a square matrix X of kernel values between the "
+                    f"training samples, got one of shape {(n_samples, n_columns)}."
+                )
+            if len(data.rows) < n_columns:
+                data.X = data.X[:, data.rows]
+        return self._kernel_data(data, self._kernel_of(data))
+
+    def _gamma_weights(self, data: TrainingData) -> NDArray[np.float64]:
+        """Weights of the samples in a gamma that depends on the data."""
+        return data.weights
+
+    def _kernel_of(self, data: TrainingData) -> Kernel:
         gamma = 1.0
         if isinstance(self.kernel, str) and self.kernel in ("rbf", "poly"):
-            gamma = resolve_gamma(self.gamma, data.X, data.sample_weight)
+            gamma = resolve_gamma(self.gamma, data.X, self._gamma_weights(data))
         return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
 
-    def _kernel_data(self, data: ClassificationData, kernel: Kernel) -> KernelData:
+    def _kernel_data(self, data: TrainingData, kernel: Kernel) -> KernelData:
         values = KernelData(data.X, kernel, np.float64 if self.tol < _SINGLE_TOL else np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             values.settle()
@@ -184,13 +215,61 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
         check_is_fitted(self)
-        X = check_prediction_data(self, X)
+        objects = self._objects(X)
+        X = check_prediction_data(self, X) if objects is None else objects
         threads = effective_n_jobs(self.n_jobs)
         with blas_threads(1):
             if signs_only:
                 return self._scores.sure_scores(X, threads)
             single = self.support_vectors_.dtype == np.float32 and not self._given()
             return self._scores.scores(X, np.float32 if single else np.float64, threads)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights w of shape (1, n_features) or (n_pairs, n_features).
+
+        Raises AttributeError unless the kernel is linear.
+        """
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available with kernel='linear'.")
+        check_is_fitted(self)
+        return self._scores.weights()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._given()
+        tags.input_tags.pairwise = self._given()
+        return tags
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):
+    """Prediction of labels by one machine, or by one for each pair of classes."""
+
+    _kernel_constraints: ClassVar[dict] = {
+        **KernelMachine._kernel_constraints,
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+    }
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> KernelTraining:
+        self._check_kernel(X)
+        check = check_classification_data
+        samples = self._checked(check, X, y, sample_weight, self.class_weight)
+        values = self._kernel_values(samples, _num_samples(X))
+        return KernelTraining(samples, values, self._shape_of(X))
+
+    def _check_kernel(self, X: Any) -> None:
+        """What the constraints on single parameters do not say."""
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
+                "by the one-versus-rest scores."
+            )
+        self._refuse_sparse_matrix(X)
+
+    def _gamma_weights(self, data: ClassificationData) -> NDArray[np.float64]:
+        """Sample weights alone, as in SVC."""
+        return data.sample_weight
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the samples.
@@ -241,20 +320,3 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             votes[i] += won
             votes[j] += ~won
         return self.classes_[votes.argmax(axis=0)]
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights w of shape (1, n_features) or (n_pairs, n_features).
-
-        Raises AttributeError unless the kernel is linear.
-        """
-        if self.kernel != "linear":
-            raise AttributeError("coef_ is only available with kernel='linear'.")
-        check_is_fitted(self)
-        return self._scores.weights()
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._given()
-        tags.input_tags.pairwise = self._given()
-        return tags

@@ -4,6 +4,7 @@ The functions are for any estimator with ``classes_``, ``coef_``, ``transitions_
 ``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` is one that has probabilities.
 """
 
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -14,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._parallel import split_threads
 from sklearn_bundle._values import shown
+from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._sequences import (
+    PerSequence,
     Sequences,
     check_labels,
     check_prediction_sequences,
     shaped,
 )
-from sklearn_bundle.estimators._validation import check_sample_weight
 from sklearn_bundle.models.chain import ChainModel, Weights
 
 
@@ -36,7 +38,7 @@ def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel
 def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray[np.int64]) -> Any:
     """Labels of all tokens in the shape that X came in."""
     labels = shaped(estimator.classes_[indices], sequences)
-    return labels if sequences.plain else [part.tolist() for part in labels]
+    return labels if sequences.plain else PerSequence(part.tolist() for part in labels)
 
 
 def best_labellings(
@@ -60,13 +62,19 @@ def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[
     """For each label the features with the largest weights, by size."""
     check_is_fitted(estimator)
     check_count("n", n)
-    names = getattr(estimator, "attribute_names_", getattr(estimator, "feature_names_in_", None))
-    features = {}
+    names, features = _names_of_features(estimator), {}
     for label, row in zip(estimator.classes_.tolist(), estimator.coef_, strict=True):
         order = np.argsort(-np.abs(row), kind="stable")[:n]
-        chosen = order if names is None else names[order]
-        features[label] = list(zip(chosen.tolist(), row[order].tolist(), strict=True))
+        features[label] = list(zip(names[order].tolist(), row[order].tolist(), strict=True))
     return features
+
+
+def _names_of_features(estimator: BaseEstimator) -> np.ndarray:
+    """Of attributes, of columns of a data frame, or their numbers."""
+    for names in ("attribute_names_", "feature_names_in_"):
+        if hasattr(estimator, names):
+            return getattr(estimator, names)
+    return np.arange(estimator.coef_.shape[1])
 
 
 def check_count(name: str, value: Any) -> None:
@@ -75,8 +83,51 @@ def check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
 
 
+class _Features(Mapping):
+    """The weights of a fitted chain that are not 0, by name; nothing is copied."""
+
+    def __init__(self, weights: NDArray[np.float64], rows: list, columns: list):
+        self._weights, self._names = weights, (rows, columns)
+        self._numbers = [{name: k for k, name in enumerate(names)} for names in self._names]
+
+    def __getitem__(self, names: tuple[Any, Any]) -> float:
+        try:
+            place = tuple(n[name] for n, name in zip(self._numbers, names, strict=True))
+        except (TypeError, ValueError):  # not a pair
+            raise KeyError(names) from None
+        weight = float(self._weights[place])
+        if weight == 0.0:
+            raise KeyError(names)
+        return weight
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        rows, columns = self._names
+        for i, row in enumerate(rows):
+            for j in np.flatnonzero(self._weights[i]).tolist():
+                yield row, columns[j]
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._weights))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 class ChainLabeller(BaseEstimator):
     """Labels sequences, with probabilities."""
+
+    @property
+    def state_features_(self) -> Mapping[tuple[Any, Any], float]:
+        """Weights of attributes with labels, ``{(attribute, label): weight}``, read-only."""
+        check_is_fitted(self)
+        return _Features(self.coef_.T, _names_of_features(self).tolist(), self.classes_.tolist())
+
+    @property
+    def transition_features_(self) -> Mapping[tuple[Any, Any], float]:
+        """Weights of two labels in sequence, ``{(from, to): weight}``, read-only."""
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        return _Features(self.transitions_, labels, labels)
 
     def predict(self, X: Any) -> np.ndarray | list[list]:
         """The most probable labels of each sequence (Viterbi).
@@ -89,7 +140,7 @@ class ChainLabeller(BaseEstimator):
         Returns
         -------
         y : list of lists of labels, or ndarray of shape (n_samples,)
-            Shaped like X.
+            Shaped like X. numpy takes such a list for a vector of objects, its lists.
         """
         sequences, model = bound_chain(self, X)
         return labels_like(self, sequences, model.best_labels())
@@ -129,7 +180,7 @@ class ChainLabeller(BaseEstimator):
         pairs = model.pair_marginals()
         if sequences.plain:
             return pairs.reshape(len(sequences.lengths), 0, *pairs.shape[1:])
-        return np.split(pairs, np.cumsum(sequences.lengths - 1)[:-1])
+        return PerSequence(np.split(pairs, np.cumsum(sequences.lengths - 1)[:-1]))
 
     def predict_log_proba(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Log-probability of whole sequences of labels.
@@ -186,7 +237,7 @@ class ChainLabeller(BaseEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Data.
         y : list of sequences of labels, or array-like of shape (n_samples,)
-            True labels, among those of `fit`.
+            True labels. Those that `fit` has not seen are missed by every prediction.
         sample_weight : array-like of shape (n_sequences,), default=None
             Weights, one a sequence.
 
@@ -198,10 +249,10 @@ class ChainLabeller(BaseEstimator):
         Raises
         ------
         ValueError
-            For labels that `fit` has not seen, or that do not fit to X.
+            For labels that do not fit to X.
         """
         sequences, model = bound_chain(self, X)
-        labels = check_labels(self, sequences, y)
+        labels = check_labels(self, sequences, y, all_known=False)
         weights = check_sample_weight(sample_weight, len(sequences.lengths))
         weights = np.repeat(weights, sequences.lengths)
         return float(np.average(model.best_labels() == labels, weights=weights))

@@ -1,6 +1,6 @@
 """Sequences of feature vectors as users give them -> one matrix, or list of tokens, of all."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, compress
 from reprlib import repr as short
@@ -76,8 +76,14 @@ def _is_row(value: Any) -> bool:
     return nature(value) == "list" and len(value) > 0 and nature(next(iter(value))) == "scalar"
 
 
+def listed(value: Any) -> Any:
+    """What an iterator, such as a generator, yields: it can be read once. Others stay."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
 def sequences_in(X: Any) -> list | None:
     """The sequences that X holds, or None: X is 2-D, or it is scikit-learn that refuses it."""
+    X = listed(X)
     if isinstance(X, np.ndarray) and X.ndim > 1:
         if X.ndim == 2 and not _cells_are_tokens(X):
             return None
@@ -148,6 +154,12 @@ def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
 
 def _read(sequence: Any, name: str) -> tuple[str, Any]:
     """The form of a sequence, and its matrix or list of tokens."""
+    if type(sequence) is list and sequence:  # the usual ones, at once
+        token = sequence[0]
+        if type(token) is dict and token:
+            return "dicts", sequence
+        if type(token) in (list, tuple) and token and type(token[0]) is str:
+            return "strings", sequence
     kind = nature(sequence)
     if kind in ("mapping", "string", "scalar"):
         raise ValueError(

@@ -1,7 +1,8 @@
 """Fits over many values of reg_lambda that share what they find, cross-validation over them."""
 
 from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
+from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed
-from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._fit import CertifiedEstimator
 from sklearn_bundle.estimators._grid import check_grid, estimator_of
-from sklearn_bundle.estimators._search import Search, search_constraints
+from sklearn_bundle.estimators._path_scores import default_scores
+from sklearn_bundle.estimators._search import Search
 from sklearn_bundle.estimators._validation import (
-    TrainingData,
-    check_sample_weight,
     checked_score,
     splits,
 )
+from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.losses import Loss
-from sklearn_bundle.problems.rows import rows_in_memory
 from sklearn_bundle.solvers.contract import SolverResult
 
 # Values of reg_lambda where their number is not given, and w = 0 is optimal for none of them.
@@ -48,6 +48,9 @@ def bmrm_path(
     the loss. Planes of the empirical risk (algorithm 2 of [1]_) do not depend on reg_lambda: each
     fit starts from all planes that were cut before, and from the last solution. Coordinate descent
     starts from the last solution, its support and its dual point. Every value has a certificate.
+    With squared errors, L1 or the elastic net, and few features, all values are solved from X'X;
+    objective and bound come from that too where its rounding, which is taken off the bound, is
+    small beside `tol`, and else from the data.
 
     Parameters
     ----------
@@ -145,30 +148,44 @@ def bmrm_path(
 
 
 def fit_path(
-    estimator: BundleEstimator, data: TrainingData, reg_lambdas: Sequence[float]
-) -> Iterator[tuple[BundleEstimator, list[SolverResult]]]:
+    estimator: CertifiedEstimator,
+    data: Any,
+    reg_lambdas: Sequence[float],
+    seed: int | None = None,
+) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
     """A fitted copy for each value in turn, with the results of its subproblems.
 
-    ``data`` are what the estimator, a checked copy, has made of the caller's.
+    ``data`` are what the estimator, a checked copy, has made of the caller's. ``seed`` is that of
+    each fit.
     """
-    unfitted, targets = clone(estimator), estimator._targets(data)
-    kept: list = [None] * len(targets)
+    unfitted = clone(estimator)
     _, n_threads = split_threads(estimator.n_jobs, 1)
-    with rows_in_memory(data.X, n_threads) as rows:
-        # All values have the same problems, and these the same rows, with what either may keep.
-        problems = [estimator._problem_of(rows, data, target) for target in targets]
-        for reg_lambda in reg_lambdas:
+    with estimator._problems(data, n_threads) as problems:
+        with blas_threads(1):
+            ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
+        warm = WarmStart(None, [None if known is None else known.start for known in ahead])
+        for i, reg_lambda in enumerate(reg_lambdas):
             estimator.reg_lambda = float(reg_lambda)
-            results = []
-            with blas_threads(1):
-                for k, problem in enumerate(problems):
-                    rows.passes = 0
-                    result, kept[k] = estimator._take_further(problem, kept[k], None)
-                    results.append(result)
+            before = warm.results
+            warm.match((i,))
+            for k, problem in enumerate(problems):
+                known = None if ahead[k] is None else ahead[k].results[i]
+                if known is not None:
+                    warm.results[k] = known
+                    continue
+                if i > 0 and ahead[k] is not None:
+                    point = before[k].point, before[k].intercept
+                    warm.kept[k] = replace(warm.kept[k], point=point)
+                with blas_threads(1):
+                    solver, result = estimator._take_further(problem, warm.kept[k], seed)
+                kept = estimator._carry(solver, result, warm.kept[k])
+                warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
+            results = warm.results
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
+            fitted |= certificate(results) | estimator._further_attributes(data, warm)
             model = object.__new__(type(estimator))  # a clone takes as long as a small fit
             vars(model).update(vars(unfitted), reg_lambda=estimator.reg_lambda)
-            model._adopt(features_of(estimator) | fitted | certificate(results))
+            model._adopt(features_of(estimator) | fitted)
             yield model, results
 
 
@@ -177,13 +194,6 @@ class PathSearch(Search):
 
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
-
-    @classmethod
-    def _constraints(cls, kind: type[BundleEstimator]) -> dict:
-        """Constraints on the parameters of a search that fits estimators of this kind."""
-        shared = search_constraints(kind, "reg_lambdas", cls._not_shared)
-        eps = Interval(Real, 0, 1, closed="neither")
-        return shared | {"reg_lambdas": [*shared["reg_lambdas"], None], "eps": [eps, None]}
 
     def _values(self, data):
         grid = check_grid(self.reg_lambdas, None, self.eps)
@@ -209,7 +219,9 @@ class PathSearch(Search):
                 counted = {"sample_weight": part(weights, test)}
             estimator = checked(single)
             data = estimator._check(part(X, train), part(y, train), part(weights, train))
-            path = fit_path(estimator, data, values)
-            return [checked_score(scorer(model, *held_out, **counted)) for model, _ in path]
+            models = (model for model, _ in fit_path(estimator, data, values))
+            if self.scoring is None:
+                return list(default_scores(models, *held_out, counted.get("sample_weight")))
+            return [checked_score(scorer(model, *held_out, **counted)) for model in models]
 
         return splits(self.cv, X, y, is_classifier(single)), scores

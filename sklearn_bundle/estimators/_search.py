@@ -3,19 +3,21 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer_names
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle.estimators._base import Monitor, with_callbacks
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome
-from sklearn_bundle.estimators._validation import first_best
+from sklearn_bundle.estimators._validation import first_best, splits
 
 MOST_VALUES = 100_000  # of a parameter: more of them are a slip
 
@@ -32,6 +34,29 @@ def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> 
     }
 
 
+def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
+    """The same for a search over reg_lambda, whose values may be spaced by ``eps``."""
+    shared = search_constraints(kind, "reg_lambdas", not_shared)
+    eps = Interval(Real, 0, 1, closed="neither")
+    return shared | {"reg_lambdas": [*shared["reg_lambdas"], None], "eps": [eps, None]}
+
+
+def folds_among(cv: Any, X: Any, y: Any, kept: np.ndarray, classifier: bool) -> list[Fold]:
+    """Training and test part of every fold, among the rows that are kept.
+
+    None and a number split these alone. Others are the caller's, and so are the rows that they
+    split: they get all.
+    """
+    if cv is None or isinstance(cv, Integral):
+        X, y = (_safe_indexing(array, kept) for array in (X, y))
+        return splits(cv, X, y, classifier)
+    n = _num_samples(X)
+    place = np.full(n, -1)
+    place[kept] = np.arange(len(kept))
+    places = [[place[np.arange(n)[part]] for part in fold] for fold in splits(cv, X, y, classifier)]
+    return [tuple(part[part >= 0] for part in fold) for fold in places]
+
+
 class Search(CertifiedEstimator):
     """Chooses a parameter of an estimator by cross-validation, then fits to all data with it.
 
@@ -42,6 +67,7 @@ class Search(CertifiedEstimator):
     _kind: ClassVar[type[CertifiedEstimator]]  # what is fitted
     _chosen: ClassVar[str]  # its parameter; the search has the values under this name and an s
     _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search does not have
+    _require: ClassVar[str | None] = "sharedmem"  # of joblib: None where folds may be processes
 
     @abstractmethod
     def _values(self, data: Any) -> NDArray[np.float64]:
@@ -64,7 +90,7 @@ class Search(CertifiedEstimator):
         values = self._values(data)
         folds, scores_of = self._folds(data, X, y, sample_weight, values)
         with blas_threads(1):
-            scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")(
+            scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require=self._require)(
                 delayed(scores_of)(*fold) for fold in folds
             )
         scores = np.array(scores)

@@ -14,10 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from sklearn_bundle._values import mixed, shown
+from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import features_of
 from sklearn_bundle.estimators._features import (
+    are_frequent,
     check_finite,
-    fit_vectorizer,
+    fit_vocabulary,
     place,
     vectorized,
 )
@@ -25,16 +27,17 @@ from sklearn_bundle.estimators._packing import (
     TOKEN_FORMS,
     X_CHECKS,
     another_kind,
+    listed,
     nature,
     pack_plain,
     pack_sequences,
     positions_of,
     sequences_in,
 )
-from sklearn_bundle.estimators._validation import check_sample_weight, checked_data, normalised
+from sklearn_bundle.estimators._validation import checked_data, normalised
 
 _NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
-_OPTIONAL = "feature_names_in_", "attribute_names_", "_vectorizer"  # by the kind of X
+_OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # by the kind of X
 
 
 @dataclass
@@ -54,6 +57,29 @@ class Sequences:
         """The first position of every sequence, and the number of positions."""
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths)])
 
+    def sequences(self, which: NDArray[np.intp]) -> "Sequences":
+        """These alone, in this order."""
+        return Sequences(self.X[self._tokens(which)], self.lengths[which], self.plain)
+
+    def _tokens(self, which: NDArray[np.intp]) -> NDArray[np.int64]:
+        """All positions of these sequences."""
+        lengths = self.lengths[which]
+        before = np.cumsum(lengths) - lengths
+        return np.arange(lengths.sum()) + np.repeat(self.starts[which] - before, lengths)
+
+
+class KnownSequences(list):
+    """Sequences as the caller gave them, and what they are to the estimators of one search."""
+
+    def __init__(self, given: list, sequences: Sequences, fitted: dict[str, Any]):
+        super().__init__(given)
+        self._sequences, self._fitted = sequences, fitted
+
+    def known_to(self, estimator: BaseEstimator) -> Sequences | None:
+        """What the estimator would make of them, if it is one of that search."""
+        same = all(getattr(estimator, name, None) is self._fitted[name] for name in self._fitted)
+        return self._sequences if same else None
+
 
 @dataclass
 class TrainingSequences(Sequences):
@@ -71,6 +97,26 @@ class TrainingSequences(Sequences):
     kept: NDArray[np.intp]
     fitted: dict[str, Any]
 
+    def part(
+        self, which: NDArray[np.intp], min_frequency: int | None = None
+    ) -> "TrainingSequences":
+        """These sequences alone, classes and weights as if no others had been given.
+
+        All attributes stay, those with names empty where they are not frequent: the optimal
+        weights of attributes that are in no token are 0.
+        """
+        part, weights = self.sequences(which), self.weights[which]
+        if min_frequency is not None and "_vocabulary" in self.fitted:
+            of_tokens = np.repeat(self.total * weights, part.lengths)
+            part.X.data *= are_frequent(part.X, of_tokens, min_frequency)[part.X.indices]
+            part.X.eliminate_zeros()
+        present, labels = np.unique(self.labels[self._tokens(which)], return_inverse=True)
+        return TrainingSequences(
+            *(part.X, part.lengths, part.plain, labels, self.classes[present]),
+            *(normalised(weights), float(weights.sum()) * self.total, self.kept[which]),
+            self.fitted,
+        )
+
 
 def check_training_sequences(
     estimator: BaseEstimator,
@@ -78,9 +124,11 @@ def check_training_sequences(
     y: Any,
     sample_weight: ArrayLike | float | None,
     least_classes: int = 2,
+    min_frequency: int | None = None,
 ) -> TrainingSequences:
     """Check everything that is wrong with training data before any work starts.
 
+    Named attributes are left out whose tokens weigh less than ``min_frequency``, all together.
     On the estimator only scikit-learn's ``validate_data`` writes, and attributes of an earlier fit
     are removed that this one does not have.
     """
@@ -104,10 +152,10 @@ def check_training_sequences(
     else:
         packed = pack_sequences(estimator, sequences, None)
         classes, labels = _encoded(_all_labels(y, packed.lengths), packed.lengths)
-    weights = check_sample_weight(sample_weight, len(packed.lengths))
+    given = check_sample_weight(sample_weight, len(packed.lengths))
     with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    weights = normalised(weights)
+        total = float(given.sum())
+    weights = normalised(given)
     kept = np.flatnonzero(weights)
     present, labels = np.unique(labels[positions_of(kept, packed.lengths)], return_inverse=True)
     classes = classes[present]
@@ -119,11 +167,17 @@ def check_training_sequences(
     packed = packed.take(kept)
     fitted: dict[str, Any] = {"_form": packed.form}
     if packed.form in TOKEN_FORMS:
-        vectorizer, X = fit_vectorizer(packed.form, packed.positions)
-        names = vectorizer.get_feature_names_out()
-        fitted |= {"n_features_in_": len(names), "attribute_names_": names}
-        fitted["_vectorizer"] = vectorizer
+        names, X = fit_vocabulary(packed.form, packed.positions)
         check_finite(X, packed.lengths, names, kept)
+        if min_frequency is not None:
+            frequent = are_frequent(X, np.repeat(given[kept], packed.lengths), min_frequency)
+            if not frequent.any():
+                raise ValueError(
+                    f"min_frequency={min_frequency} leaves none of {len(names)} attributes."
+                )
+            names, X = names[frequent], X[:, frequent]
+        fitted |= {"n_features_in_": len(names), "attribute_names_": names}
+        fitted["_vocabulary"] = dict(zip(names.tolist(), range(len(names)), strict=True))
     else:
         X = packed.positions
         fitted |= features_of(estimator)
@@ -138,6 +192,9 @@ def check_training_sequences(
 
 def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     """X for predict: of the kind that was fitted; attributes that fit has not seen are ignored."""
+    known = X.known_to(estimator) if isinstance(X, KnownSequences) else None
+    if known is not None:
+        return known
     form = estimator._form
     sequences = sequences_in(X)
     if sequences is None and form != "plain":
@@ -149,14 +206,16 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
         packed = pack_sequences(estimator, sequences, form)
     X = packed.positions
     if packed.form in TOKEN_FORMS:
-        X = vectorized(estimator._vectorizer, packed.form, packed.positions)
+        X = vectorized(estimator._vocabulary, packed.form, packed.positions)
         check_finite(X, packed.lengths, estimator.attribute_names_)
     return Sequences(X, packed.lengths, form == "plain")
 
 
-def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDArray[np.intp]:
-    """The true labels of sequences as indices into ``classes_``."""
-    name = type(estimator).__name__
+def check_labels(
+    estimator: BaseEstimator, sequences: Sequences, y: Any, *, all_known: bool = True
+) -> NDArray[np.intp]:
+    """The true labels of sequences as indices into ``classes_``; -1 are others, if they may be."""
+    name, y = type(estimator).__name__, listed(y)
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     if sequences.plain:
@@ -172,7 +231,10 @@ def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDAr
     for t, label in enumerate(flat):
         try:
             labels[t] = index[label]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError) as error:
+            if isinstance(error, KeyError) and not all_known:
+                labels[t] = -1
+                continue
             where = place(t, None if sequences.plain else sequences.lengths)
             raise ValueError(
                 f"y holds the label {shown(label)} ({where}), which {name} was not fitted on; its "
@@ -181,11 +243,27 @@ def check_labels(estimator: BaseEstimator, sequences: Sequences, y: Any) -> NDAr
     return labels
 
 
-def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | list[np.ndarray]:
+class PerSequence(list):
+    """A list with an entry per sequence, which numpy takes for a vector of objects.
+
+    Of entries of several lengths it would make nothing, and of equally long ones a matrix.
+    """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != object:
+            return np.array(list(self), dtype=dtype)
+        vector = np.empty(len(self), dtype=object)
+        for i, entry in enumerate(self):
+            vector[i] = entry
+        return vector
+
+
+def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence:
     """Values of all positions in the shape that X came in: a list by sequences, or one array."""
     if sequences.plain:
         return values
-    return [values[start:stop] for start, stop in pairwise(sequences.starts.tolist())]
+    starts = sequences.starts.tolist()
+    return PerSequence(values[start:stop] for start, stop in pairwise(starts))
 
 
 def _refuse_several_labels(name: str, y: Any) -> None:
@@ -217,7 +295,7 @@ def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
             f"{len(sequences)} in y."
         )
     for i, (labels, length) in enumerate(zip(sequences, lengths.tolist(), strict=True)):
-        if nature(labels) != "list":
+        if type(labels) is not list and nature(labels) != "list":
             raise ValueError(
                 f"Sequence {i} of y must be a list of labels, got {short(labels)} of type "
                 f"{type(labels).__name__}."

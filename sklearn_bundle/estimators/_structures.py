@@ -51,7 +51,7 @@ from sklearn_bundle.models.segments import Segments
 
 Array = NDArray[np.float64]
 
-_PRIVATE = "_form", "_vectorizer"  # fitted attributes of chains that are not public
+_PRIVATE = "_form", "_vocabulary"  # fitted attributes of chains that are not public
 
 #: Models that need no parameter, by name.
 MODELS: dict[str, type[StructuredModel]] = {

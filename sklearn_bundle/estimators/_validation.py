@@ -2,22 +2,21 @@
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_array, column_or_1d, compute_class_weight
+from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixed, shown
-
-if TYPE_CHECKING:  # metrics import this file, and need no losses
-    from sklearn_bundle.losses import Prepared
+from sklearn_bundle._weights import check_sample_weight
+from sklearn_bundle.losses import Prepared
 
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
 _TIE = 1e-12  # relative: weighted means of equal scores, summed in another order
@@ -42,7 +41,7 @@ class TrainingData:
     X: np.ndarray | sp.spmatrix | sp.sparray
     weights: NDArray[np.float64]
     left: NDArray[np.intp] | None
-    prepared: "list[Prepared]" = field(default_factory=list, kw_only=True)
+    prepared: list[Prepared] = field(default_factory=list, kw_only=True)
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -165,31 +164,6 @@ def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray,
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """X for predict: same checks as in fit, and the same features."""
     return checked_data(estimator, X, reset=False, **X_CHECKS)
-
-
-def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
-    """Weights of the samples or sequences: finite, none negative, not all of them zero."""
-    weights = as_numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
-    if weights.ndim == 0:
-        weights = np.broadcast_to(weights, n_samples)  # takes no memory
-    else:
-        weights = check_array(weights, ensure_2d=False, input_name="sample_weight")
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per "
-            "sample."
-        )
-    wrong = ~np.isfinite(weights)
-    if wrong.any():
-        raise ValueError(f"sample_weight must be finite, got {weights[np.argmax(wrong)]}.")
-    if (weights < 0.0).any():
-        raise ValueError(
-            f"Negative values in data passed to `sample_weight` (the smallest is {weights.min()}); "
-            "weights must be zero or positive."
-        )
-    if not weights.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weights
 
 
 def checked_reg_lambda(value: float | None, total: float) -> float:

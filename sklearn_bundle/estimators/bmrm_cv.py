@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._path import PathSearch
+from sklearn_bundle.estimators._search import path_constraints
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss, RegressionLoss
@@ -121,7 +122,9 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMClassifier
-    _parameter_constraints: ClassVar[dict] = PathSearch._constraints(BMRMClassifier)
+    _parameter_constraints: ClassVar[dict] = path_constraints(
+        BMRMClassifier, PathSearch._not_shared
+    )
 
     def __init__(
         self,
@@ -299,7 +302,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMRegressor
-    _parameter_constraints: ClassVar[dict] = PathSearch._constraints(BMRMRegressor)
+    _parameter_constraints: ClassVar[dict] = path_constraints(BMRMRegressor, PathSearch._not_shared)
 
     def __init__(
         self,

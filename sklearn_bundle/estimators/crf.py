@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sklearn_bundle.estimators._chain_path import Passed
 from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
+from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.estimators._validation import checked_reg_lambda
 from sklearn_bundle.estimators._warm import WarmStart, sequences_fingerprint
@@ -56,7 +58,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
          - a sequence each; y a list of sequences of labels, a weight per sequence; so for all below
        * - list of lists of lists of strings (the innermost may be tuples, sets, arrays)
          - a sequence each, a list of strings a position; a string is an attribute of value 1, and
-           of value k if it stands there k times
+           of value k if it stands there k times; bytes are strings in UTF-8, here and in dicts
        * - list of lists of dicts
          - a sequence each, a dict per position, that has these attributes:
        * - ``{"n": 2.5}`` (any real number)
@@ -72,12 +74,12 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     Strings and dicts mean what they mean to CRFsuite: an attribute that occurs several times has
     the sum of its values, a value of zero is as good as none, a token may have no attribute. The
-    outer list may be a tuple, an object array or a Series as well. All sequences must be of one
-    kind, that of fit in prediction, where lists of strings and dicts may stand for each other and
-    attributes that fit has not seen are ignored. One sequence is written ``[sequence]``, a word
-    ``[word]`` or ``{"word": word}``: a bare string is an error, as are None, NaN and an empty
-    sequence. Labels are strings, integers, booleans, whole floats, tuples, or anything hashable
-    that sorts.
+    outer list may be a tuple, an object array, a Series or an iterator as well. All sequences must
+    be of one kind, that of fit in prediction, where lists of strings and dicts may stand for each
+    other and attributes that fit has not seen are ignored. One sequence is written ``[sequence]``,
+    a word ``[word]`` or ``{"word": word}``: a bare string is an error, as are None, NaN and an
+    empty sequence. Labels are strings, integers, booleans, whole floats, tuples, or anything
+    hashable that sorts.
 
     Parameters
     ----------
@@ -94,6 +96,10 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     fit_intercept : bool, default=True
         Whether there are biases of the labels, at any, the first and the last token. They are
         regularised.
+    min_frequency : int, default=None
+        Attributes with names, of dicts and of strings, are left out that fewer tokens have than
+        this, where their value is not zero. Sample weights count: a weight 2 is a repeated
+        sequence. None keeps all.
     sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
         How the sequence of a step is chosen (section 5 of [1]_): in proportion to its duality gap
         as last seen; any; in proportion to ``reg_lambda + s_i R_i``, with R_i the squared radius
@@ -140,6 +146,11 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         Further bias at the last token.
     attribute_names_ : ndarray of shape (n_features,)
         Names of the columns of ``coef_``, sorted, if X was of dicts or lists of strings.
+    state_features_ : Mapping
+        ``coef_`` in sklearn-crfsuite's form, ``{(attribute, label): weight}``, where it is not 0;
+        read-only. Attributes without names are columns of ``coef_``.
+    transition_features_ : Mapping
+        ``transitions_`` in this form, ``{(from, to): weight}``.
     objective_ : float
         P at the returned point.
     lower_bound_ : float
@@ -184,8 +195,11 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     See Also
     --------
+    SDCACRFCV : Chooses reg_lambda by cross-validation.
+    crf_path : Models for many values of reg_lambda.
     sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
     sklearn_bundle.datasets.load_conll : Reads files with a token per line.
+    sklearn_bundle.datasets.sequences_from_frame : Reads data frames with a row per token.
 
     Notes
     -----
@@ -264,6 +278,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [StrOptions({"auto", "exponentiated", "sdca", "lbfgs"})],
         "fit_intercept": ["boolean"],
+        "min_frequency": [Interval(Integral, 1, None, closed="left"), None],
         "sampling": [StrOptions(set(SAMPLINGS))],
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
@@ -288,6 +303,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         reg_lambda: float | None = None,
         solver: str = "auto",
         fit_intercept: bool = True,
+        min_frequency: int | None = None,
         sampling: str = "gap",
         nonuniformity: float = 0.8,
         line_search_tol: float = 1e-3,
@@ -302,6 +318,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         self.reg_lambda = reg_lambda
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.min_frequency = min_frequency
         self.sampling = sampling
         self.nonuniformity = nonuniformity
         self.line_search_tol = line_search_tol
@@ -331,12 +348,16 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         self : SDCACRF
             Fitted estimator.
         """
-        return fit_certified(self, X, y, sample_weight)
+        return fit_certified(self, listed(X), listed(y), sample_weight)
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
-        data = check_training_sequences(self, X, y, sample_weight)
+        data = self._sequences(X, y, sample_weight)
         self._reg_lambda(data.total)
         return data
+
+    def _sequences(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+        frequency = self.min_frequency
+        return check_training_sequences(self, X, y, sample_weight, min_frequency=frequency)
 
     def _targets(self, data: TrainingSequences) -> list[None]:
         return [None]
@@ -352,6 +373,22 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     def _fingerprint(self, data: TrainingSequences) -> tuple:
         return sequences_fingerprint(data), self.fit_intercept, self.solver
+
+    def _take_further(
+        self, problem: ChainProblem, kept: Passed | None, seed: int
+    ) -> tuple[ChainAutoSolver | DualSolver | LBFGSSolver, SolverResult]:
+        problem.reg_lambda = self.reg_lambda
+        start = None if kept is None else kept.start(self.reg_lambda)
+        return super()._take_further(problem, start, seed)
+
+    def _carry(
+        self,
+        solver: ChainAutoSolver | DualSolver | LBFGSSolver,
+        result: SolverResult,
+        last: Passed | None,
+    ) -> Passed:
+        kept = self._keep(solver, result)
+        return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
 
     def _settings(self, data: TrainingSequences) -> tuple:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol

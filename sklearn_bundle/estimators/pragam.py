@@ -13,7 +13,7 @@ from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.problems.hinge_dual import HingeDual
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 

@@ -351,7 +351,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     def _released(self, solver: SwapSolver | ActiveSetSolver) -> None:
         """None goes on itself: it has rows of the kernel. A new one starts from its points."""
 
-    def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> Any:
+    def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult, last: Any) -> Any:
         """The solver with its rows, or if they are those of an active set its best point."""
         if isinstance(solver, SwapSolver):
             return solver

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +11,13 @@ from sklearn.metrics import check_scoring
 
 from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.estimators._kernel import KernelTraining, machine
-from sklearn_bundle.estimators._search import MOST_VALUES, Fold, Search, search_constraints
-from sklearn_bundle.estimators._validation import ClassificationData, checked_score, splits
+from sklearn_bundle.estimators._search import (
+    MOST_VALUES,
+    Search,
+    folds_among,
+    search_constraints,
+)
+from sklearn_bundle.estimators._validation import ClassificationData, checked_score
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.l2svm import KernelData
 
@@ -176,23 +180,12 @@ n_features_in_, feature_names_in_, shape_fit_
         return np.unique(Cs)
 
     def _folds(self, data, X, y, sample_weight, values):
-        folds = self._splits(data.samples)
+        y = data.samples.all_labels
+        folds = folds_among(self.cv, np.zeros(len(y)), y, data.samples.rows, classifier=True)
         n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
         shared = replace(data, values=self._shared_values(data))
         shared.divide_cache(self.cache_size, n_threads)
         return folds, partial(self._scores_of_fold, shared, values)
-
-    def _splits(self, samples: ClassificationData) -> list[Fold]:
-        """Training and test part of every fold, among the rows that are left."""
-        if self.cv is None or isinstance(self.cv, Integral):
-            y = samples.classes[samples.labels]
-            return splits(self.cv, np.zeros(len(y)), y, classifier=True)
-        y = samples.all_labels  # what splits is the caller's, and so are the rows that it splits
-        place = np.full(len(y), -1)
-        place[samples.rows] = np.arange(len(samples.rows))
-        folds = splits(self.cv, np.zeros(len(y)), y, classifier=True)
-        places = [[place[np.arange(len(y))[part]] for part in fold] for fold in folds]
-        return [tuple(part[part >= 0] for part in fold) for fold in places]
 
     def _shared_values(self, data: KernelTraining) -> KernelData:
         """One matrix of kernel values if there is space for it, which the final fit has too."""
@@ -231,7 +224,8 @@ n_features_in_, feature_names_in_, shape_fit_
             for of_C, C in zip(alphas, Cs, strict=True):
                 single.C = float(C)
                 with single._problem(fold, target, 1) as problem:
-                    result, kept = single._take_further(problem, kept, 0)
+                    solver, result = single._take_further(problem, kept, 0)
+                kept = single._carry(solver, result, kept)
                 of_C.append(result.point)
         scores = []
         for of_C in alphas:

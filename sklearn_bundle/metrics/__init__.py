@@ -1,5 +1,14 @@
 """Scores of label sequences: tokens, whole sequences, and spans as conlleval counts them."""
 
+from sklearn_bundle.metrics._flat import (
+    flat_accuracy_score,
+    flat_classification_report,
+    flat_f1_score,
+    flat_f1_scorer,
+    flat_fbeta_score,
+    flat_precision_score,
+    flat_recall_score,
+)
 from sklearn_bundle.metrics._segments import segment_tags, segments
 from sklearn_bundle.metrics._spans import (
     span_f1_score,
@@ -19,6 +28,13 @@ from sklearn_bundle.metrics._tokens import (
 )
 
 __all__ = [
+    "flat_accuracy_score",
+    "flat_classification_report",
+    "flat_f1_score",
+    "flat_f1_scorer",
+    "flat_fbeta_score",
+    "flat_precision_score",
+    "flat_recall_score",
     "segment_tags",
     "segments",
     "sequence_accuracy_score",

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._values import shown
-from sklearn_bundle.estimators._validation import check_sample_weight
+from sklearn_bundle._weights import check_sample_weight
 
 # A scheme is the set of its tags; what a tag does is the same in all of them.
 _SCHEMES = {

@@ -15,26 +15,28 @@ _UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 _TINY = 1e-300  # in place of a sum of sizes that is 0
 
 
-def linear_sums(rows: Matrix, columns: Matrix, coef: Array) -> tuple[Array, Array]:
-    """``sum_c coef[c] (<x_r, x_c> + 1)`` in float64, and bounds on the errors.
+def linear_sums(
+    rows: Matrix, columns: Matrix, coef: Array, constant: float = 1.0
+) -> tuple[Array, Array]:
+    """``sum_c coef[c] (<x_r, x_c> + constant)`` in float64, and bounds on the errors.
 
     With ``x = m + z``, m the mean of the columns weighted by the sizes of the coefficients,
     ``v = sum_c coef[c] z_c`` and b the sum of the coefficients, that is
-    ``<v + b m, z_r> + <v, m> + b (1 + |m|^2)``: where all points lie far from the origin, the large
-    terms cancel once and not for every pair. Sparse X is not moved, m = 0.
+    ``<v + b m, z_r> + <v, m> + b (constant + |m|^2)``: where all points lie far from the origin,
+    the large terms cancel once and not for every pair. Sparse X is not moved, m = 0.
     """
     d, sizes = columns.shape[1], np.abs(coef)
     mean = np.zeros(d) if sp.issparse(columns) else sizes @ columns / max(sizes.sum(), _TINY)
     left, right = _moved(rows, mean), _moved(columns, mean)
     b = fsum(coef)
     v = np.asarray(right.T @ coef).ravel()
-    constant = fsum((*(v * mean), *(b * mean**2), b))
-    sums = np.asarray(left @ (v + b * mean)).ravel() + constant
+    of_all = fsum((*(v * mean), *(b * mean**2), constant * b))
+    sums = np.asarray(left @ (v + b * mean)).ravel() + of_all
     # In roundings, column by column: what v is made of, then v and its products.
     parts, far = np.asarray(abs(right).T @ sizes).ravel(), np.abs(mean)
     of_v = (likely(len(coef)) + 3.0) * parts
     of_products = of_v + (likely(d) + 4.0) * (parts + abs(b) * far)
-    of_constant = far @ (of_v + 4.0 * parts) + 4.0 * abs(b) * (1.0 + far @ far)
+    of_constant = far @ (of_v + 4.0 * parts) + 4.0 * abs(b) * (constant + far @ far)
     return sums, _UNIT * (np.asarray(abs(left) @ of_products).ravel() + of_constant)
 
 

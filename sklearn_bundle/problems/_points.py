@@ -291,19 +291,20 @@ class Sparse(Whole):
 
 
 def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
-    """What a callable has returned, if it is an array of real numbers."""
-    if not sp.issparse(values):
-        try:
-            values = np.asarray(values)
-        except ValueError:  # ragged
-            raise ValueError(
-                f"The kernel callable returned {shown(values)}; expected shape {expected}."
-            ) from None
-        if values.dtype.kind in "fiub":
-            return values
+    """What a callable has returned, densified, if it is an array of real numbers."""
+    if sp.issparse(values):
+        values = values.toarray()
+    try:
+        values = np.asarray(values)
+    except ValueError:  # ragged
+        raise ValueError(
+            f"The kernel callable returned {shown(values)}; expected shape {expected}."
+        ) from None
+    if values.dtype.kind in "fiub":
+        return values
     raise ValueError(
-        f"The kernel callable must return a dense array of real numbers, expected shape "
-        f"{expected}; got a {type(values).__name__} of type {values.dtype}."
+        f"The kernel callable must return an array of real numbers, expected shape {expected}; "
+        f"got a {type(values).__name__} of type {values.dtype}."
     )
 
 
@@ -311,9 +312,11 @@ class Called(Whole):
     """Points of which a callable computes the kernel values."""
 
     def __init__(self, X, kernel: Kernel, dtype=None):
-        """In float64 the callable gets data in float64."""
-        self.X = X if dtype != np.float64 else X.astype(np.float64, copy=False)
-        self.kernel, self.terms = kernel, X.shape[1]  # most callables add products of features
+        """In float64 the callable gets data in float64. Objects of its own have one dimension."""
+        numbers = X.ndim > 1
+        self.X = X.astype(np.float64, copy=False) if numbers and dtype == np.float64 else X
+        # Most callables add products of features.
+        self.kernel, self.terms = kernel, X.shape[1] if numbers else 1
 
     def like(self, Z) -> "Called":
         return Called(Z, self.kernel, self.X.dtype)

@@ -128,27 +128,35 @@ class KernelData:
         return memory[: size * dtype.itemsize].view(dtype)
 
     def exact_sums(
-        self, coef: Array, chosen: np.ndarray, rows: np.ndarray, n_threads: int = 1
+        self,
+        coef: Array,
+        chosen: np.ndarray,
+        rows: np.ndarray,
+        n_threads: int = 1,
+        *,
+        constant: float = 1.0,
     ) -> tuple[Array, Array]:
-        """``sum_c coef[v, c] (k(x_r, x_c) + 1)`` by v and r, c over ``rows[chosen]``.
+        """``sum_c coef[v, c] (k(x_r, x_c) + constant)`` by v and r, c over ``rows[chosen]``.
 
         From the data, in float64; and bounds on the errors. The places ``chosen`` ascend.
         """
         if self.kernel.name == "rbf" and self._exact_by_tiles:
             sums, errors = rbf_sums(self.X, self.kernel.gamma, coef, chosen, rows, n_threads)
-            sums += np.array([[fsum(of_v)] for of_v in coef])
+            sums += constant * np.array([[fsum(of_v)] for of_v in coef])
             return sums, errors[:, np.newaxis]
-        each = [self._exact_sums(of_v, chosen, rows) for of_v in coef]
+        each = [self._exact_sums(of_v, chosen, rows, constant) for of_v in coef]
         return np.array([sums for sums, _ in each]), np.array([errors for _, errors in each])
 
     @cached_property
     def _exact_by_tiles(self) -> bool:
         return not sp.issparse(self.X) or pays_dense(self.X)
 
-    def _exact_sums(self, coef: Array, chosen: np.ndarray, rows: np.ndarray) -> tuple[Array, Array]:
+    def _exact_sums(
+        self, coef: Array, chosen: np.ndarray, rows: np.ndarray, constant: float
+    ) -> tuple[Array, Array]:
         columns = rows[chosen]
         if self.kernel.name == "linear":
-            return linear_sums(self.X[rows], self.X[columns], coef)
+            return linear_sums(self.X[rows], self.X[columns], coef, constant)
         whole = len(rows) < _MOST_SPARE * len(columns)
         if self.given or whole:
             coef_of_rows = np.zeros(len(rows))
@@ -167,7 +175,7 @@ class KernelData:
                 part = slice(start, start + _EXACT_ROWS)
                 Z = self.X[rows[part]]
                 sums[part], errors[part] = points.scores(Z, coef), points.sums_rounding(coef, Z)
-        return sums + fsum(coef), errors
+        return sums + constant * fsum(coef), errors
 
 
 class Certified(NamedTuple):

@@ -24,6 +24,7 @@ from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.column_model import ColumnModel
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.l2svm import Certified
+from sklearn_bundle.problems.l2tube import Tube
 from sklearn_bundle.problems.linear import Plane, Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
@@ -32,6 +33,48 @@ from sklearn_bundle.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
+
+
+class TubeProblem(Protocol):
+    """A kernel machine with squared losses outside of a tube: see :class:`~.l2tube.L2Tube`."""
+
+    n: int
+    dtype: np.dtype
+    C: Array
+    tube: Tube
+    cache_bytes: float
+
+    @property
+    def diagonal(self) -> Array:
+        """k(x, x) of all points, with the intercept's part."""
+
+    @property
+    def values_kept(self) -> bool:
+        """Whether products read kernel values from memory."""
+
+    def promote(self) -> None:
+        """From here on kernel values are in double precision."""
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the kernel matrix."""
+
+    def scores(self, coef: Array) -> Array:
+        """Those of a function at all points, in the working precision."""
+
+    def loss(self, scores: Array) -> float:
+        """The sum of the losses."""
+
+    def bound(self, coef: Array, scores: Array) -> float:
+        """What a dual point proves."""
+
+    def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
+        """The objective in float64, what rounding may have taken off it, and scores."""
+
+    def certified_bound(self, coef: Array) -> tuple[float, Array]:
+        """What a dual point proves whatever rounding does, and scores where it is not 0."""
+
+    def is_indefinite(self, coef: Array, scores: Array) -> bool:
+        """Whether this shows that the kernel is not positive semidefinite."""
 
 
 class CuttingPlanes(Protocol):

@@ -191,6 +191,20 @@ def run(
     )
 
 
+def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> SolverResult:
+    """The result of a problem that was solved without :func:`run`, its history one row.
+
+    ``further`` are the solver's ``history_fields``.
+    """
+    row = n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
+    return SolverResult(
+        *(state.primal, state.lower_bound, state.point, state.intercept),
+        status=Status.CONVERGED,
+        n_iter=n_iter,
+        history=np.array([row], dtype=_history_dtype(further)),
+    )
+
+
 def _quiet() -> np.errstate:
     """Steps try what may overflow and look at what came of it: a warning would say no more."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -1,6 +1,6 @@
 """L1 and elastic net with a curved loss: coordinate descent on working sets, with a true bound."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,8 +14,9 @@ from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.asks import ColumnSteps, require
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.gram_path import GramPath, solve_path
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof, Seen
-from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
 
 Array = NDArray[np.float64]
 
@@ -140,6 +141,15 @@ class CoordinateDescentSolver(LinearSolver):
             working_set=kept.working_set,
             seen=kept.seen,
         )
+
+    @classmethod
+    def along(
+        cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
+    ) -> Along | None:
+        """As of :class:`LinearSolver`: squared errors of few features, from products alone."""
+        if not GramPath.pays(task.problem.column_model(), len(reg_lambdas)):
+            return None
+        return solve_path(task, cls.name, cls.history_fields, reg_lambdas, max_iter, max_time)
 
     @property
     def plane(self) -> tuple[Array, float]:

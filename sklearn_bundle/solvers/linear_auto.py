@@ -1,6 +1,6 @@
 """Solvers of linear problems by name, and the one that chooses among them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import log10
 
@@ -29,7 +29,7 @@ from sklearn_bundle.solvers.least_squares import (
 )
 from sklearn_bundle.solvers.linear_lbfgs import LinearLBFGSSolver
 from sklearn_bundle.solvers.linear_start import LinearStart
-from sklearn_bundle.solvers.linear_task import LinearSolver, Task
+from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.solvers.newton import NewtonSolver
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
 from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
@@ -108,6 +108,17 @@ def linear_solver(
     if name == "dual-coordinate" and not (to_the_end or kind.is_best(task)):
         return LinearAutoSolver(task, kept, asked=name)
     return kind.of(task, kept)
+
+
+def solve_along(
+    name: str, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
+) -> Along | None:
+    """As ``along`` of the solver that the name stands for; None of one that is not known before."""
+    if name not in SOLVERS:
+        kind = _best(task) if name == "auto" else None
+    else:
+        kind = solver_class(name, task)
+    return None if kind is None else kind.along(task, reg_lambdas, max_iter, max_time)
 
 
 def _can(name: str, task: Task) -> bool:

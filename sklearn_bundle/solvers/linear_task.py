@@ -1,6 +1,7 @@
 """A linear problem with all that a solver of it is told, and what such a solver says of itself."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -8,7 +9,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.asks import offers
-from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.contract import SolverResult, State
 from sklearn_bundle.solvers.linear_start import LinearStart
 
 
@@ -35,6 +36,22 @@ class Task:
     tol: float
     theta: float
     max_size: int | None
+
+
+@dataclass
+class Along:
+    """What is known of a path of values before any of them is solved by itself.
+
+    Parameters
+    ----------
+    results : list
+        For each value what solves it, or None.
+    start : LinearStart
+        What a value that is left may start from, beside the point of the one before.
+    """
+
+    results: list[SolverResult | None]
+    start: LinearStart
 
 
 class LinearSolver(ABC):
@@ -75,6 +92,16 @@ class LinearSolver(ABC):
     def handed_on(self, start: LinearStart) -> LinearStart:
         """The start of a solver of another kind, with what this one has for it beside the point."""
         return start
+
+    @classmethod
+    def along(
+        cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
+    ) -> Along | None:
+        """Solutions of a task for many values of reg_lambda in descending order, or some of them.
+
+        Limits are for each value. None where values are better solved one after the other.
+        """
+        return None
 
     @classmethod
     @abstractmethod

@@ -230,6 +230,34 @@ def test_search_against_theirs(regression, l1_ratio):
     assert ours.reg_lambda_ == pytest.approx(theirs.alpha_, rel=1e-12)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "log_loss"])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_default_scores_are_those_of_score(data, regression, loss, convert):
+    X, y = data if loss == "log_loss" else regression
+    weights = np.random.default_rng(0).uniform(0.5, 3.0, len(y))
+    kind, single = BMRMRegressorCV, BMRMRegressor
+    if loss == "log_loss":
+        kind, single = BMRMClassifierCV, BMRMClassifier
+    folds, common = list(KFold(3).split(X)), {"regularizer": "l1", "tol": 1e-9}
+    ours = kind(loss, reg_lambdas=[0.1, 0.01], cv=folds, **common).fit(convert(X), y, weights)
+    for (train, test), scores in zip(folds, ours.scores_, strict=True):
+        for reg_lambda, score in zip([0.1, 0.01], scores, strict=True):
+            one = single(loss, reg_lambda=reg_lambda, **common).fit(
+                X[train], y[train], weights[train]
+            )
+            assert score == pytest.approx(one.score(X[test], y[test], weights[test]), abs=1e-4)
+
+
+def test_scores_of_a_fold_with_one_target_value(regression):
+    X, y = regression
+    y = y.copy()
+    y[:30] = 1.0
+    folds, common = list(KFold(3).split(X)), {"regularizer": "l1", "tol": 1e-9}
+    ours = BMRMRegressorCV(reg_lambdas=[0.1], cv=folds, **common).fit(X, y)
+    one = BMRMRegressor(reg_lambda=0.1, **common).fit(X[30:], y[30:])
+    assert ours.scores_[0, 0] == one.score(X[:30], y[:30]) == 0.0
+
+
 def test_several_targets(regression):
     X, y = regression
     ours = BMRMRegressorCV(reg_lambdas=LAMBDAS, cv=3, M=[[2, 1], [1, 2]]).fit(X, np.c_[y, X[:, 0]])

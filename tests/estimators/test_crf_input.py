@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_bundle import SDCACRF
+from sklearn_bundle.metrics import token_accuracy_score
 from sklearn_bundle.problems.chain import ChainProblem
 from tests.chains import FORMS, METHODS, SOLVERS, named_chains
 from tests.fits import quiet
@@ -149,13 +150,20 @@ def test_input_of_another_kind_at_prediction(chains, method):
 
 
 @pytest.mark.parametrize("method", ["score", "predict_log_proba"])
-def test_labels_that_fit_has_not_seen(chains, method):
+def test_labels_that_do_not_fit_to_X(chains, method):
     X, y = chains
     model = SDCACRF().fit(X, y)
-    with pytest.raises(ValueError, match=r"label 'B-VP' \(sequence 1, position 0\)"):
-        getattr(model, method)(X, [y[0], ["B-VP", "O"], *y[2:]])
     with pytest.raises(ValueError, match="Sequence 1 has 2 positions in X, but 1 labels"):
         getattr(model, method)(X, [y[0], ["O"], *y[2:]])
+
+
+def test_labels_that_fit_has_not_seen(chains):
+    X, y = chains
+    model = SDCACRF().fit(X, y)
+    other = [y[0], ["B-VP", "O"], *y[2:]]
+    with pytest.raises(ValueError, match=r"label 'B-VP' \(sequence 1, position 0\)"):
+        model.predict_log_proba(X, other)
+    assert model.score(X, other) == token_accuracy_score(other, model.predict(X))
 
 
 def test_it_is_no_classifier_by_its_tags():

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_predict, learning_curve
 
 from sklearn_bundle import SDCACRF
 from sklearn_bundle.metrics import token_accuracy_score
@@ -269,3 +270,39 @@ def test_bad_number_of_labellings(model, chains, n):
 def test_bad_number_of_features(model, n):
     with pytest.raises(ValueError, match="n must be"):
         model.heaviest_features(n)
+
+
+@pytest.mark.parametrize("longest", [2, 7])
+def test_scikit_learn_puts_predictions_together(longest):
+    """Where all are equally long numpy would make a matrix of them."""
+    X, y = made(40, longest=7)
+    pairs = [(x[:longest], labels[:longest]) for x, labels in zip(X, y, strict=True)]
+    X, y = zip(*[pair for pair in pairs if len(pair[1]) > 1], strict=True)
+    model = SDCACRF(random_state=0)
+    predicted = cross_val_predict(model, X, y, cv=2)
+    assert predicted.shape == (len(X),) and predicted.dtype == object
+    half = len(X) // 2
+    assert predicted[:half].tolist() == model.fit(X[half:], y[half:]).predict(X[:half])
+    sizes, _, scores = learning_curve(model, X, y, cv=2, train_sizes=[0.5, 1.0])
+    assert sizes.tolist() == [half // 2, half] and np.all(scores > 0.0)
+    assert np.asarray(model.predict_marginals(X)).shape == (len(X),)
+    assert np.array(model.predict_pairwise_marginals(X), dtype=object).shape == (len(X),)
+
+
+def test_features_in_the_form_of_sklearn_crfsuite(chains):
+    X, y = chains
+    dicts = [[dict(zip(NAMES, row, strict=True)) for row in x] for x in X]
+    model = SDCACRF().fit(dicts, y)
+    assert dict(model.state_features_) == {
+        (name, label): weight
+        for name, row in zip(sorted(NAMES), model.coef_.T, strict=True)
+        for label, weight in zip(model.classes_, row, strict=True)
+    }
+    assert model.transition_features_["B", "O"] == model.transitions_[0, 2]
+    model.coef_[1, 2] = 0.0
+    gone = ("right", "I")
+    assert gone not in model.state_features_ and len(model.state_features_) == 11
+    assert 3 not in model.transition_features_
+    with pytest.raises(TypeError, match="item assignment"):
+        model.state_features_[gone] = 1.0
+    assert (3, "O") in SDCACRF().fit(X, y).state_features_

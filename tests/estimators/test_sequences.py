@@ -279,7 +279,7 @@ def test_nothing_is_left_of_an_earlier_fit():
     model = Model().fit(frames()).fit(STRINGS)
     assert not hasattr(model, "feature_names_in_")
     model.fit([FIRST, SECOND])
-    assert not hasattr(model, "attribute_names_") and not hasattr(model, "_vectorizer")
+    assert not hasattr(model, "attribute_names_") and not hasattr(model, "_vocabulary")
 
 
 def test_input_is_left_as_it_was():

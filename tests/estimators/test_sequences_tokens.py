@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sequences import DICTS, STRINGS, train
+from tests.sequences import DICTS, STRINGS, Model, Y, train
 
 
 class Colour(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value
@@ -172,3 +172,33 @@ def test_tokens_without_attributes_and_attributes_without_values():
     data = train([[{}, {"a": 1, "never": 0}], [{"b": False}]])
     assert np.array_equal(data.X.toarray(), [[0, 0, 0], [1, 0, 0], [0, 0, 0]])
     assert data.X.nnz == 1 and data.fitted["attribute_names_"].tolist() == ["a", "b", "never"]
+
+
+def test_bytes_are_strings_in_utf_8():
+    data = train([[["é".encode(), "b"], [np.bytes_(b"b")]]], [["A", "B"]])
+    assert data.fitted["attribute_names_"].tolist() == ["b", "é"]
+    assert data.X.toarray().tolist() == [[1, 1], [1, 0]]
+    assert attributes([[{b"w": b"x", "s": [b"y"]}, {}]]) == [{"w:x": 1.0, "s:y": 1.0}, {}]
+
+
+@pytest.mark.parametrize("form", ["strings", "dicts"])
+def test_frequent_attributes(form):
+    """ "often" is in 3 tokens, "rare" in 2 of weight 3 together, "zero" in none."""
+    dicts = [[{"often": 1, "rare": 5, "zero": 0}, {"often": 2}], [{"often": 1, "rare": -1.5}]]
+    X = dicts if form == "dicts" else [[[*token] for token in sequence] for sequence in dicts]
+    weights = [1.0, 2.0]
+    for least, weight, names in (
+        (1, None, ["often", "rare"]),
+        (3, None, ["often"]),
+        (3, weights, ["often", "rare"]),
+        (4, weights, ["often"]),
+    ):
+        data = Model().fit(X, Y, weight, min_frequency=least).data
+        if least == 1 and form == "strings":
+            names = [*names, "zero"]
+        assert data.fitted["attribute_names_"].tolist() == names
+        every = train(X, Y)
+        columns = np.isin(every.fitted["attribute_names_"], names)
+        assert np.array_equal(data.X.toarray(), every.X.toarray()[:, columns])
+    with pytest.raises(ValueError, match="min_frequency=9 leaves none of 3 attributes"):
+        Model().fit(X, Y, min_frequency=9)

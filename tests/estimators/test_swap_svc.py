@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
@@ -299,3 +300,29 @@ def test_data_frame(data):
 def test_verbose(data, capsys):
     SwapSVC(verbose=1).fit(*data)
     assert "[SwapSVC] iteration 1: objective" in capsys.readouterr().out
+
+
+def test_calibrated_probabilities(data):
+    """There is no predict_proba: scores are calibrated by the usual means."""
+    X, y = data
+    assert not hasattr(SwapSVC(), "predict_proba")
+    proba = CalibratedClassifierCV(SwapSVC(), ensemble=False, cv=3).fit(X, y).predict_proba(X)
+    assert_allclose(proba.sum(axis=1), 1.0)
+    assert np.mean((proba[:, 1] > 0.5) == (y == np.unique(y)[1])) > 0.8
+
+
+def test_a_kernel_on_strings():
+    X = ["".join(np.random.default_rng(k).choice(list("abcd"), 3 + k % 4)) for k in range(60)]
+    y = np.array([word.count("a") > word.count("b") for word in X])
+
+    def counts(words):
+        return np.array([[word.count(letter) for letter in "abcd"] for word in words], float)
+
+    def kernel(X, Z):
+        return counts(X) @ counts(Z).T
+
+    K = kernel(X, X)
+    matrix = SwapSVC(10.0, kernel="precomputed").fit(K, y)
+    model = SwapSVC(10.0, kernel=kernel).fit(X, y)
+    assert_array_equal(model.predict(X), matrix.predict(K))
+    assert model.shape_fit_ == SVC(kernel=kernel).fit(X, y).shape_fit_

@@ -17,7 +17,9 @@ from sklearn_bundle import (
     BMRMRanker,
     BMRMRegressor,
     PragamSVC,
+    SwapNoveltyDetector,
     SwapSVC,
+    SwapSVR,
 )
 from sklearn_bundle.losses import NDCG, BinaryLoss, Hinge
 from tests.interrupts import interrupting
@@ -145,6 +147,8 @@ WARM = [
     BMRMRegressor("absolute_error"),
     SDCACRF(),
     SwapSVC(),
+    SwapSVR(),
+    SwapNoveltyDetector(),
 ]
 
 
@@ -171,6 +175,8 @@ def test_a_refit_of_what_has_reached_tol_changes_nothing(model):
         (BMRMClassifier(), {"reg_lambda": 1e-2}),
         (BMRMClassifier(), {"solver": "line-search"}),
         (SwapSVC(), {"C": 3.0}),
+        (SwapSVR(), {"epsilon": 0.3}),
+        (SwapSVR(), "weights"),
         (SDCACRF(reg_lambda=0.1), {"reg_lambda": 0.2}),
         (SwapSVC(), "weights"),
         (SDCACRF(), "weights"),

@@ -9,7 +9,7 @@ from sklearn.metrics import fbeta_score, roc_auc_score
 
 from sklearn_bundle.losses.measures import ROCAUC, FBeta
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.inner.planes import Bundle
 from tests import reference_measures as reference

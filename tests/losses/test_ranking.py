@@ -19,7 +19,7 @@ from sklearn_bundle.losses import (
 )
 from sklearn_bundle.losses.measures import ROCAUC
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from tests import reference_measures as reference
 

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
@@ -462,3 +463,31 @@ def test_chunks_of_conll_2000(tasks):
         _, y = parts[part]
         support = span_precision_recall_fscore_support(y, y, average=None)[3]
         assert support.sum() == n_chunks
+
+
+FLAT = {
+    "accuracy_score": {},
+    "precision_score": {"average": "macro", "zero_division": 0.0},
+    "recall_score": {"average": "weighted"},
+    "f1_score": {"average": "micro", "labels": ["B", "I"]},
+    "fbeta_score": {"average": "macro", "beta": 2.0},
+    "classification_report": {"output_dict": True},
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_flat_scores_are_scikit_learn_s(name, weighted):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 6, 20)
+    y_true, y_pred = ([rng.choice(list("BIO"), n).tolist() for n in lengths] for _ in "ab")
+    counted, of_tokens = {}, {}
+    if weighted:
+        counted = {"sample_weight": rng.uniform(size=20)}
+        of_tokens = {"sample_weight": np.repeat(counted["sample_weight"], lengths)}
+    flat, theirs = getattr(metrics, f"flat_{name}"), getattr(sklearn.metrics, name)
+    expected = theirs(np.concatenate(y_true), np.concatenate(y_pred), **FLAT[name], **of_tokens)
+    assert flat(y_true, y_pred, **FLAT[name], **counted) == expected
+    assert pickle.loads(pickle.dumps(flat)) is flat
+    with pytest.raises(ValueError, match="Sequence 0 has"):
+        flat([y_true[0][1:], *y_true[1:]], y_pred, **FLAT[name])

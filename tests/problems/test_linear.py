@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from sklearn_bundle import _parallel
 from sklearn_bundle._parallel import row_blocks, split_threads
 from sklearn_bundle.losses import Hinge
-from sklearn_bundle.problems import rows
+from sklearn_bundle.problems import memory_rows
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 
 RNG = np.random.default_rng(0)
 
@@ -95,7 +95,7 @@ def test_a_weight_that_is_not_finite_stays_in_its_rows():
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 @pytest.mark.parametrize("n_entries", [0, 5_000])
 def test_gradient_by_columns(n_threads, n_entries, monkeypatch):
-    monkeypatch.setattr(rows, "_MANY_COLUMNS", 1000)
+    monkeypatch.setattr(memory_rows, "_MANY_COLUMNS", 1000)
     of_rows, columns = RNG.integers(200, size=n_entries), RNG.integers(2000, size=n_entries)
     X = sp.csr_matrix((RNG.normal(size=n_entries), (of_rows, columns)), shape=(200, 2000))
     g = RNG.normal(size=200)

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import Exponential, Hinge
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L1, L2, Entropy
 from sklearn_bundle.solvers.asks import (
     CuttingPlanes,

@@ -5,7 +5,7 @@ import pytest
 
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.inner.planes import Bundle

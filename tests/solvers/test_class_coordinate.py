@@ -12,7 +12,7 @@ from sklearn_bundle.losses import MulticlassHinge, Ontology
 from sklearn_bundle.losses._class_dual import class_dual
 from sklearn_bundle.problems.class_dual import balancing
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import Status, run
 from tests.reference_multiclass import objective, optimum

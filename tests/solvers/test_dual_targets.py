@@ -9,7 +9,7 @@ from sklearn_bundle._compiled import coordinate
 from sklearn_bundle.losses import REGRESSION_LOSSES, Poisson
 from sklearn_bundle.losses._dual import dual_loss
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
 from tests.reference_regression import LOSSES, drawn, objective, optimum

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.problems.hinge_dual import HingeDual
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 from tests.reference import objective

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn_bundle import BMRMRegressor, bmrm_path
 from sklearn_bundle.losses import MultivariateSquaredError, SquaredError
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L2, Quadratic
 from sklearn_bundle.solvers.contract import run
 from sklearn_bundle.solvers.least_squares import (

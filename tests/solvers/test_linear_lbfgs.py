@@ -12,7 +12,7 @@ from sklearn.linear_model import PoissonRegressor
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
 from sklearn_bundle.losses import Exponential, Poisson
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers.linear_auto import linear_solver
 from sklearn_bundle.solvers.linear_start import LinearStart

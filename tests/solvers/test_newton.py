@@ -13,7 +13,7 @@ from sklearn_bundle import BMRMClassifier
 from sklearn_bundle.losses import BINARY_LOSSES, Hinge, SquaredError
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.newton import NewtonSolver

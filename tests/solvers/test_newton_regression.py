@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn_bundle.losses import REGRESSION_LOSSES
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.newton import NewtonSolver
 from tests.reference_regression import LOSSES, drawn, objective, optimum

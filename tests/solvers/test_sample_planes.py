@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from sklearn_bundle.losses import BINARY_LOSSES, Softmax
 from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.rows import rows_in_memory
+from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.problems.sample_space import SampleSpace
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import Status, run

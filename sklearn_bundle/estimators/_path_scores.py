@@ -1,0 +1,59 @@
+"""Default scores of the models of a path on held-out rows, which are looked at once for many."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.extmath import safe_sparse_dot
+
+from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._validation import check_prediction_data
+
+_SCORES = 1 << 18  # of rows and models at a time: 2 MB, which stay in cache
+_FEWEST_MODELS = 16  # but at least so many models, or X is read too often
+
+
+def default_scores(
+    models: Iterable[BundleEstimator], X: Any, y: Any, weights: NDArray[np.float64] | None
+) -> Iterator[float]:
+    """What ``score`` of each model returns: R^2, or the accuracy.
+
+    Models of several targets or of more than two classes are asked themselves, and so are those
+    of targets for which scikit-learn's formulas have exceptions.
+    """
+    models = iter(models)
+    y = np.asarray(y)
+    held_out = weights if weights is not None else np.ones(len(y))
+    width = max(_SCORES // max(len(y), 1), _FEWEST_MODELS)
+    data = None
+    while part := list(islice(models, width)):
+        first = part[0]
+        if data is None:
+            loss, labels = first._loss(), is_classifier(first)
+            denominator = _denominator(y, held_out, labels)
+            data = check_prediction_data(first, X)
+        if not denominator > 0.0 or np.size(first.intercept_) != 1:
+            yield from (model.score(X, y, weights) for model in part)
+            continue
+        coefs = np.array([model.coef_.ravel() for model in part])
+        products = np.ascontiguousarray(safe_sparse_dot(data, coefs.T, dense_output=True).T)
+        for model, scores in zip(part, products, strict=True):
+            scores += np.ravel(model.intercept_)[0]
+            if labels:
+                hits = model.classes_[(scores > 0.0).astype(np.intp)] == y
+                yield float(held_out @ hits) / denominator
+            else:
+                errors = y - loss.mean(scores)
+                yield 1.0 - float((held_out * errors) @ errors) / denominator
+
+
+def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> float:
+    """Of the accuracy or of R^2; 0 where there is none."""
+    total = float(weights.sum())
+    if labels or y.ndim != 1 or len(y) < 2 or not total > 0.0:
+        return total if y.ndim == 1 else 0.0
+    apart = y - float(weights @ y) / total
+    return float((weights * apart) @ apart)

@@ -1,0 +1,351 @@
+"""SDCACRF at many values of reg_lambda, and with one of them by cross-validation."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _num_samples
+
+from sklearn_bundle._weights import check_sample_weight
+from sklearn_bundle.estimators._base import checked, warn_if_missed
+from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._grid import check_grid
+from sklearn_bundle.estimators._packing import listed
+from sklearn_bundle.estimators._path import fit_path
+from sklearn_bundle.estimators._search import Search, folds_among, path_constraints
+from sklearn_bundle.estimators._sequences import KnownSequences, TrainingSequences
+from sklearn_bundle.estimators._validation import checked_reg_lambda, checked_score
+from sklearn_bundle.estimators.crf import SDCACRF
+from sklearn_bundle.metrics import (
+    flat_f1_scorer,
+    sequence_accuracy_scorer,
+    span_f1_scorer,
+    token_accuracy_scorer,
+)
+
+_NUMBER = 8  # of values, where it is not given
+_LARGEST = 10.0  # the first of them, over the default of SDCACRF
+_EPS = 1e-3  # the last of them over the first: 5 to .005 as CRFsuite's c2
+_SCORERS = {
+    None: token_accuracy_scorer,
+    "token_accuracy": token_accuracy_scorer,
+    "sequence_accuracy": sequence_accuracy_scorer,
+    "flat_f1": flat_f1_scorer,
+    "span_f1": span_f1_scorer,
+}
+
+
+def crf_path(
+    X: Any,
+    y: Any,
+    *,
+    reg_lambdas: int | ArrayLike | None = None,
+    eps: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> tuple[NDArray[np.float64], list[SDCACRF]]:
+    """Models for many values of reg_lambda, each from where the last one ended.
+
+    The objective is that of :class:`SDCACRF`, and so is the method [1]_. Attributes are read once.
+    The dual variables do not depend on reg_lambda, so that those which solve the problem for one
+    value are a feasible start for the next smaller one. With log-potentials, seven tenths of the
+    last change from value to value are added. Every value has a certificate.
+
+    Parameters
+    ----------
+    X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+        Training data, as :class:`SDCACRF` takes them.
+    y : list of sequences of labels, or array-like of shape (n_samples,)
+        Labels.
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down, W
+        the sum of the sample weights (n without any). None is 8.
+    eps : float, default=None
+        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        Weights, one a sequence. None is 1 for all.
+    **params : dict
+        Further parameters of :class:`SDCACRF`. `max_iter` and `max_time` are for each value.
+
+    Returns
+    -------
+    reg_lambdas : ndarray of shape (n_lambdas,)
+        The values in descending order.
+    models : list of SDCACRF
+        A fitted model for each of them, with its certificate.
+
+    Raises
+    ------
+    ValueError
+        As :class:`SDCACRF` does, and for reg_lambdas that are not positive, `eps` beside values,
+        `reg_lambda` or `warm_start`.
+    TypeError
+        For a parameter that the estimator does not have.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As :class:`SDCACRF` does, once for all values.
+
+    See Also
+    --------
+    SDCACRFCV : Choose reg_lambda by cross-validation.
+
+    References
+    ----------
+    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
+       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import crf_path
+    >>> X = [[{"word": "the"}, {"word": "man"}], [{"word": "they"}, {"word": "man"}]]
+    >>> y = [["DT", "NN"], ["PRP", "VB"]]
+    >>> reg_lambdas, models = crf_path(X, y, reg_lambdas=[0.01, 1.0], random_state=0)
+    >>> reg_lambdas.tolist(), [model.status_ for model in models]
+    ([1.0, 0.01], ['converged', 'converged'])
+    """
+    for name in {"reg_lambda", "warm_start"} & set(params):
+        raise ValueError(f"crf_path takes no {name}, which is for a fit of one value.")
+    estimator = checked(SDCACRF(**params))
+    grid = check_grid(reg_lambdas, None, eps)
+    data = estimator._sequences(X, y, sample_weight)
+    values = _values_for(grid, data)
+    models, results = [], []
+    for model, found in fit_path(estimator, data, values, estimator._seed()):
+        models.append(model)
+        results += found
+    warn_if_missed("crf_path", results, estimator.tol, estimator._advice, depth=1)
+    return values, models
+
+
+def _values_for(grid: Any, data: TrainingSequences) -> NDArray[np.float64]:
+    """The largest one first."""
+    values = grid.values
+    if values is None:
+        largest = _LARGEST * checked_reg_lambda(None, data.total)
+        eps = _EPS if grid.eps is None else grid.eps
+        values = np.geomspace(largest, eps * largest, grid.number or _NUMBER)
+    for extreme in (values[0], values[-1]):
+        checked_reg_lambda(float(extreme), data.total)
+    return values
+
+
+def _scores_on_fold(
+    single: SDCACRF,
+    data: TrainingSequences,
+    given: tuple[Any, Any, NDArray | None],
+    values: NDArray[np.float64],
+    scorer: Callable,
+    seed: int,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+) -> list[float]:
+    """The scores of every value on the test part of a fold.
+
+    ``given`` are the caller's X and y, and the sample weights that count in the scores.
+    """
+    part = data.part(train, single.min_frequency)
+    if len(part.classes) < 2:
+        raise ValueError(
+            f"The training part of a fold of cv has labels of {len(part.classes)} class(es), and "
+            "at least 2 are needed: use other folds."
+        )
+    X, y, weights = (None if a is None else _safe_indexing(a, data.kept[test]) for a in given)
+    if not data.plain:
+        X = KnownSequences(X, data.sequences(test), data.fitted)
+    counted = {} if weights is None else {"sample_weight": weights}
+    path = fit_path(checked(single), part, values, seed)
+    return [checked_score(scorer(model, X, y, **counted)) for model, _ in path]
+
+
+class SDCACRFCV(Search, SDCACRF):
+    """:class:`SDCACRF` with reg_lambda by cross-validation, each fold along a path.
+
+    Attributes are read once, for all folds and values. Within a fold, each fit starts from the dual
+    variables of that with the next larger value, see :func:`crf_path`. Then the model is fitted to
+    all data with the best value. The method of each fit is that of [1]_.
+
+    Parameters
+    ----------
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down, W
+        the sum of the sample weights (n without any). None is 8.
+    eps : float, default=None
+        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Folds of the sequences; None and a number mean consecutive ones, 5 by default, of those with
+        a positive weight. Others get all sequences, and those without weight are left out of their
+        folds.
+    scoring : {"token_accuracy", "sequence_accuracy", "flat_f1", "span_f1"}, a name of \
+scikit-learn's, callable or None, default=None
+        What is to be large on the test parts. None is the accuracy of the tokens; "flat_f1" is the
+        mean of the labels' F1, weighted by their number; "span_f1" is that of conlleval, for labels
+        such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample weights
+        count in it, unless it is a callable. Scikit-learn's own names are for a 2-D X.
+    solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
+        As in :class:`SDCACRF`.
+    fit_intercept : bool, default=True
+        Whether there are biases of the labels, at any, the first and the last token.
+    min_frequency : int, default=None
+        Attributes with names are left out that fewer tokens of the training part have. None keeps
+        all.
+    sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
+        As in :class:`SDCACRF`.
+    nonuniformity : float, default=0.8
+        Share of the steps, in [0, 1], that choose so.
+    line_search_tol : float, default=1e-3
+        For "sdca": precision of the line search, positive.
+    tol : float, default=1e-3
+        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=100
+        Limit on the epochs of every fit.
+    max_time : float, default=None
+        Limit in seconds on every fit. None is no limit.
+    n_jobs : int, default=None
+        Threads over the folds, and in the final fit. None is 1 outside of a joblib context. Within
+        ``joblib.parallel_config(backend="loky")`` folds are processes.
+    random_state : int, RandomState instance or None, default=None
+        Of the sampling: all folds have one seed.
+    verbose : int, default=0
+        1 prints a line a few times per second in the final fit.
+
+    Attributes
+    ----------
+    reg_lambda_ : float
+        The best value: the largest one with the largest mean score.
+    reg_lambdas_ : ndarray of shape (n_lambdas,)
+        All values, descending.
+    scores_ : ndarray of shape (n_folds, n_lambdas)
+        Score of every fold and value.
+    mean_test_scores_ : ndarray of shape (n_lambdas,)
+        Means over the folds.
+    classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
+lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
+n_features_in_, feature_names_in_
+        Of the final fit, as in :class:`SDCACRF`.
+
+    Raises
+    ------
+    ValueError
+        As in :class:`SDCACRF`, for reg_lambdas that are not positive, and for a training part with
+        one class only.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the final fit ended above `tol`.
+
+    See Also
+    --------
+    SDCACRF : With a given reg_lambda; there are the objective and its reference.
+
+    References
+    ----------
+    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
+       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import SDCACRFCV
+    >>> X = [[{"word": word} for word in words] for words in (["the", "man"], ["they", "man"]) * 3]
+    >>> y = [["DT", "NN"], ["PRP", "VB"]] * 3
+    >>> model = SDCACRFCV(reg_lambdas=[1.0, 0.1, 0.01], cv=3, random_state=0).fit(X, y)
+    >>> model.scores_.shape, model.reg_lambda_
+    ((3, 3), 1.0)
+    >>> model.status_
+    'converged'
+    """
+
+    _kind, _chosen = SDCACRF, "reg_lambda"
+    _not_shared = "reg_lambda", "warm_start"
+    _require = None
+    _parameter_constraints: ClassVar[dict] = path_constraints(SDCACRF, _not_shared) | {
+        "scoring": [StrOptions({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
+    }
+
+    def __init__(
+        self,
+        *,
+        reg_lambdas: int | ArrayLike | None = None,
+        eps: float | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        min_frequency: int | None = None,
+        sampling: str = "gap",
+        nonuniformity: float = 0.8,
+        line_search_tol: float = 1e-3,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.reg_lambdas = reg_lambdas
+        self.eps = eps
+        self.cv = cv
+        self.scoring = scoring
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.min_frequency = min_frequency
+        self.sampling = sampling
+        self.nonuniformity = nonuniformity
+        self.line_search_tol = line_search_tol
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose reg_lambda and fit the model to all data.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Training data, as :class:`SDCACRF` takes them.
+        y : list of sequences of labels, or array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weights, one a sequence, in every fit. None is 1 for all.
+
+        Returns
+        -------
+        self : SDCACRFCV
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
+        """
+        return fit_certified(self, listed(X), listed(y), sample_weight)
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+        return self._sequences(X, y, sample_weight)
+
+    def _values(self, data: TrainingSequences) -> NDArray[np.float64]:
+        return _values_for(check_grid(self.reg_lambdas, None, self.eps), data)
+
+    def _folds(self, data, X, y, sample_weight, values):
+        if data.plain:
+            X, y = indexable(X, y)
+        single = self._single(n_jobs=1)
+        by_name = self.scoring is None or isinstance(self.scoring, str)
+        scorer = _SCORERS.get(self.scoring, self.scoring) if by_name else self.scoring
+        scorer = check_scoring(single, scorer)
+        weights = None
+        if sample_weight is not None and by_name:
+            weights = check_sample_weight(sample_weight, _num_samples(X))
+        folds = folds_among(self.cv, X, y, data.kept, classifier=False)
+        given = X, y, weights
+        return folds, partial(_scores_on_fold, single, data, given, values, scorer, single._seed())

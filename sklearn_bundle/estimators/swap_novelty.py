@@ -1,0 +1,309 @@
+"""Novelty detection with kernels and a squared loss."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OutlierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
+from sklearn_bundle.estimators._validation import check_unlabelled_data
+from sklearn_bundle.estimators._warm import WarmStart
+from sklearn_bundle.problems.l2tube import Tube
+
+_TIE = 1e-9  # relative: scores of equal rows, summed in another order
+
+
+class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
+    """Novelty detection by the one-class support vector machine with a squared loss.
+
+    It minimizes over w, in the feature space of the kernel ``k(x, z) = <phi(x), phi(z)>``::
+
+        J(w) = 1/2 ||w||^2 + 1/2 sum_i C_i max(0, 1 - <w, phi(x_i)>)^2
+
+    where C_i is C times the sample weight: a half-space of the feature space that is far from the
+    origin and holds most of the data. With ``H_ij = k(x_i, x_j) + delta_ij / C_i`` every a of the
+    unit simplex has the lower bound ``1 / (2 a'Ha)`` of J, so that every fit comes with its duality
+    gap. The best a is the center, in terms of the points, of the smallest ball that holds all
+    points in the feature space of H where all ``H_ii`` are equal, as for the RBF kernel without
+    weights.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses, positive. The larger it is, the closer the boundary follows the
+        outermost samples; see the notes for what it has to do with `nu`.
+    contamination : "auto" or float, default="auto"
+        What is new: with "auto" scores below 1, the boundary of the objective. With a share in (0,
+        0.5] ``offset_`` is the score below which at most this share of the training data is, by
+        weight. It does not change the objective.
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
+        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It has
+        to be positive semidefinite: "sigmoid" is not.
+    gamma : {"scale", "auto", "distance"} or float, default="scale"
+        For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
+        mean of ``||x - z||^2`` over all pairs. Sample weights count in "scale" and "distance".
+    degree : int, default=3
+        Of "poly", at least 0.
+    coef0 : float, default=0.0
+        Of "poly", at least 0; 0 makes it homogeneous.
+    tol : float, default=1e-3
+        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. Ranks of scores can
+        depend on it: see the user guide.
+    max_iter : int, default=1000
+        Limit on the iterations. Each takes one product with the kernel matrix.
+    max_time : float, default=None
+        Limit in seconds on the whole fit. None is no limit.
+    cache_size : float, default=1000
+        Memory in MB, half for kernel values in single precision, half for factors of the kernel
+        matrix. Where not all values fit into it, products compute them again, by blocks.
+    warm_start : bool, default=False
+        Whether to keep the last function and dual point, and start from them when the next fit has
+        the same X, weights and kernel; C and tol may differ. Where nothing else has changed, the
+        fit goes on; if it has reached `tol`, it stays as it is.
+    n_jobs : int, default=None
+        Threads of BLAS, and of `predict`. None is 1 outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Of the points on which the factor is built.
+    verbose : int, default=0
+        1 prints a line a few times per second.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``decision_function = score_samples - offset_``: 1, or what `contamination` makes of it.
+    support_ : ndarray of shape (n_support,)
+        Indices of the rows of X with a coefficient that is not zero.
+    support_vectors_ : ndarray or CSR of shape (n_support, n_features)
+        These rows; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (1,)
+        Their number.
+    dual_coef_ : ndarray of shape (1, n_support)
+        Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``. At a gap that is not 0 a few may
+        be negative.
+    intercept_ : ndarray of shape (1,)
+        ``-offset_``.
+    coef_ : ndarray of shape (1, n_features)
+        w, for the linear kernel only.
+    gamma_ : float
+        The gamma used.
+    objective_, lower_bound_, dual_gap_ : float
+        J at the returned point, a value that J cannot fall below, and their difference.
+    converged_ : bool
+        Whether `status_` is "converged".
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``: what `tol` limits.
+    n_iter_ : int
+        Iterations.
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        left nothing to gain).
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products with
+        the kernel matrix so far), ``rank`` (of the factor).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+    shape_fit_ : tuple
+        Shape of the training data.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, NaN or infinity, negative or all-zero weights, a kernel
+        matrix that is not square, a callable whose result has the wrong shape. Nothing is fitted
+        then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        If the kernel is found not to be positive semidefinite: then there is no bound, and
+        `lower_bound_` is -inf. It may go unnoticed.
+
+    See Also
+    --------
+    sklearn.svm.OneClassSVM : The loss not squared, with `nu`.
+    BMRMNoveltyDetector : Linear, the loss not squared.
+
+    Notes
+    -----
+    `C` and `contamination` together replace `nu` of :class:`~sklearn.svm.OneClassSVM`. There a
+    sample beyond the margin has the coefficient ``1 / (nu n)`` however far out it is, so that nu is
+    at least the share of outliers and at most that of support vectors. Here the coefficient is
+    ``C_i max(0, 1 - f(x_i))`` with ``f(x_i) = <w, phi(x_i)>``. At the optimum the support vectors
+    are the samples that score below 1, ``sum_i C_i max(0, 1 - f(x_i)) = 2 J``, and C bounds no
+    share of samples: no nu is equivalent to a C. To have a share of outliers beforehand, set
+    `contamination`; C alone decides on the ranks of scores. For a large C it is the machine without
+    losses, for a small one ``f`` is C n times the mean of the kernel functions, a density estimate.
+
+    It is the problem on the simplex of section 2 of [1]_ for one class. With a free offset,
+    ``min 1/2 ||w||^2 - rho + 1/2 sum_i C_i max(0, rho - <w, phi(x_i)>)^2`` has the same w up to a
+    factor, rho: its optimum is ``-a'Ha/2``. The method is that of :class:`SwapSVR`.
+
+    References
+    ----------
+    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
+       and applications to large-scale SVM training, 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle import SwapNoveltyDetector
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = SwapNoveltyDetector(contamination=0.1).fit(X)
+    >>> model.predict([[0.0, 0.0], [4.0, 4.0]])
+    array([ 1, -1])
+    >>> round(float((model.predict(X) == -1).mean()), 2)
+    0.1
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **KernelTubeEstimator._tube_constraints,
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+    }
+    _intercept = False
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        contamination: str | float = "auto",
+        kernel: Any = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        cache_size: float = 1000,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.C = C
+        self.contamination = contamination
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data; for ``kernel="precomputed"``, the matrix of kernel values of shape
+            (n_samples, n_samples).
+        y : Ignored
+            Here by scikit-learn's convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0, which multiply C. A weight 2 is a repeated row, a weight 0 a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As the class says. Nothing is fitted then.
+        """
+        return fit_certified(self, X, None, sample_weight)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Scores ``sum_i dual_coef_i k(x_i, x)``, the smaller the newer.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            float64, from kernel values in single precision if X of fit was.
+        """
+        return self._pair_scores(X)[0]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples(X) - offset_``, negative where X is new.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            At least 0 where X is not new.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels: -1 where X is new, +1 elsewhere.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Integers -1 and +1.
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining:
+        return self._training(check_unlabelled_data, X, sample_weight=sample_weight)
+
+    def _tube(self, data: TubeTraining) -> Tube:
+        return Tube(np.ones(len(data.costs)), 0.0, np.inf)
+
+    def _model(self, data: TubeTraining, points: list[tuple]) -> dict[str, Any]:
+        """While the fit goes on scores are not known here, and the boundary is that of "auto"."""
+        return self._machine(data, points[0][0]) | _boundary(1.0)
+
+    def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
+        further = super()._further_attributes(data, warm)
+        if self.contamination == "auto":
+            return further
+        scores = warm.kept[0].function.scores
+        return further | _boundary(_quantile(scores, data.samples.weights, self.contamination))
+
+
+def _boundary(offset: float) -> dict[str, Any]:
+    return {"offset_": offset, "intercept_": np.array([-offset])}
+
+
+def _quantile(scores: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:
+    """Between the scores of which at most this share of the weights lies below, and the others.
+
+    Scores that are equal but for rounding stay together, above.
+    """
+    order = np.argsort(scores, kind="stable")
+    below = np.cumsum(weights[order])
+    first = min(int(np.searchsorted(below, share * (1.0 + _TIE), side="right")), len(order) - 1)
+    kept = scores[order[first]]
+    tie = _TIE * np.abs(scores).max()
+    lower = scores[scores < kept - tie]
+    return float(kept - tie if len(lower) == 0 else 0.5 * (kept + lower.max()))

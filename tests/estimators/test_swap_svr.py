@@ -1,0 +1,224 @@
+"""SwapSVR: the optimum by every kernel, SVR's attributes, kernels on anything, refits."""
+
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import scale
+from sklearn.svm import SVR, LinearSVR
+
+from sklearn_bundle import SwapNoveltyDetector, SwapSVR
+from tests.certificates import judge
+from tests.fits import quiet
+from tests.kernel_machines import KERNELS, LAYOUTS
+from tests.random_problems import draw
+from tests.subproblems import subproblems
+
+
+@cache
+def diabetes(n=120):
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X[:n]), scale(y[:n])
+
+
+def weights_of(n):
+    return np.random.default_rng(0).integers(0, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_optimum_of_an_interior_point_solver(kernel, weighted):
+    X, y = diabetes(60)
+    parameters, values = KERNELS[kernel]
+    X = values(X, X) if kernel == "precomputed" else X
+    weights = weights_of(60) if weighted else None
+    model = SwapSVR(3.0, epsilon=0.2, tol=1e-8, **parameters).fit(X, y, weights)
+    (problem,) = subproblems(model, X, y, weights)
+    best = problem.by_clarabel()
+    assert model.status_ == "converged"
+    assert model.lower_bound_ <= best * (1.0 + 1e-9) <= model.objective_ * (1.0 + 2e-9)
+    assert model.objective_ == pytest.approx(best, rel=2e-8)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "callable"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_certificate_in_every_layout(kernel, layout, C):
+    X, y = diabetes()
+    X = LAYOUTS[layout](X)
+    if kernel == "callable" and layout.startswith("csr"):
+        pytest.skip("the callable takes dense arrays")
+    for tol, max_iter in ((1e-3, 1000), (1e-9, 1000), (1e-9, 1), (1e-9, 3)):
+        model = SwapSVR(C, tol=tol, max_iter=max_iter, **KERNELS[kernel][0])
+        judge(quiet(model, X, y, weights_of(len(y))), X, y, weights_of(len(y)))
+
+
+def test_without_a_tube_it_is_ridge_regression():
+    """The penalized intercept is a constant of 1 in the kernel."""
+    X, y = diabetes()
+    K = rbf_kernel(X, gamma=0.05) + 1.0
+    ridge = KernelRidge(alpha=1.0 / 3.0, kernel="precomputed").fit(K, y)
+    model = SwapSVR(3.0, epsilon=0.0, gamma=0.05, tol=1e-10).fit(X, y)
+    assert_allclose(model.dual_coef_[0], ridge.dual_coef_[model.support_], atol=1e-6)
+    assert_allclose(model.predict(X), ridge.predict(K), atol=1e-6)
+
+
+def test_a_linear_kernel_is_liblinear_at_half_the_cost():
+    X, y = diabetes()
+    peer = LinearSVR(
+        C=0.5, epsilon=0.2, loss="squared_epsilon_insensitive", dual=True, tol=1e-10,
+        max_iter=100_000, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    model = SwapSVR(1.0, epsilon=0.2, kernel="linear", tol=1e-10).fit(X, y)
+    assert_allclose(model.coef_[0], peer.coef_, atol=1e-5)
+    assert_allclose(model.intercept_, peer.intercept_, atol=1e-5)
+
+
+def test_attributes_have_the_shapes_of_svr():
+    X, y = diabetes()
+    model, peer = SwapSVR(epsilon=0.5).fit(X, y), SVR(epsilon=0.5).fit(X, y)
+    for name in ("dual_coef_", "intercept_", "n_support_"):
+        ours, theirs = getattr(model, name), getattr(peer, name)
+        assert ours.ndim == theirs.ndim and ours.dtype == theirs.dtype, name
+    assert model.support_.dtype == peer.support_.dtype and model.shape_fit_ == peer.shape_fit_
+    assert_array_equal(model.support_vectors_, X[model.support_])
+    K = rbf_kernel(X, model.support_vectors_, gamma=model.gamma_)
+    f = K @ model.dual_coef_[0] + model.intercept_
+    assert_allclose(model.predict(X), f, atol=1e-9)
+    assert model.gamma_ == pytest.approx(peer._gamma)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+def test_points_within_the_tube_have_no_coefficient():
+    X, y = diabetes()
+    model = SwapSVR(10.0, epsilon=0.5, tol=1e-10).fit(X, y)
+    coef = np.zeros(len(y))
+    coef[model.support_] = model.dual_coef_[0]
+    r = y - model.predict(X)
+    # a relative gap g leaves sqrt(2 g J) of freedom in the function, times C in a coefficient
+    expected = 10.0 * np.sign(r) * np.maximum(np.abs(r) - 0.5, 0.0)
+    assert_allclose(coef, expected, atol=1e-2)
+
+
+def test_gradients_and_newton_have_the_same_optimum():
+    """Above 600 points low-rank gradients in float32; the same points as kernel values too."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 4))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=700)
+    for epsilon in (0.05, 1.0):
+        model = SwapSVR(10.0, epsilon=epsilon, tol=1e-5, cache_size=10).fit(X, y)
+        assert model.status_ == "converged" and model.history_["rank"][-1] > 0
+        exact = SwapSVR(10.0, epsilon=epsilon, tol=1e-9).fit(X, y)
+        assert model.lower_bound_ <= exact.objective_ and exact.lower_bound_ <= model.objective_
+        assert_allclose(model.objective_, exact.objective_, rtol=1e-5)
+        few = SwapSVR(10.0, epsilon=epsilon, tol=1e-5, gamma=model.gamma_).fit(X[:500], y[:500])
+        assert few.history_["rank"][-1] == 0  # Newton's
+
+
+def test_many_refits_of_one_iteration_go_on():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 6))
+    y = np.sin(2.0 * X[:, 0]) + rng.normal(size=700)
+    one = SwapSVR(10.0, tol=1e-5, max_iter=1, warm_start=True, cache_size=1)
+    gaps = [float(quiet(one, X, y).dual_gap_)]
+    while one.status_ == "max_iter" and len(gaps) < 300:
+        gaps.append(float(quiet(one, X, y).dual_gap_))
+    long = SwapSVR(10.0, tol=1e-5, cache_size=1).fit(X, y)
+    assert one.status_ == long.status_ == "converged" and len(gaps) <= 2 * long.n_iter_ + 5
+    assert (np.diff(gaps) <= 1e-9 * one.objective_).all()
+
+
+def words(letters=3, n=60):
+    rng = np.random.default_rng(0)
+    return ["".join(rng.choice(list("abcd"), letters + i % 4)) for i in range(n)]
+
+
+def spectrum(X, Z):
+    """Letters in common, as numbers of each."""
+    count = lambda words: np.array([[w.count(c) for c in "abcd"] for w in words], float)  # noqa: E731
+    return count(X) @ count(Z).T
+
+
+@pytest.mark.parametrize("convert", [list, np.array, lambda w: np.array(w, dtype=object)])
+def test_a_kernel_on_strings(convert):
+    """As SVR takes them: what a callable is given is what the caller has, by rows."""
+    X = words()
+    y = np.array([w.count("a") - 0.5 * w.count("b") for w in X])
+    model = SwapSVR(100.0, epsilon=0.0, kernel=spectrum, tol=1e-9).fit(convert(X), y)
+    K = spectrum(X, X)
+    matrix = SwapSVR(100.0, epsilon=0.0, kernel="precomputed", tol=1e-9).fit(K, y)
+    assert_allclose(model.predict(convert(X)), matrix.predict(K), atol=1e-6)
+    assert_allclose(model.predict(convert(X)), y, atol=0.05)
+    assert model.shape_fit_ == SVR(kernel=spectrum).fit(convert(X), y).shape_fit_
+
+
+def test_a_matrix_as_a_list():
+    X, y = diabetes(30)
+    K = rbf_kernel(X)
+    model = SwapSVR(kernel="precomputed").fit(K.tolist(), y.tolist())
+    assert_array_equal(
+        model.predict(K.tolist()), SwapSVR(kernel="precomputed").fit(K, y).predict(K)
+    )
+    ragged = [*K[:-1].tolist(), [1.0]]
+    with pytest.raises(ValueError, match=r"sequence|inhomogeneous|shape"):
+        SwapSVR(kernel="precomputed").fit(ragged, y)
+
+
+@pytest.mark.parametrize(
+    "parameters, X, y, message",
+    [
+        ({"epsilon": -0.1}, None, None, "The 'epsilon' parameter of SwapSVR must be"),
+        ({"kernel": "sigmoid"}, None, None, "kernel='sigmoid' is not positive definite"),
+        ({"kernel": "precomputed"}, np.ones((4, 3)), np.ones(4), r"square.*\(4, 3\)"),
+        ({"kernel": "precomputed"}, sp.eye(4).tocsr(), np.ones(4), "dense"),
+        ({}, np.ones((4, 2)), np.ones((4, 2)), r"one number per sample.*\(4, 2\)"),
+        ({"C": 1e200}, None, None, "C times the sample weights"),
+    ],
+    ids=str,
+)
+def test_wrong_input_is_named(parameters, X, y, message):
+    X, y = diabetes() if X is None else (X, y)
+    model = SwapSVR(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_a_kernel_that_is_not_positive_is_told():
+    X, y = diabetes()
+    with pytest.warns(UserWarning, match="not positive semidefinite"):
+        model = quiet(SwapSVR(10.0, kernel=lambda X, Z: 4.0 - rbf_kernel(X, Z)), X, y)
+    assert model.lower_bound_ == -np.inf
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
+def test_sparse_rows_are_dense_ones(kind):
+    X, y = diabetes()
+    X = np.where(np.abs(X) > 0.8, X, 0.0)
+    dense, sparse = clone(SwapSVR(tol=1e-9)).fit(X, y), SwapSVR(tol=1e-9).fit(kind(X), y)
+    assert_allclose(sparse.predict(kind(X)), dense.predict(X), atol=1e-4)
+    assert sp.issparse(sparse.support_vectors_)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("kind", [SwapSVR, SwapNoveltyDetector])
+def test_random_problems_converge_unless_float64_cannot_hold_them(kind):
+    """Those with ``sum_i C_i max k(x, x) <= 1e11``; more is a condition that ends in rounding."""
+    fitted = 0
+    for seed in range(200):
+        problem = draw(seed, kind.__name__)
+        model = clone(problem.model).set_params(tol=kind().tol, max_iter=kind().max_iter)
+        model = quiet(model, problem.X, problem.y, problem.weights)
+        (reference,) = subproblems(model, problem.X, problem.y, problem.weights)
+        if np.diag(reference.Z).max() * reference.C.sum() <= 1e11:
+            assert model.status_ == "converged", problem
+            fitted += 1
+    assert fitted > 150

@@ -1,0 +1,111 @@
+"""Kernel machines with squared losses outside of a tube, in extended precision.
+
+No code of the package. The optimum is Newton's in the primal, proved by the dual.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from tests.reference_cones import by_clarabel, halflines
+from tests.reference_programme import EPS, LONG, SINGLE, Optimum, solved
+
+LONG_EPS = float(np.finfo(LONG).eps)
+
+
+class TubeMachine:
+    """``1/2 c'Zc + 1/2 sum C_i max(0, r_i - above, -r_i - below)^2``, ``r = y - Zc``.
+
+    Z is the kernel matrix, 1 added where there is an intercept. Its point is c.
+    """
+
+    def __init__(self, Z, sizes, y, C, above, below, coef):
+        """``sizes`` times eps is what float64 rounds in the values of the kernel."""
+        self.Z, self.sizes, self.y, self.C, self.point = Z, sizes, y, C, coef
+        self.above, self.below = above, below
+        self.rounding = self._moved(coef, len(coef) * EPS)
+        self.working = self._moved(coef, SINGLE)
+        self.slack = 4 * EPS * float(self.objective(coef)) + self._doubt(coef)
+
+    def excess(self, f):
+        over = np.maximum(self.y - f - self.above, 0)
+        return over if np.isinf(self.below) else over - np.maximum(f - self.y - self.below, 0)
+
+    def objective(self, coef):
+        return self._objective(coef, self.Z @ coef)
+
+    def _objective(self, coef, f):
+        return (coef @ f + np.sum(self.C * self.excess(f) ** 2)) / 2
+
+    def bound(self, coef):
+        """The largest value of the dual on the ray of coef."""
+        linear = self.y @ coef - self.above * np.maximum(coef, 0).sum()
+        if not np.isinf(self.below):
+            linear -= self.below * np.maximum(-coef, 0).sum()
+        bend = coef @ (self.Z @ coef) + np.sum(coef**2 / self.C)
+        return linear**2 / bend / 2 if linear > 0 else LONG(0)
+
+    def _moved(self, coef, eps):
+        """By a relative error of each of the n values that f sums up, and by float64's sums."""
+        f = self.Z @ coef
+        sums = (len(coef) + 2) * EPS * self._objective(coef, f)
+        return float(self._moved_by_values(coef, f, eps) + sums)
+
+    def _moved_by_values(self, coef, f, eps):
+        change = eps * (self.sizes @ np.abs(coef) + np.abs(self.y))
+        excess = np.abs(self.excess(f))
+        return np.sum(self.C * (excess + change / 2) * change) + np.abs(coef) @ change
+
+    def _doubt(self, coef):
+        return float(self._moved_by_values(coef, self.Z @ coef, len(coef) * LONG_EPS))
+
+    def optimum(self):
+        """The machine of the points outside is that of a linear system: until they stay."""
+        n = len(self.y)
+        coef, f, before = np.zeros(n, LONG), np.zeros(n, LONG), None
+        best, least = self._objective(coef, f), LONG(0)
+        for _ in range(200):
+            excess = self.excess(f)
+            outside = np.sign(excess)
+            active = outside != 0
+            if before is not None and (outside == before).all():
+                break
+            newton = np.zeros(n, LONG)
+            target = self.y - np.where(outside > 0, self.above, 0)
+            if not np.isinf(self.below):
+                target = target + np.where(outside < 0, self.below, 0)
+            bend = self.Z[np.ix_(active, active)] + np.diag(1 / self.C[active])
+            with np.errstate(invalid="ignore"):
+                newton[active] = solved(bend, target[active])
+            dual = newton if not np.isinf(self.below) else np.maximum(newton, 0)
+            least = max(least, self.bound(dual), self.bound(self.C * excess))
+            toward, step, before = self.Z @ newton, LONG(1), outside
+            for _ in range(60):
+                point, there = (a + step * (b - a) for a, b in ((coef, newton), (f, toward)))
+                value = self._objective(point, there)
+                if value < best:
+                    break
+                step /= 2
+            else:
+                break
+            coef, f, best = point, there, value
+        best = self.objective(coef) + self._doubt(coef)
+        return Optimum(best, float(max(best - least, 0)))
+
+    def by_clarabel(self):
+        """The dual quadratic programme in the two parts of c, by interior points: its value."""
+        n, H = len(self.y), np.asarray(self.Z + np.diag(1 / self.C), float)
+        y = np.asarray(self.y, float)
+        if np.isinf(self.below):
+            signs, linear = np.eye(n), self.above - y
+        else:
+            signs, linear = (
+                np.hstack([np.eye(n), -np.eye(n)]),
+                np.r_[self.above - y, self.below + y],
+            )
+        bend, m = signs.T @ H @ signs, len(linear)
+        found = by_clarabel(bend, linear, -sp.identity(m), np.zeros(m), halflines(m))
+        return float(self.bound(signs @ np.maximum(found, 0)))
+
+    def dual(self, bound):
+        """The dual point is not exposed."""
+        return True, ""
