@@ -201,7 +201,7 @@ scikit-learn's, callable or None, default=None
         Share of the steps, in [0, 1], that choose so.
     line_search_tol : float, default=1e-3
         For "sdca": precision of the line search, positive.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=100
         Limit on the epochs of every fit.
@@ -282,7 +282,7 @@ n_features_in_, feature_names_in_
         sampling: str = "gap",
         nonuniformity: float = 0.8,
         line_search_tol: float = 1e-3,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         max_iter: int = 100,
         max_time: float | None = None,
         n_jobs: int | None = None,

@@ -18,6 +18,9 @@ _WINDOW = 5  # last epochs that the rate is taken from: an estimate
 # The same with acceleration, whose gap rises at first: at 10 epochs it was given up on Dutch NER
 # at c2 = .005, where it converges in 28.
 _ACCELERATED_TRIAL, _ACCELERATED_WINDOW = 30, 12
+# Epochs in a row that say so: a full pass that finds more than the gaps of earlier steps had said
+# looks like no progress once.
+_VERDICTS = 3
 _TOO_MANY = 100  # further epochs, in which L-BFGS is expected to end: an estimate
 LBFGS_ITERATIONS = 3  # of L-BFGS, which take about as long as an epoch
 _MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors of them: 0.8 GB
@@ -44,7 +47,7 @@ class ChainAutoSolver:
         self._dual, self._tol = dual, tol
         self._lbfgs: LBFGSSolver | None = None
         self._estimates: list[float] = []
-        self._slow = False
+        self._slow_for = 0  # epochs
 
     def attach(self, problem: ChainProblem) -> None:
         """As of the solver at work."""
@@ -76,14 +79,18 @@ class ChainAutoSolver:
 
     def _epochs(self) -> Iterator[State]:
         """Epochs, as long as they are worth it."""
-        if self._slow:
+        if self._is_slow:
             return
         for state in self._dual.states():
             self._estimates.append(state.further[0])
-            self._slow = self._too_slow(self._estimates, state)
+            self._slow_for = self._slow_for + 1 if self._too_slow(self._estimates, state) else 0
             yield state
-            if self._slow:
+            if self._is_slow:
                 return
+
+    @property
+    def _is_slow(self) -> bool:
+        return self._slow_for >= _VERDICTS
 
     def confirm(self, *, moving: bool = True) -> State:
         """Best point and bound, computed afresh."""
