@@ -26,6 +26,7 @@ _STRENGTH = 0.01
 _BALANCE = 3.0  # the blocks' part of the gap over the centre's, at which kappa stays
 _RISE, _FALL = 1.2, 1.5  # of kappa at a move of the centre, at most: estimates
 _WEAKEST = 0.1  # times reg_lambda: the least kappa, so that it can rise again
+_SHARES_OF_W = 1.0, 0.3, 0.1  # where a first centre is looked for: a full pass each
 _OUTER = 3  # epochs between two moves of the centre: the recipe of a trial
 _FIRST_LOOK = 2  # epochs before the first full pass
 _SHARE_OF_LOOKS = 0.11  # of the marginals that steps compute, that full passes may take as well
@@ -224,17 +225,27 @@ class DualSolver:
     def _draw(self) -> None:
         """From now on there is a proximal term, unless it were too weak.
 
-        Its centre is 0 at first, since the w of the first dual point grows as reg_lambda falls;
-        where a dual point was kept, it is the w of that.
+        Its centre is 0 at first, since the w of the first dual point grows as reg_lambda falls. Of
+        a dual point that was kept it is near the w of that, or, if it was one of another
+        reg_lambda, near what w was with that: the multiple of w where P is lowest.
         """
         problem = self.problem
         curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
         kappa = _STRENGTH * curvature - problem.reg_lambda
         if kappa > problem.reg_lambda:
             self._kappa = kappa
-            self._centre = self._w.copy() if self._started else np.zeros_like(self._w)
+            self._centre = self._lowest() if self._started else np.zeros_like(self._w)
             self._last = self._centre.copy()
             self._renew()
+
+    def _lowest(self) -> NDArray[np.float64]:
+        """The multiple of w where P is lowest, of some, 0 among them."""
+        problem, lowest, share = self.problem, self.problem.at_zero, 0.0
+        for tried in _SHARES_OF_W:
+            primal, _, _ = problem.gaps(tried * self._w.astype(np.float64), self.kept)
+            if primal < lowest:
+                lowest, share = primal, tried
+        return self._w * self._w.dtype.type(share)
 
     def _move_centre(self) -> None:
         """z becomes w and a step beyond it; kappa follows the parts of the gap, and w both.
