@@ -231,7 +231,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            float64, from kernel values in single precision if X of fit was.
+            In float64, from kernel values in single precision if X of fit was.
         """
         return self._pair_scores(X)[0]
 
