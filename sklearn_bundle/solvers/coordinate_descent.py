@@ -11,7 +11,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers._working_set import WorkingSet
+from sklearn_bundle.solvers._working_set import WorkingSet, violation
 from sklearn_bundle.solvers.asks import ColumnSteps, require
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.gram_path import GramPath, solve_path
@@ -27,8 +27,7 @@ _PRECISION = 1e-4  # of the limits: what a working set's violations are to fall 
 _SHARPER = 1e-2  # and by which factor more where that is all that is left
 _LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
-_INNER = 0.05  # of the violation before a step may be left of its quadratic,
-_MET = 0.25  # where an epoch meets less of it than there is at its end
+_INNER = 0.05  # of the violation before a step may be left of its quadratic
 _SEARCHES = 40  # halvings of a step
 _GAINED = 0.01  # of what the slope at the step's beginning promises
 # Of the objective: by so much a step may seem to raise it. The bound's distance is linear in the
@@ -249,12 +248,11 @@ class CoordinateDescentSolver(LinearSolver):
                 g, _, b = model.derive(self._scores)
                 a = chosen.columns(model).gradient(g)
             w = self._w[which]
-            worst = _violation(a + self._ridge * w, w, limits)
+            worst = violation(a + self._ridge * w, w, limits)
             if worst <= precision:
                 break
             chosen.begin(model, model.curvature(self._scores, b))
             enough = precision if model.is_quadratic else max(precision, _INNER * worst)
-            enough *= _MET
             new = chosen.minimise(a, w, limits, self._ridge, enough)
             length = self._move(new - w, a, limits)
             if length == 0.0 or model.is_quadratic:
@@ -340,9 +338,3 @@ class CoordinateDescentSolver(LinearSolver):
         return self._best.state(
             point.w, point.intercept, self._problem.passes, further=(self.name,)
         )
-
-
-def _violation(slopes: Array, w: Array, limits: Array) -> float:
-    """The largest of what optimality of w does not allow."""
-    off = np.where(w == 0.0, np.abs(slopes) - limits, np.abs(slopes + np.sign(w) * limits))
-    return float(off.max(initial=0.0))
