@@ -59,6 +59,7 @@ class WorkingSet:
         self.matrix: Array | None = None
         self._weighted: WeightedColumns | None = None
         self._epochs, self._most_epochs = _COLUMN_EPOCHS, _MOST_EPOCHS
+        self._most_rank = len(which)
 
     def columns(self, model: ColumnModel) -> RowOperator:
         """The features' part of X."""
@@ -71,6 +72,7 @@ class WorkingSet:
                 return
             self._epochs, self._most_epochs = _QUADRATIC_EPOCHS, _MOST_QUADRATIC_EPOCHS
         columns, few = self.columns(model), len(self.which) <= _MOST_FEATURES
+        self._most_rank = len(model.y)
         if few and columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
             self.matrix = model.matrix(columns, curvature)
             return
@@ -148,7 +150,10 @@ class WorkingSet:
         return _NEWTON_COST * n_used**3 / len(self.which) ** 2
 
     def _most_changes(self, n_used: int) -> int:
-        return max(_CHANGES, int(_CHANGES_COST / self._newton_cost(n_used)))
+        """As many as are worth it; nonzeros far beyond the rank of H have to go, one by one."""
+        affordable = int(_CHANGES_COST / self._newton_cost(n_used))
+        beyond = n_used - self._most_rank if n_used > 2 * self._most_rank else 0
+        return max(_CHANGES, affordable) + beyond
 
 
 def _newton_step(H: Array, right: Array) -> Array | None:
