@@ -16,7 +16,7 @@ def sequences_from_frame(
     *,
     columns: Sequence[str] | None = None,
 ) -> list[list[dict[str, Any]]] | tuple[list[list[dict[str, Any]]], list[list[Any]]]:
-    """Sequences of dicts, as :class:`~sklearn_bundle.SDCACRF` takes them, from a data frame with a row per token.
+    """Sequences of dicts from a data frame with a row per token, for SDCACRF and StructuredSVM.
 
     Rows of equal values in `by` are a sequence, wherever they stand in the frame. Sequences are in
     the order of their first rows, and rows in that of the frame.
