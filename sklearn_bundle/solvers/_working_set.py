@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from sklearn_bundle._compiled import lasso
-from sklearn_bundle.problems.column_model import ColumnModel, WeightedColumns
+from sklearn_bundle.problems.column_model import MET, ColumnModel, WeightedColumns, violation
 from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -18,9 +18,6 @@ _MOST_EPOCHS, _MOST_QUADRATIC_EPOCHS = 300.0, 10_000.0
 # are done before steps. BLAS alone would be 0.08; the copies of parts of the matrix are the rest.
 _NEWTON_COST = 0.3
 _CHANGES_COST = 300.0  # epochs in the time of the steps that change signs, before there are others
-# Of the violation that is allowed: an epoch that has met no more is looked at. It may leave far
-# more, where features are correlated: 80 times as much on MNIST.
-_MET = 0.25
 _CHANGES = 2  # but at least so many steps
 _LENGTHS = 4  # of a step, each half of the one before, that are tried with many changes of sign
 _COLUMN_EPOCHS = 10  # of columns, as are reckoned with; of squared errors, which no steps follow,
@@ -91,16 +88,16 @@ class WorkingSet:
         """The v, from w on; violations of its optimality fall below ``tol``, or it takes long."""
         v, limits = w.copy(), np.ascontiguousarray(limits)
         if self.matrix is None:
-            self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, _MET * tol)
+            self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
         H = np.ascontiguousarray(self.matrix)
         flat, slopes, spent, longer = H.reshape(-1), np.array(a), 0.0, 1
         while spent < self._most_epochs:
             as_long = int(self._newton_cost(np.count_nonzero(v)))
             epochs = longer * max(_EPOCHS, as_long)
-            met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, _MET * tol)
+            met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, MET * tol)
             spent += n
-            if met <= _MET * tol and violation(slopes + ridge * v, v, limits) <= tol:
+            if met <= MET * tol and violation(slopes + ridge * v, v, limits) <= tol:
                 break
             cost = self._solve_for_nonzeros(H, slopes, v, limits, ridge)
             spent += cost
@@ -190,9 +187,3 @@ def _without_changes_of_sign(step: Array, x: Array, slopes: Array, H: Array) -> 
         ends = np.where(step * signs < 0.0, -x / step, np.inf)
     length = min(1.0, float(ends.min()))
     return np.where(ends <= length, -x, length * step)
-
-
-def violation(slopes: Array, w: Array, limits: Array) -> float:
-    """The largest of what optimality of w does not allow."""
-    off = np.where(w == 0.0, np.abs(slopes) - limits, np.abs(slopes + np.sign(w) * limits))
-    return float(off.max(initial=0.0))

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.losses._conjugate import conjugate
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.column_model import violation
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers._working_set import WorkingSet, violation
+from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.asks import ColumnSteps, require
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.gram_path import GramPath, solve_path
