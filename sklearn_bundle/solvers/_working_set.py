@@ -91,14 +91,17 @@ class WorkingSet:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
         H = np.ascontiguousarray(self.matrix)
-        flat, slopes, spent, longer = H.reshape(-1), np.array(a), 0.0, 1
+        flat, slopes, spent, longer, allowed = H.reshape(-1), np.array(a), 0.0, 1, MET * tol
         while spent < self._most_epochs:
-            as_long = int(self._newton_cost(np.count_nonzero(v)))
-            epochs = longer * max(_EPOCHS, as_long)
-            met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, MET * tol)
+            epochs = longer * max(_EPOCHS, int(self._newton_cost(np.count_nonzero(v))))
+            epochs = min(epochs, int(self._most_epochs - spent) + 1)
+            met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, allowed)
             spent += n
-            if met <= MET * tol and violation(slopes + ridge * v, v, limits) <= tol:
-                break
+            if met <= allowed:
+                left = violation(slopes + ridge * v, v, limits)
+                if left <= tol:
+                    break
+                allowed *= min(MET, tol / left)
             cost = self._solve_for_nonzeros(H, slopes, v, limits, ridge)
             spent += cost
             if cost == 0.0:
