@@ -25,7 +25,7 @@ _QUADRATIC_EPOCHS = 200
 _MOST_COLUMN_EPOCHS = 200  # and at most
 _MOST_NONZEROS = 2000  # of Newton's method: a factor of 32 MB, about 0.1 s
 _RIDGE = 1e-13  # of the diagonal, so that columns that are the same have a factor
-_MOST_FEATURES = 4000  # of a matrix: 128 MB
+MOST_FEATURES = 4000  # of a matrix: 128 MB
 _MATRIX_EPOCHS = 16.0  # passes that a matrix may cost for each epoch of columns that it replaces
 
 
@@ -68,7 +68,7 @@ class WorkingSet:
             if self.matrix is not None or self._weighted is not None:
                 return
             self._epochs, self._most_epochs = _QUADRATIC_EPOCHS, _MOST_QUADRATIC_EPOCHS
-        columns, few = self.columns(model), len(self.which) <= _MOST_FEATURES
+        columns, few = self.columns(model), len(self.which) <= MOST_FEATURES
         self._most_rank = len(model.y)
         if few and columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
             self.matrix = model.matrix(columns, curvature)
@@ -93,7 +93,7 @@ class WorkingSet:
         H = np.ascontiguousarray(self.matrix)
         flat, slopes, spent, longer, allowed = H.reshape(-1), np.array(a), 0.0, 1, MET * tol
         while spent < self._most_epochs:
-            epochs = longer * max(_EPOCHS, int(self._newton_cost(np.count_nonzero(v))))
+            epochs = longer * max(_EPOCHS, int(newton_cost(np.count_nonzero(v), len(v))))
             epochs = min(epochs, int(self._most_epochs - spent) + 1)
             met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, allowed)
             spent += n
@@ -130,7 +130,7 @@ class WorkingSet:
             step = _newton_step(part, right)
             if step is None:
                 break
-            cost += self._newton_cost(len(among))
+            cost += newton_cost(len(among), len(v))
             change = _without_changes_of_sign(step, x[among], -right, part)
             x[among] += change
             derivatives += whole[:, among] @ change
@@ -145,15 +145,16 @@ class WorkingSet:
         v[used] = x
         return cost
 
-    def _newton_cost(self, n_used: int) -> float:
-        """Of a step with so many nonzeros, in epochs of the matrix."""
-        return _NEWTON_COST * n_used**3 / len(self.which) ** 2
-
     def _most_changes(self, n_used: int) -> int:
         """As many as are worth it; nonzeros far beyond the rank of H have to go, one by one."""
-        affordable = int(_CHANGES_COST / self._newton_cost(n_used))
+        affordable = int(_CHANGES_COST / newton_cost(n_used, len(self.which)))
         beyond = n_used - self._most_rank if n_used > 2 * self._most_rank else 0
         return max(_CHANGES, affordable) + beyond
+
+
+def newton_cost(n_used: int, size: int) -> float:
+    """Of a Newton step with so many nonzeros, in epochs of the matrix."""
+    return _NEWTON_COST * n_used**3 / size**2
 
 
 def _newton_step(H: Array, right: Array) -> Array | None:
