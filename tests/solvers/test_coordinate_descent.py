@@ -201,6 +201,16 @@ def test_columns_of_the_sweeps(monkeypatch, columns):
     np.testing.assert_array_equal(ours.coef_, estimator.fit(sp.csr_array(X), y).coef_)
 
 
+def test_sweeps_over_nothing():
+    """No feature violates its condition at w = 0."""
+    X, y, _ = sparse_drawn("log_loss", 1.0)
+    ours = model("log_loss", reg_lambda=10.0, **TIGHT).fit(sp.csr_array(X), y)
+    assert not ours.coef_.any()
+    X[:, 0] = 0.0
+    ours = model("squared_hinge", reg_lambda=1e-9, **TIGHT).fit(sp.csr_array(0.0 * X), y)
+    assert not ours.coef_.any() and ours.converged_
+
+
 def test_sweeps_go_on():
     """Runs of one iteration each take the steps of one long run."""
     X, y, estimator = sparse_drawn("log_loss", 1e-3)
