@@ -172,6 +172,10 @@ def test_l1_ratio_in_a_grid(cancer):
             BMRMRegressor(solver="coordinate-descent"),
             "'poisson' with regularizer='l1' or 'elasticnet'; got .* and regularizer='l2'. Use ",
         ),
+        (
+            BMRMRegressor(solver="coordinate-descent", regularizer="elasticnet", l1_ratio=0.0),
+            r"got loss='squared_error' and regularizer='elasticnet', l1_ratio=0\.0\. Use ",
+        ),
         (BMRMRanker(solver="coordinate-descent"), "'solver' parameter of BMRMRanker"),
     ],
 )
