@@ -227,6 +227,20 @@ def test_all_weights_are_zero_from_the_largest_value_on(diabetes, loss):
     assert kind(reg_lambda=0.99 * largest, **settings).fit(X, y).coef_.any()
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+def test_largest_value_of_large_targets(diabetes, loss):
+    X, y = diabetes
+    near, far = ({"delta": 0.5}, {"delta": 0.5e120}) if loss == "huber" else ({}, {})
+    expected = 1e120 * reg_lambda_max(X, y, loss=loss, **near)
+    assert reg_lambda_max(X, 1e120 * y, loss=loss, **far) == pytest.approx(expected, rel=1e-9)
+
+
+def test_largest_value_that_overflows(diabetes):
+    X, y = diabetes
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="The loss is not finite at"):
+        reg_lambda_max(1e200 * X, 1e150 * y, loss="squared_error")
+
+
 def test_largest_value_with_weights_of_features(cancer):
     X, y = cancer
     factors = np.linspace(0.5, 2.0, 30)
