@@ -140,6 +140,15 @@ def test_at_the_largest_reg_lambda_of_weights(seed):
     assert ours.status_ == "converged" and not ours.coef_.any()
 
 
+@pytest.mark.parametrize("value", [1.0, 1e6 + 0.1])
+def test_targets_of_one_value(value):
+    """The optimum is 0: rounding makes the bound a number such as 1e-76, which is above."""
+    X, _ = drawn("squared_error", n=442)
+    ours = model("squared_error").fit(X, np.full(len(X), value))
+    assert ours.converged_ and ours.lower_bound_ <= ours.objective_ <= 1e-18 * value**2
+    assert not ours.coef_.any() and ours.intercept_ == pytest.approx(value, rel=1e-12)
+
+
 def test_risks_that_overflow():
     X, y = drawn("squared_error")
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="The loss is not finite at"):
