@@ -1,6 +1,6 @@
 """Data frames with a row per token -> sequences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -44,9 +44,10 @@ def sequences_from_frame(
     Raises
     ------
     ValueError
-        For a column that is not there, and for a missing value in `by`.
+        For a column that is not there or stands there twice, for no column in `by`, for the
+        `target` among `columns`, and for a missing value in `by`.
     TypeError
-        If there are no columns with names.
+        If there are no columns with names, and for `by` or `columns` that are no sequences.
 
     See Also
     --------
@@ -81,18 +82,24 @@ def sequences_from_frame(
             f"frame must be a data frame with named columns, got a {type(frame).__name__}."
         )
     there = list(frame.columns)
-    groups = [by] if isinstance(by, str) else list(by)
+    groups = _names([by] if isinstance(by, str) else by, "by", "a column's name or several")
+    if not groups:
+        raise ValueError("by must name at least one column, got none: it tells sequences apart.")
     targets = [] if target is None else [target]
     if columns is None:
         columns = [name for name in there if name not in (*groups, *targets)]
+    columns = _names(columns, "columns", "a sequence of names of columns")
     for name in (*groups, *targets, *columns):
-        if name not in there:
-            raise ValueError(f"There is no column {shown(name)} in the frame; it has {there}.")
+        if (count := there.count(name)) != 1:
+            found = f"are {count} columns" if count else "is no column"
+            raise ValueError(f"There {found} {shown(name)} in the frame; it has {there}.")
+    if targets and target in columns:
+        raise ValueError(f"columns must not hold the target, {shown(target)}: it is the label.")
     order, ends = _sequences([_values(frame, name) for name in groups], groups)
     cells = [[values[i] for i in order] for values in (_values(frame, name) for name in columns)]
-    names = list(map(str, columns))
+    attributes = list(map(str, columns))
     tokens = [
-        {name: value for name, value in zip(names, row, strict=True) if not _is_missing(value)}
+        {name: value for name, value in zip(attributes, row, strict=True) if not _is_missing(value)}
         for row in (zip(*cells, strict=True) if cells else ((),) * len(order))
     ]
     X = [tokens[start:stop] for start, stop in pairwise(ends)]
@@ -100,6 +107,12 @@ def sequences_from_frame(
         return X
     labels = _values(frame, target)
     return X, [[labels[i] for i in order[start:stop]] for start, stop in pairwise(ends)]
+
+
+def _names(value: Any, parameter: str, allowed: str) -> list:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{parameter} must be {allowed}, got {shown(value)}.")
+    return list(value)
 
 
 def _values(frame: Any, name: str) -> list:

@@ -114,7 +114,7 @@ def crf_path(
         raise ValueError(f"crf_path takes no {name}, which is for a fit of one value.")
     estimator = checked(SDCACRF(**params))
     grid = check_grid(reg_lambdas, None, eps)
-    data = estimator._sequences(X, y, sample_weight)
+    data = estimator._sequences(listed(X), listed(y), sample_weight)
     values = _values_for(grid, data)
     models, results = [], []
     for model, found in fit_path(estimator, data, values, estimator._seed()):

@@ -40,8 +40,26 @@ def test_missing_values():
         sequences_from_frame(frame, "word")
 
 
-def test_what_is_no_frame_and_has_no_column(frame):
-    with pytest.raises(ValueError, match="no column 'document' in the frame"):
-        sequences_from_frame(frame, "document", "tag")
+def test_what_is_no_frame(frame):
     with pytest.raises(TypeError, match="data frame with named columns, got a list"):
         sequences_from_frame([[1, 2]], "doc")
+
+
+@pytest.mark.parametrize(
+    ("by", "columns", "error", "message"),
+    [
+        ("document", None, ValueError, "is no column 'document' in the frame"),
+        ([], None, ValueError, "by must name at least one column"),
+        (3, None, TypeError, "by must be a column's name or several, got 3"),
+        ("doc", "word", TypeError, "columns must be a sequence of names of columns, got 'word'"),
+        ("doc", ["word", "tag"], ValueError, "must not hold the target, 'tag'"),
+    ],
+)
+def test_columns_that_cannot_be_meant(frame, by, columns, error, message):
+    with pytest.raises(error, match=message):
+        sequences_from_frame(frame, by, "tag", columns=columns)
+
+
+def test_two_columns_of_one_name(frame):
+    with pytest.raises(ValueError, match="are 2 columns 'word' in the frame"):
+        sequences_from_frame(pd.concat([frame, frame[["word"]]], axis=1), "doc", "tag")

@@ -47,6 +47,13 @@ def test_dual_variables_are_used_again():
     assert models[-1].n_iter_ < alone.n_iter_
 
 
+def test_a_path_takes_iterators():
+    X, y = named_chains()
+    settings = {"reg_lambdas": LAMBDAS, "random_state": 0}
+    _, (model, *_) = crf_path(iter(X), iter(y), **settings)
+    np.testing.assert_array_equal(model.coef_, crf_path(X, y, **settings)[1][0].coef_)
+
+
 def by_hand(X, y, folds, score, weights=None, **settings):
     """Scores of a fit of its own for each fold and value."""
     scores = []
