@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle.estimators._chain_path import Passed
 from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
@@ -276,6 +277,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [StrOptions({"auto", "exponentiated", "sdca", "lbfgs"})],
         "fit_intercept": ["boolean"],
         "min_frequency": [Interval(Integral, 1, None, closed="left"), None],
@@ -301,6 +303,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         self,
         *,
         reg_lambda: float | None = None,
+        l1_ratio: float = 0.0,
         solver: str = "auto",
         fit_intercept: bool = True,
         min_frequency: int | None = None,
@@ -316,6 +319,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         verbose: int = 0,
     ):
         self.reg_lambda = reg_lambda
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.min_frequency = min_frequency
@@ -356,6 +360,11 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         return data
 
     def _sequences(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+        if self.solver == "lbfgs" and self.l1_ratio > 0.0:
+            raise ValueError(
+                f"solver='lbfgs' needs a smooth objective, l1_ratio=0, got l1_ratio="
+                f"{self.l1_ratio}: use 'auto', 'exponentiated' or 'sdca'."
+            )
         frequency = self.min_frequency
         return check_training_sequences(self, X, y, sample_weight, min_frequency=frequency)
 
@@ -365,7 +374,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
         return ChainProblem(
             *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
-            *(self._reg_lambda(data.total), self.fit_intercept, n_threads),
+            *(self._reg_lambda(data.total), self.fit_intercept, n_threads, self.l1_ratio),
         )
 
     def _seed(self) -> int:
@@ -392,7 +401,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     def _settings(self, data: TrainingSequences) -> tuple:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
-        return self._reg_lambda(data.total), *of_steps
+        return self._reg_lambda(data.total), self.l1_ratio, *of_steps
 
     def _keep(
         self, solver: ChainAutoSolver | DualSolver | LBFGSSolver, result: SolverResult
@@ -420,8 +429,10 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     def _solver(
         self, problem: ChainProblem, kept: Any, seed: int
     ) -> ChainAutoSolver | DualSolver | LBFGSSolver:
-        auto = self.solver == "auto"
-        if auto and (problem.density > _DENSE or isinstance(kept, np.ndarray)):
+        auto, with_l1 = self.solver == "auto", self.l1_ratio > 0.0
+        if with_l1 and not isinstance(kept, Blocks):
+            kept = None  # L-BFGS, without L1, has kept a point
+        if auto and not with_l1 and (problem.density > _DENSE or isinstance(kept, np.ndarray)):
             return LBFGSSolver(problem, kept, LBFGS_ITERATIONS)
         if self.solver == "lbfgs":
             return LBFGSSolver(problem, kept)
@@ -436,7 +447,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
             kept=kept,
             accelerated=auto,
         )
-        return ChainAutoSolver(dual, self.tol) if auto else dual
+        return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

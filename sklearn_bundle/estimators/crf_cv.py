@@ -276,6 +276,7 @@ n_features_in_, feature_names_in_
         eps: float | None = None,
         cv: Any = None,
         scoring: Any = None,
+        l1_ratio: float = 0.0,
         solver: str = "auto",
         fit_intercept: bool = True,
         min_frequency: int | None = None,
@@ -293,6 +294,7 @@ n_features_in_, feature_names_in_
         self.eps = eps
         self.cv = cv
         self.scoring = scoring
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.min_frequency = min_frequency
