@@ -31,7 +31,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     For sequences x_i of T_i tokens with labels y_i it minimises over w::
 
-        P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i (-log p(y_i | x_i; w))
+        P(w) = reg_lambda (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2)
+               + sum_i s_i (-log p(y_i | x_i; w))
 
         p(y | x; w) proportional to exp(sum_t (<coef_[y_t], x_t> + intercept_[y_t])
                                         + sum_{t>1} transitions_[y_{t-1}, y_t]
@@ -87,13 +88,18 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     reg_lambda : float, default=None
         Regularization strength, positive, on the mean loss of a sequence: it does not scale with n.
         None is one over the sum of the sample weights: 1/n without. CRFsuite's c2 is ``n reg_lambda
-        / 2``.
+        / 2`` without L1.
+    l1_ratio : float, default=0.0
+        Share of L1 in the regularization, from 0 to 1: with more than 0 most weights are 0, see
+        :meth:`sparsify`. CRFsuite's c1 and c2 are ``n reg_lambda l1_ratio`` and ``n reg_lambda (1 -
+        l1_ratio) / 2``: ``reg_lambda = (c1 + 2 c2) / n``, ``l1_ratio = c1 / (c1 + 2 c2)``.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
         "exponentiated": exponentiated gradient on the dual with the sampling of [1]_. "sdca":
         Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS where over half of the entries
         of X are not zero; else "exponentiated" which, as soon as after ten epochs or more the gap
         falls so slowly that it would take over 100 further ones, is followed by L-BFGS from the
-        point reached, unless w, padded, has more than 5 million entries. See the notes.
+        point reached, unless w, padded, has more than 5 million entries. With L1 there is no
+        L-BFGS: "auto" is "exponentiated" with acceleration then. See the notes.
     fit_intercept : bool, default=True
         Whether there are biases of the labels, at any, the first and the last token. They are
         regularised.
@@ -135,8 +141,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
-    coef_ : ndarray of shape (n_classes, n_features)
-        Weights of attributes with labels.
+    coef_ : ndarray or CSR matrix of shape (n_classes, n_features)
+        Weights of attributes with labels. Sparse after :meth:`sparsify`.
     transitions_ : ndarray of shape (n_classes, n_classes)
         Weights of two labels in sequence, ``transitions_[from, to]``.
     intercept_ : ndarray of shape (n_classes,)
@@ -227,6 +233,13 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     change of the tokens' marginals were that of the block's last step. g is halved while the dual
     would fall. A step calls the oracle three times or more often, "sdca" once.
 
+    With L1, w is that of a raw sum of features v with each entry moved by ``reg_lambda l1_ratio``
+    towards 0, over ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound is
+    the dual of ``s mu + (1 - s) y``, mixtures of the block and the true labels with the best s in
+    [0, 1]: at least ``s sum_i s_i H(mu_i) - reg_lambda Omega*(s v / reg_lambda)``. A small s makes
+    it finite for ``l1_ratio=1``, where Omega* is infinite if an entry of its argument is above 1.
+    L1 alone has no strong convexity, and takes two to five times the epochs.
+
     "lbfgs" is L-BFGS with 10 pairs, on the same oracle. Its bound is the dual at the marginals of
     the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far
     from tight: it takes more iterations to prove an optimum than to reach it.
@@ -256,6 +269,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     .. [2] M. Collins, A. Globerson, T. Koo, X. Carreras, P. L. Bartlett: Exponentiated gradient
        algorithms for conditional random fields and max-margin Markov networks. Journal of Machine
        Learning Research 9 (2008), 1775-1822.
+    .. [3] S. Shalev-Shwartz, T. Zhang: Accelerated proximal stochastic dual coordinate ascent for
+       regularized loss minimization. International Conference on Machine Learning, 2014.
 
     Examples
     --------

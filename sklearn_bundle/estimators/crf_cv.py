@@ -188,6 +188,8 @@ scikit-learn's, callable or None, default=None
         mean of the labels' F1, weighted by their number; "span_f1" is that of conlleval, for labels
         such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample weights
         count in it, unless it is a callable. Scikit-learn's own names are for a 2-D X.
+    l1_ratio : float, default=0.0
+        Share of L1 in the regularization, from 0 to 1, for all values.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
         As in :class:`SDCACRF`.
     fit_intercept : bool, default=True

@@ -13,35 +13,39 @@ _NEWTON_STEPS = 30  # of the scale: each one leaves kinks behind, 3 to 8 were se
 class ElasticPenalty(NamedTuple):
     """``Omega(w) = l1 ||w||_1 + ridge/2 ||w||^2``, and what is known of its conjugate.
 
-    ``Omega*(v) = sum_j max(|v_j| - l1, 0)^2 / (2 ridge)``; without ridge 0 where ``|v_j| <= l1``
-    for all j and infinity elsewhere.
+    ``Omega*(v) = sum_j max(|v_j| - l1, 0)^2 / (2 ridge)``; without ridge it is 0 where ``|v_j| <=
+    l1`` for all j, and infinity elsewhere. It depends on the sizes ``|v_j|`` above l1 alone.
     """
 
     l1: float
     ridge: float
 
-    def value(self, w: Array, squared: float) -> float:
+    def value(self, w: NDArray, squared: float) -> float:
         """Omega of w, whose square is known."""
         value = 0.5 * self.ridge * squared
         return value + self.l1 * float(np.sum(np.abs(w))) if self.l1 else value
 
-    def largest_image(self, squared: float, size: int) -> float:
+    def largest_norm(self, squared: float, size: int) -> float:
         """A bound of ``||v||`` for the v whose w this is: ``size`` entries of this square."""
         return self.ridge * squared**0.5 + self.l1 * float(size) ** 0.5
 
-    def scale(self, v: Array, entropy: float, error: float) -> float:
-        """The s in [0, 1] where ``s entropy - Omega*(s v)`` is largest.
+    def beyond(self, v: NDArray) -> Array:
+        """The sizes above l1."""
+        sizes = np.abs(v)
+        return sizes[sizes > self.l1].astype(np.float64)
+
+    def scale(self, sizes: Array, entropy: float, error: float = 0.0) -> float:
+        """The s in [0, 1] where ``s entropy - Omega*(s v)`` is largest, from the sizes above l1.
 
         Without ridge it leaves room for an ``error`` of each entry of v.
         """
-        sizes = np.abs(v)
         if not self.ridge:
-            return min(1.0, self.l1 / (float(sizes.max()) + error))
-        sizes, s = sizes[sizes > self.l1], 1.0
+            return min(1.0, self.l1 / (float(sizes.max(initial=self.l1)) + error))
+        s = 1.0
         for _ in range(_NEWTON_STEPS):
-            beyond = s * sizes - self.l1
-            inside = beyond > 0.0
-            slope = entropy - float(np.sum(beyond * sizes, where=inside)) / self.ridge
+            above = s * sizes - self.l1
+            inside = above > 0.0
+            slope = entropy - float(np.sum(above * sizes, where=inside)) / self.ridge
             if not slope < 0.0:
                 break
             step = slope * self.ridge / float(np.sum(sizes * sizes, where=inside))
@@ -50,21 +54,24 @@ class ElasticPenalty(NamedTuple):
                 break
         return s
 
-    def conjugate(self, v: Array) -> tuple[float, float]:
-        """Omega* of a v where it is finite, and the norm of its gradient there."""
+    def conjugate(self, sizes: Array, scale: float) -> tuple[float, float]:
+        """Omega* of ``scale v`` where it is finite, and the norm of its gradient there."""
         if not self.ridge:
             return 0.0, 0.0
-        beyond = np.maximum(np.abs(v) - self.l1, 0.0)
-        norm = float(np.sum(beyond * beyond)) ** 0.5 / self.ridge
+        above = np.maximum(scale * sizes - self.l1, 0.0)
+        norm = float(np.sum(above * above)) ** 0.5 / self.ridge
         return 0.5 * self.ridge * norm * norm, norm
 
-    def mixed(self, v: Array, entropy: float) -> float:
+    def mixed(self, v: NDArray, entropy: float) -> float:
         """The largest ``s entropy - Omega*(s v)``."""
-        s = self.scale(v, entropy, 0.0)
-        return s * entropy - self.conjugate(s * v)[0]
+        sizes = self.beyond(v)
+        s = self.scale(sizes, entropy)
+        return s * entropy - self.conjugate(sizes, s)[0]
 
-    def lagrangian(self, w: Array, v: Array) -> float:
+    def lagrangian(self, w: NDArray, v: NDArray) -> float:
         """``Omega(w) - <w, v>``: minus Omega* at v for the w where it is least."""
+        support = np.flatnonzero(w)
+        w, v = w[support].astype(np.float64), v[support].astype(np.float64)
         return self.value(w, float(np.sum(w * w))) - float(np.sum(w * v))
 
 

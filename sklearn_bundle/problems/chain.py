@@ -134,9 +134,9 @@ class ChainProblem:
     def _value_of(self, raw, entropy: float, margin: float, error: float) -> tuple[float, float]:
         """The value of the dual with L1, and its margin from those of entropy and features."""
         penalty = self.penalty
-        v = self.reg_lambda * raw
-        scale = penalty.scale(v, entropy, error)
-        conjugate, norm = penalty.conjugate(scale * v)
+        sizes = penalty.beyond(self.reg_lambda * raw)
+        scale = penalty.scale(sizes, entropy, error)
+        conjugate, norm = penalty.conjugate(sizes, scale)
         entropy, margin, error = scale * entropy, scale * margin, scale * error
         if penalty.ridge:
             margin += (norm + 0.5 * error / penalty.ridge) * error
@@ -164,7 +164,7 @@ class ChainProblem:
         penalty = self.penalty
         value, gap = penalty.value(w, squared) + self._mean(losses), self._mean(gaps)
         margin = self._mean(margins) + _ROUNDING * (value + gap)
-        error = self._feature_error(errors, penalty.largest_image(squared, len(w)))
+        error = self._feature_error(errors, penalty.largest_norm(squared, len(w)))
         of_w = 0.5 * error * error / penalty.ridge if penalty.ridge else np.inf
         return value, gaps.copy(), margin + of_w
 

@@ -27,8 +27,8 @@ _STRENGTH = 0.01
 _BALANCE = 3.0  # the blocks' part of the gap over the centre's, at which kappa stays
 _RISE, _FALL = 1.2, 1.5  # of kappa at a move of the centre, at most: estimates
 _WEAKEST = 0.1  # times reg_lambda: the least kappa, so that it can rise again
-# times reg_lambda: a ridge that the momentum goes by where there is less. Without ridge the momentum
-# would be 1, with which the gap goes up and down; from .01 to .3 it took the same time.
+# Times reg_lambda: a ridge that the momentum goes by where there is less. Without ridge the
+# momentum would be 1, with which the gap goes up and down; from .01 to .3 it took the same time.
 _LEAST_RIDGE = 0.1
 _SHARES_OF_W = 1.0, 0.3, 0.1  # where a first centre is looked for: a full pass each
 _OUTER = 3  # epochs between two moves of the centre: the recipe of a trial
@@ -314,12 +314,12 @@ class DualSolver:
             away = (self._w - self._centre).astype(np.float64)
             return 0.5 * self._kappa**2 / penalty.ridge * float(away @ away)
         features = self._features()
-        own = penalty.lagrangian(self._w.astype(np.float64), features)
+        own = penalty.lagrangian(self._w, features)
         return own + self._entropy - penalty.mixed(features, self._entropy)
 
-    def _features(self) -> NDArray[np.float64]:
+    def _features(self) -> NDArray:
         """Those of the blocks, the true less the expected ones, from the raw weights."""
-        features = (self.problem.penalty.ridge + self._kappa) * self._raw.astype(np.float64)
+        features = (self.problem.penalty.ridge + self._kappa) * self._raw
         if self._kappa:
             features -= self._kappa * self._centre
         return features
