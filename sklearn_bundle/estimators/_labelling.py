@@ -68,7 +68,7 @@ def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[
     for k, label in enumerate(estimator.classes_.tolist()):
         row = estimator.coef_[k]
         row = row.toarray().ravel() if sp.issparse(row) else row
-        order = np.argsort(-np.abs(row), kind="stable")[:n]
+        order = np.argsort(-np.abs(row), kind="stable")[: min(n, np.count_nonzero(row))]
         features[label] = list(zip(names[order].tolist(), row[order].tolist(), strict=True))
     return features
 
@@ -320,7 +320,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Parameters
         ----------
         n : int, default=10
-            How many a label.
+            How many a label; less where less have a weight that is not 0.
 
         Returns
         -------

@@ -445,10 +445,9 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         self, problem: ChainProblem, kept: Any, seed: int
     ) -> ChainAutoSolver | DualSolver | LBFGSSolver:
         auto, with_l1 = self.solver == "auto", self.l1_ratio > 0.0
-        if with_l1 and not isinstance(kept, Blocks):
-            kept = None  # L-BFGS, without L1, has kept a point
-        if auto and not with_l1 and (problem.density > _DENSE or isinstance(kept, np.ndarray)):
-            return LBFGSSolver(problem, kept, LBFGS_ITERATIONS)
+        point = kept if isinstance(kept, np.ndarray) else None
+        if auto and not with_l1 and (problem.density > _DENSE or point is not None):
+            return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
         if self.solver == "lbfgs":
             return LBFGSSolver(problem, kept)
         dual = DualSolver(
@@ -459,7 +458,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
             precision=self.line_search_tol,
             tol=self.tol,
             seed=seed,
-            kept=kept,
+            kept=kept if isinstance(kept, Blocks) else None,
             accelerated=auto,
         )
         return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual

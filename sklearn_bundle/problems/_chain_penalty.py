@@ -29,18 +29,18 @@ class ElasticPenalty(NamedTuple):
         """A bound of ``||v||`` for the v whose w this is: ``size`` entries of this square."""
         return self.ridge * squared**0.5 + self.l1 * float(size) ** 0.5
 
-    def beyond(self, v: NDArray) -> Array:
-        """The sizes above l1."""
+    def beyond(self, v: NDArray, error: float = 0.0) -> Array:
+        """The sizes above l1, or less than ``error`` below it."""
         sizes = np.abs(v)
-        return sizes[sizes > self.l1].astype(np.float64)
+        return sizes[sizes > self.l1 - error].astype(np.float64)
 
     def scale(self, sizes: Array, entropy: float, error: float = 0.0) -> float:
-        """The s in [0, 1] where ``s entropy - Omega*(s v)`` is largest, from the sizes above l1.
+        """The s in [0, 1] where ``s entropy - Omega*(s v)`` is largest, from such sizes.
 
         Without ridge it leaves room for an ``error`` of each entry of v.
         """
         if not self.ridge:
-            return min(1.0, self.l1 / (float(sizes.max(initial=self.l1)) + error))
+            return self.l1 / (float(sizes.max()) + error) if len(sizes) else 1.0
         s = 1.0
         for _ in range(_NEWTON_STEPS):
             above = s * sizes - self.l1

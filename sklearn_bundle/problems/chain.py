@@ -134,7 +134,7 @@ class ChainProblem:
     def _value_of(self, raw, entropy: float, margin: float, error: float) -> tuple[float, float]:
         """The value of the dual with L1, and its margin from those of entropy and features."""
         penalty = self.penalty
-        sizes = penalty.beyond(self.reg_lambda * raw)
+        sizes = penalty.beyond(self.reg_lambda * raw, error)
         scale = penalty.scale(sizes, entropy, error)
         conjugate, norm = penalty.conjugate(sizes, scale)
         entropy, margin, error = scale * entropy, scale * margin, scale * error

@@ -101,6 +101,22 @@ def test_bounds_of_accelerated_steps_stay_below_the_optimum(monkeypatch, reg_lam
     assert dual.accelerated == (reg_lambda < strength)
 
 
+@pytest.mark.parametrize("accelerated", [False, True])
+@pytest.mark.parametrize("potentials", [True, False])
+@pytest.mark.parametrize("l1_ratio", [0.3, 0.99, 1.0])
+@pytest.mark.parametrize("reg_lambda", [1e-3, 0.03])
+def test_bounds_with_l1_stay_below_the_optimum(reg_lambda, l1_ratio, potentials, accelerated):
+    """Against scipy on the problem with two variables a weight, at each of 30 epochs."""
+    problem, model = bound(3, LENGTHS, reg_lambda=reg_lambda, l1_ratio=l1_ratio)
+    optimum = model.objective(model.optimum())
+    settings = {"sampling": "gap", "nonuniformity": 0.8, "precision": 1e-3, "seed": 0}
+    dual = DualSolver(problem, potentials=potentials, tol=1e-9, accelerated=accelerated, **settings)
+    for state in islice(dual.states(), 30):
+        assert_promises(model, optimum, state.primal, state.lower_bound, state.point)
+    final = dual.confirm()
+    assert_promises(model, optimum, final.primal, final.lower_bound, final.point)
+
+
 def test_accelerated_steps_converge():
     """Where they do: the gap closes, which proves the optimum."""
     problem, model = bound(3, LENGTHS, reg_lambda=1e-3)
