@@ -231,6 +231,14 @@ def test_value_of_the_dual_with_l1(dual, strength, l1_ratio):
     assert found <= entropy and found >= 0.0
 
 
+@pytest.mark.parametrize("l1_ratio", [0.7, 1.0])
+def test_objective_with_l1(l1_ratio):
+    ours, model = bound(3, LENGTHS, l1_ratio=l1_ratio)
+    w = np.random.default_rng(2).normal(size=model.size)
+    primal, _, _ = ours.gaps(to_flat(model, w), ours.start(True, np.float64))
+    assert primal == pytest.approx(model.objective(w), rel=1e-13)
+
+
 def sizes_at_zero(model):
     """The largest derivative at w = 0: with L1 of this strength all weights are 0."""
     return np.abs(model.objective_and_gradient(np.zeros(model.size))[1]).max()
