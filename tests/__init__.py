@@ -89,8 +89,8 @@ solvers
     test_class_coordinate.py    class_coordinate.py _dual_ascent.py /problems/class_dual.py
                                 /losses/_class_dual.py /_compiled/class_steps.py
     test_gram_path.py           gram_path.py /estimators/_path.py
-    test_coordinate_descent.py  coordinate_descent.py _working_set.py /problems/column_model.py
-                                /_compiled/lasso.py /losses/_conjugate.py
+    test_coordinate_descent.py  coordinate_descent.py _working_set.py _sweeps.py
+                                /problems/column_model.py /_compiled/lasso.py /losses/_conjugate.py
     test_linear_lbfgs.py        linear_lbfgs.py _score_descent.py _descent_solver.py
                                 _corrections.py
     test_softmax.py             softmax.py _class_curvature.py _class_descent.py

@@ -22,6 +22,7 @@ _LEAST_CURVATURE = 1e-5
 # Of the violation that is allowed: an epoch that has met no more is looked at. It may leave far
 # more, where features are correlated: 80 times as much on MNIST.
 MET = 0.25
+_SEED = np.uint64(0x9E3779B97F4A7C15)  # of the order of an epoch: any number but 0
 
 
 class WeightedColumns:
@@ -36,15 +37,20 @@ class WeightedColumns:
     """
 
     def __init__(self, entries: Array | sp.csr_array, free: bool):
+        self.entries = entries
         self._free, self._sparse = free, sp.issparse(entries)
+        self._order = np.arange(entries.shape[0])
+        self._seed = np.full(1, _SEED)
         if self._sparse:
             indices = frozen(entries.indices.astype(np.uint32, copy=False))
             self._places = indices, entries.indptr.astype(np.uint64), 0
-            self._entries, self._starts = entries.data, entries.indptr
         else:
             none = frozen(np.zeros(0, np.uint32)), np.zeros(0, np.uint64)
             self._places = *none, entries.shape[1]
-            self._entries = entries
+
+    def scores(self, w: Array) -> Array:
+        """The columns' sum times w, without the curvature."""
+        return self.entries.T @ w
 
     def weigh(self, curvature: Array) -> None:
         """Take this curvature, shape (n,)."""
@@ -53,49 +59,62 @@ class WeightedColumns:
         free = self._free and length > 0.0
         self._unit = roots / length if free else np.zeros_like(roots)
         if self._sparse:
-            indices = self._places[0]
-            self._data = self._entries * roots[indices]
-            self._squares = self._times(self._entries * self._entries, curvature)
+            entries = self.entries.data
+            self._data = entries * roots[self._places[0]]
+            self._squares = self._times(entries * entries, curvature)
             self._mean = self._times(self._data, self._unit)
         else:
-            scaled = self._entries * roots
+            scaled = self.entries * roots
             self._data = scaled.reshape(-1)
             self._squares = np.einsum("ji,ji->j", scaled, scaled)
             self._mean = scaled @ self._unit
 
     def _times(self, data: Array, g: Array) -> Array:
         """Products of the columns with these entries with g."""
-        n = len(g)
-        indices = self._places[0].view(np.int32)
-        matrix = sp.csr_array((data, indices, self._starts), (len(self._starts) - 1, n))
-        return matrix @ g
+        entries = self.entries
+        return sp.csr_array((data, entries.indices, entries.indptr), entries.shape) @ g
+
+    def sweep(
+        self, a: Array, w: Array, limits: Array, ridge: float, most: float, tol: float
+    ) -> float:
+        """Epochs from w on, in place, with the gradient a there, until one meets no more than tol.
+
+        Returns how many there were: ``most`` at most, or a part of one more.
+        """
+        return self._epochs(np.zeros_like(self._unit), a, w, limits, ridge, most, tol)[1]
 
     def descend(
-        self, a: Array, w: Array, limits: Array, ridge: float, most: int, tol: float
+        self, a: Array, w: Array, limits: Array, ridge: float, most: float, tol: float
     ) -> None:
-        """Epochs from w on, in place, with the gradient a there; ``most``, or fewer.
+        """The same, until no number violates its optimality by more than ``tol``.
 
-        They end where no number violates its optimality by more than ``tol``. Epochs say what they
-        have met (``_compiled/lasso.py``), which may be far less than what they leave.
+        An epoch may leave far more than what it has met.
         """
-        r, spent, allowed = np.zeros_like(self._unit), 0, MET * tol
+        r, spent, allowed = np.zeros_like(self._unit), 0.0, MET * tol
         while spent < most:
-            met, n = lasso.column_epochs(
-                *(frozen(self._data), *self._places, self._unit, r, self._mean),
-                *(self._squares, a, w, limits, ridge, most - spent, allowed),
-            )
+            met, n = self._epochs(r, a, w, limits, ridge, most - spent, allowed)
             spent += n
             left = violation(a + self._along(r) + ridge * w, w, limits)
             if met > allowed or left <= tol:
                 return
             allowed *= min(MET, tol / left)
 
+    def _epochs(
+        self, r: Array, a: Array, w: Array, limits: Array, ridge: float, most: float, tol: float
+    ) -> tuple[float, float]:
+        size = len(w)
+        met, visited = lasso.column_epochs(
+            *(frozen(self._data), *self._places, self._unit, r, self._mean),
+            *(self._squares, a, w, limits, ridge, self._order, int(most * size), tol, self._seed),
+        )
+        return met, visited / max(size, 1)
+
     def _along(self, r: Array) -> Array:
         """The change of the gradient for the change r of the scores, times the roots."""
         if self._sparse:
             products = self._times(self._data, r)
         else:
-            products = self._data.reshape(self._entries.shape) @ r
+            products = self._data.reshape(self.entries.shape) @ r
         return products - float(self._unit @ r) * self._mean
 
 

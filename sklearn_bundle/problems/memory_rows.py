@@ -234,8 +234,9 @@ class DenseRows(_RowsInMemory):
     def columns(self, which: NDArray[np.intp]) -> Self:
         return type(self)(np.take(self._arrays[0], which, axis=1), self._runner)
 
-    def transposed(self) -> Array:
-        return np.ascontiguousarray(self._arrays[0].T, dtype=np.float64)
+    def transposed(self, which: NDArray[np.intp] | None = None) -> Array:
+        X = self._arrays[0] if which is None else np.take(self._arrays[0], which, axis=1)
+        return np.ascontiguousarray(X.T, dtype=np.float64)
 
     def stored(self) -> StoredRows:
         none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
@@ -345,8 +346,10 @@ class CSRRows(_RowsInMemory):
         part.sum_duplicates()
         return type(self)(part, self._runner)
 
-    def transposed(self) -> sp.csr_array:
-        return sp.csr_array(self._X.T.tocsr(), dtype=np.float64)
+    def transposed(self, which: NDArray[np.intp] | None = None) -> sp.csr_array:
+        if which is not None:
+            return self.columns(which).transposed()
+        return sp.csr_array(self._whole.T.tocsr(), dtype=np.float64)
 
     def stored(self) -> StoredRows:
         return StoredRows(*self._arrays, 0)

@@ -94,8 +94,8 @@ class RowOperator(Protocol):
     def columns(self, which: NDArray[np.intp]) -> "RowOperator":
         """The operator of a copy of some columns."""
 
-    def transposed(self) -> Array | sp.csr_array:
-        """A copy in float64 with a column in each row, shape (d, n)."""
+    def transposed(self, which: NDArray[np.intp] | None = None) -> Array | sp.csr_array:
+        """A copy in float64 with one column, or one of these columns, in each row."""
 
     def stored(self) -> StoredRows:
         """The rows themselves, for compiled steps that take one after the other."""

@@ -25,7 +25,12 @@ _QUADRATIC_EPOCHS = 200
 _MOST_COLUMN_EPOCHS = 200  # and at most
 _MOST_NONZEROS = 2000  # of Newton's method: a factor of 32 MB, about 0.1 s
 _RIDGE = 1e-13  # of the diagonal, so that columns that are the same have a factor
-_MOST_FEATURES = 4000  # of a matrix: 128 MB
+# Of squared errors with more features than this part of H's largest rank: H is nearly singular, and
+# hundreds of Newton steps would end where the first sign changes. Minima near the point before, by
+# this part of the mean diagonal of H at first and then by less and less, need a tenth of them.
+_FULL_RANK, _NEAR, _LESS_NEAR = 0.5, 1e-2, 0.2
+_NEAR_SHARE, _NEAR_TOL = 0.3, 0.5  # their precision: of the violation before them, and of tol
+MOST_FEATURES = 4000  # of a matrix: 128 MB
 _MATRIX_EPOCHS = 16.0  # passes that a matrix may cost for each epoch of columns that it replaces
 
 
@@ -56,7 +61,7 @@ class WorkingSet:
         self.matrix: Array | None = None
         self._weighted: WeightedColumns | None = None
         self._epochs, self._most_epochs = _COLUMN_EPOCHS, _MOST_EPOCHS
-        self._most_rank = len(which)
+        self._most_rank, self._is_singular = len(which), False
 
     def columns(self, model: ColumnModel) -> RowOperator:
         """The features' part of X."""
@@ -68,7 +73,8 @@ class WorkingSet:
             if self.matrix is not None or self._weighted is not None:
                 return
             self._epochs, self._most_epochs = _QUADRATIC_EPOCHS, _MOST_QUADRATIC_EPOCHS
-        columns, few = self.columns(model), len(self.which) <= _MOST_FEATURES
+            self._is_singular = len(self.which) > _FULL_RANK * len(model.y)
+        columns, few = self.columns(model), len(self.which) <= MOST_FEATURES
         self._most_rank = len(model.y)
         if few and columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
             self.matrix = model.matrix(columns, curvature)
@@ -90,11 +96,35 @@ class WorkingSet:
         if self.matrix is None:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
             return v
-        H = np.ascontiguousarray(self.matrix)
-        flat, slopes, spent, longer, allowed = H.reshape(-1), np.array(a), 0.0, 1, MET * tol
-        while spent < self._most_epochs:
-            epochs = longer * max(_EPOCHS, int(self._newton_cost(np.count_nonzero(v))))
-            epochs = min(epochs, int(self._most_epochs - spent) + 1)
+        H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), self._most_epochs
+        near = _NEAR * float(H.diagonal().mean()) if self._is_singular else 0.0
+        while left > 0.0:
+            worst = violation(slopes + ridge * v, v, limits)
+            if worst <= tol:
+                break
+            share = max(_NEAR_SHARE * worst, _NEAR_TOL * tol) if near > 0.0 else tol
+            centre = v.copy()
+            slopes -= near * centre
+            left -= self._descend(H, slopes, v, limits, ridge + near, share, left)
+            slopes += near * centre
+            near *= _LESS_NEAR
+        return v
+
+    def _descend(
+        self,
+        H: Array,
+        slopes: Array,
+        v: Array,
+        limits: Array,
+        ridge: float,
+        tol: float,
+        most: float,
+    ) -> float:
+        """Epochs and steps from v on, in place, with the slopes there; their cost in epochs."""
+        flat, spent, longer, allowed = H.reshape(-1), 0.0, 1, MET * tol
+        while spent < most:
+            epochs = longer * max(_EPOCHS, int(newton_cost(np.count_nonzero(v), len(v))))
+            epochs = min(epochs, int(most - spent) + 1)
             met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, allowed)
             spent += n
             if met <= allowed:
@@ -106,7 +136,7 @@ class WorkingSet:
             spent += cost
             if cost == 0.0:
                 longer *= 2
-        return v
+        return spent
 
     def _solve_for_nonzeros(
         self, H: Array, slopes: Array, v: Array, limits: Array, ridge: float
@@ -130,7 +160,7 @@ class WorkingSet:
             step = _newton_step(part, right)
             if step is None:
                 break
-            cost += self._newton_cost(len(among))
+            cost += newton_cost(len(among), len(v))
             change = _without_changes_of_sign(step, x[among], -right, part)
             x[among] += change
             derivatives += whole[:, among] @ change
@@ -145,15 +175,16 @@ class WorkingSet:
         v[used] = x
         return cost
 
-    def _newton_cost(self, n_used: int) -> float:
-        """Of a step with so many nonzeros, in epochs of the matrix."""
-        return _NEWTON_COST * n_used**3 / len(self.which) ** 2
-
     def _most_changes(self, n_used: int) -> int:
         """As many as are worth it; nonzeros far beyond the rank of H have to go, one by one."""
-        affordable = int(_CHANGES_COST / self._newton_cost(n_used))
+        affordable = int(_CHANGES_COST / newton_cost(n_used, len(self.which)))
         beyond = n_used - self._most_rank if n_used > 2 * self._most_rank else 0
         return max(_CHANGES, affordable) + beyond
+
+
+def newton_cost(n_used: int, size: int) -> float:
+    """Of a Newton step with so many nonzeros, in epochs of the matrix."""
+    return _NEWTON_COST * n_used**3 / size**2
 
 
 def _newton_step(H: Array, right: Array) -> Array | None:

@@ -12,6 +12,7 @@ from sklearn_bundle.problems.column_model import violation
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._sweeps import Sweep
 from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.asks import ColumnSteps, require
 from sklearn_bundle.solvers.contract import State
@@ -24,7 +25,9 @@ Array = NDArray[np.float64]
 _ADVICE = "the features are too far apart in scale: scale them"  # why fresh bounds may cross
 _FEWEST = 128  # columns of a working set, if there are so many
 _NEAR = 0.9  # of the limit: correlations beyond may be of use soon
-_PRECISION = 1e-4  # of the limits: what a working set's violations are to fall below at first,
+# Of the limits, and of tol if that is less: what a working set's violations are to fall below at
+# first. The gap's part of the objective is no more than the largest violation's of its limit.
+_PRECISION, _OF_TOL = 1e-2, 0.3
 _SHARPER = 1e-2  # and by which factor more where that is all that is left
 _LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
@@ -45,12 +48,14 @@ _MOST_AT_ONCE, _PASSES_AT_ONCE = 600, 20.0
 class CoordinateDescentSolver(LinearSolver):
     """The objective is ``reg_lambda Omega(w) + R(w)``, R with the best intercept.
 
-    ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. A working set has the nonzeros of w and the
-    features with the largest ``|dR/dw_j| / t_j``, at most twice as many; see
-    :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are Newton's, on a quadratic
-    that is minimised with the penalty, as long as the objective falls enough. When no feature of
-    the set violates its optimality condition by more than a small part of its limit, the
-    derivatives for all features say what the bound is, and which set comes next.
+    ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. On sparse data a loss that is not quadratic
+    begins with sweeps over all features that are nonzero or violate their optimality condition; see
+    :class:`~sklearn_bundle.solvers._sweeps.Sweep`. Where a matrix is quicker, working sets go on. A
+    working set has the nonzeros of w and the features with the largest ``|dR/dw_j| / t_j``, at most
+    twice as many; see :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are Newton's,
+    on a quadratic that is minimised with the penalty, as long as the objective falls enough. When
+    no feature of the set violates its optimality condition by more than a small part of its limit,
+    the derivatives for all features say what the bound is, and which set comes next.
 
     The derivatives ``g_i = s_i l'(f_i)`` at the best b sum to zero, and so do theta g. Their bound
     is ``D = -sum_i s_i l*(theta g_i / s_i) - reg_lambda Omega*(-theta X'g / reg_lambda)``, where
@@ -70,6 +75,8 @@ class CoordinateDescentSolver(LinearSolver):
         Of a bound to start from, if its reg_lambda is the same.
     working_set : WorkingSet
         Columns of the same data that were copied before.
+    sweep : Sweep
+        The same, of sweeps.
     seen : Seen
         What is known of ``start``, so that a path looks at all features once less for each value.
 
@@ -94,6 +101,7 @@ class CoordinateDescentSolver(LinearSolver):
         start: tuple[Array, float | None] | None = None,
         proof: Proof | None = None,
         working_set: WorkingSet | None = None,
+        sweep: Sweep | None = None,
         seen: Seen | None = None,
     ):
         require(problem, ColumnSteps, self.name, "line-search")
@@ -109,9 +117,11 @@ class CoordinateDescentSolver(LinearSolver):
         if proof is not None and proof.reg_lambda == reg_lambda:
             self._best.prove(proof.bound(omega), proof)
         self._set, self._is_warm = working_set, working_set is not None
+        self._sweep = (sweep or Sweep()) if Sweep.pays(self._model) else None
+        self._sweeps = self._sweep is not None
         self._scores: Array | None = None  # before the first step
         self._seen = seen if seen is not None and np.array_equal(seen.w, self._w) else None
-        self._precision, self._idle = _PRECISION, 0
+        self._precision, self._idle = min(_PRECISION, _OF_TOL * tol), 0
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
@@ -139,6 +149,7 @@ class CoordinateDescentSolver(LinearSolver):
             start=kept.point,
             proof=kept.proof_of(task.problem.dimension),
             working_set=kept.working_set,
+            sweep=kept.sweep,
             seen=kept.seen,
         )
 
@@ -158,7 +169,12 @@ class CoordinateDescentSolver(LinearSolver):
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
         """What a new solver may start from."""
-        return LinearStart(point, self._best.proof, working_set=self._set, seen=self._seen)
+        return LinearStart(
+            *(point, self._best.proof),
+            working_set=self._set,
+            sweep=self._sweep,
+            seen=self._seen,
+        )
 
     def attach(self, problem: ColumnSteps) -> None:
         """Go on with the same problem in another object."""
@@ -236,7 +252,22 @@ class CoordinateDescentSolver(LinearSolver):
         return max(proofs, key=lambda proof: proof.bound(self._omega))
 
     def _improve(self) -> None:
-        """Steps on the next working set, until it is optimal but for the precision."""
+        """A sweep, or steps on the next working set until it is optimal but for the precision."""
+        if self._sweeps:
+            self._step_in_sweep()
+        else:
+            self._step_in_set()
+
+    def _step_in_sweep(self) -> None:
+        sweep, model, w = self._sweep, self._model, self._w
+        sweep.choose(model, (w != 0.0) | (np.abs(self._gradient) > self._limits))
+        which = sweep.which
+        limits, a, start = self._limits[which], self._gradient[which], w[which]
+        curvature = model.curvature(self._scores, self._point_b)
+        new = sweep.minimise(curvature, a, start, limits, self._ridge)
+        self._sweeps = sweep.learn(self._move(sweep, new - start, a, limits))
+
+    def _step_in_set(self) -> None:
         self._choose()
         chosen, model = self._set, self._model
         which = chosen.which
@@ -255,14 +286,13 @@ class CoordinateDescentSolver(LinearSolver):
             chosen.begin(model, model.curvature(self._scores, b))
             enough = precision if model.is_quadratic else max(precision, _INNER * worst)
             new = chosen.minimise(a, w, limits, self._ridge, enough)
-            length = self._move(new - w, a, limits)
+            length = self._move(chosen, new - w, a, limits)
             if length == 0.0 or model.is_quadratic:
                 break
             chosen.learn(length)
 
-    def _move(self, along: Array, a: Array, limits: Array) -> float:
+    def _move(self, chosen: WorkingSet | Sweep, along: Array, a: Array, limits: Array) -> float:
         """As far along the step as the objective falls enough; the part of it, 0 if it does not."""
-        chosen = self._set
         if not along.any():
             return 0.0
         direction = chosen.columns(self._model).scores(along)

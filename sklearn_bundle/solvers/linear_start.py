@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers._sweeps import Sweep
 from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.inner.planes import Bundle
 
@@ -62,6 +63,7 @@ class LinearStart:
     width: float | None = None
     normal_equations: NormalEquations | None = None
     working_set: WorkingSet | None = None
+    sweep: Sweep | None = None
     seen: Seen | None = None
 
     def proof_of(self, dimension: int) -> Proof | None:

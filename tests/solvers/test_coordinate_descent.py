@@ -1,8 +1,12 @@
 """Coordinate descent for L1 and elastic net: optima, bounds, zeros, hard data."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet as TheirElasticNet
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
@@ -161,10 +165,54 @@ def test_columns_without_a_matrix(monkeypatch, loss):
     """Long working sets take epochs over columns, dense or not."""
     X, y = drawn(loss, 60, 200)
     expected = model(loss, **TIGHT).fit(X, y)
-    monkeypatch.setattr("sklearn_bundle.solvers._working_set._MOST_FEATURES", 0)
+    monkeypatch.setattr("sklearn_bundle.solvers._working_set.MOST_FEATURES", 0)
     for data in (X, sp.csr_array(X)):
         ours = model(loss, **TIGHT | {"max_iter": 1000}).fit(data, y)
         assert ours.objective_ == pytest.approx(expected.objective_, rel=1e-8)
+
+
+def sparse_drawn(loss, reg_lambda):
+    """5 % of the entries, of columns that are more and less frequent; the model for them."""
+    X, y = drawn(loss, 120, 400)
+    chances = np.random.default_rng(1).uniform(size=X.shape) * np.linspace(0.3, 3.0, X.shape[1])
+    X[chances > 0.1] = 0.0
+    return X, y, model(loss, **TIGHT | {"reg_lambda": reg_lambda, "max_iter": 2000})
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared_error"])
+@pytest.mark.parametrize("reg_lambda", [1e-2, 1e-4])
+def test_sweeps_over_sparse_columns(loss, reg_lambda):
+    """They reach the optimum of working sets, and every bound of theirs is below it."""
+    X, y, estimator = sparse_drawn(loss, reg_lambda)
+    expected = clone(estimator).fit(X, y)
+    ours = estimator.fit(sp.csr_array(X), y)
+    assert ours.objective_ == pytest.approx(expected.objective_, rel=1e-8)
+    assert (ours.history_["lower_bound"] <= expected.objective_).all()
+
+
+@pytest.mark.parametrize("columns", ["some", "all"])
+def test_columns_of_the_sweeps(monkeypatch, columns):
+    """The first step's features alone, and all where more are wanted."""
+    X, y, estimator = sparse_drawn("log_loss", 1e-3)
+    few = 1 if columns == "some" else X.size
+    monkeypatch.setattr("sklearn_bundle.solvers._sweeps._FEW", few)
+    ours = clone(estimator).fit(sp.csr_array(X), y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(ours.coef_, estimator.fit(sp.csr_array(X), y).coef_)
+
+
+def test_sweeps_go_on():
+    """Runs of one iteration each take the steps of one long run."""
+    X, y, estimator = sparse_drawn("log_loss", 1e-3)
+    X = sp.csr_array(X)
+    whole = clone(estimator).fit(X, y)
+    parts = estimator.set_params(max_iter=1, warm_start=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for _ in range(whole.n_iter_):
+            parts.fit(X, y)
+    assert parts.converged_
+    assert parts.objective_ == pytest.approx(whole.objective_, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
