@@ -20,6 +20,7 @@ from typing import Any
 from _chains import TASKS, load
 from _crf_contest import Contest
 from _crf_curves import Curves
+from _crf_l1 import small_models
 from _crf_memory import crfsuite_memory, our_memory
 from _crf_search import search
 from _crfsuite import PEERS
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-search", action="store_true", help="searches over the regularization, nothing else"
     )
+    parser.add_argument("--only-l1", action="store_true", help="fits with L1, nothing else")
     parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
 
 
@@ -74,6 +76,9 @@ def run(arguments: argparse.Namespace) -> None:
     tasks = load_tasks(arguments.data)
     if arguments.only_search:
         write_json(arguments.json, search(tasks, arguments.repeat))
+        return
+    if arguments.only_l1:
+        write_json(arguments.json, small_models(tasks, arguments.repeat))
         return
     results: list[dict[str, Any]] = []
     for name in arguments.task or (DATASETS if tasks is None else TASKS):
@@ -99,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
                 _print_memory(result)
             write_json(arguments.json, results)
     if tasks is not None and not arguments.only_peers:
-        results += search(tasks, arguments.repeat)
+        results += search(tasks, arguments.repeat) + small_models(tasks, arguments.repeat)
         write_json(arguments.json, results)
 
 
