@@ -41,26 +41,33 @@ class ElasticPenalty(NamedTuple):
         """
         if not self.ridge:
             return self.l1 / (float(sizes.max()) + error) if len(sizes) else 1.0
-        s = 1.0
-        for _ in range(_NEWTON_STEPS):
-            above = s * sizes - self.l1
-            inside = above > 0.0
-            slope = entropy - float(np.sum(above * sizes, where=inside)) / self.ridge
-            if not slope < 0.0:
-                break
-            step = slope * self.ridge / float(np.sum(sizes * sizes, where=inside))
-            s, last = max(s + step, 0.0), s
-            if s == last:
-                break
-        return s
+        with np.errstate(all="ignore"):
+            units = sizes / self.l1  # so that no square of one is 0
+            s, strength = 1.0, self.l1 * self.l1 / self.ridge
+            for _ in range(_NEWTON_STEPS):
+                above = np.maximum(s * units - 1.0, 0.0)
+                slope = entropy - strength * float(np.sum(above * units))
+                curvature = strength * float(np.sum(units * units, where=above > 0.0))
+                if not slope < 0.0 or not curvature > 0.0:
+                    break
+                s, last = s + slope / curvature, s
+                if not s < last:
+                    break
+            finite = np.isfinite(strength * float(np.sum(above * units)))
+            return max(s, 0.0) if finite else 1.0 / float(units.max())
 
     def conjugate(self, sizes: Array, scale: float) -> tuple[float, float]:
         """Omega* of ``scale v`` where it is finite, and the norm of its gradient there."""
         if not self.ridge:
             return 0.0, 0.0
         above = np.maximum(scale * sizes - self.l1, 0.0)
-        norm = float(np.sum(above * above)) ** 0.5 / self.ridge
-        return 0.5 * self.ridge * norm * norm, norm
+        largest = float(above.max(initial=0.0))
+        if not largest:
+            return 0.0, 0.0
+        with np.errstate(over="ignore"):
+            above /= largest  # so that not all squares are 0
+            whole = largest * float(np.sum(above * above)) ** 0.5
+            return 0.5 * whole * (whole / self.ridge), whole / self.ridge
 
     def mixed(self, v: NDArray, entropy: float) -> float:
         """The largest ``s entropy - Omega*(s v)``."""

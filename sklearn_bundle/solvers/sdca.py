@@ -310,7 +310,8 @@ class DualSolver:
     def _pull(self) -> float:
         """``reg_lambda/2 ||w - w_d||^2``, of this ridge or what stands for it."""
         away = (self._w - self._centre).astype(np.float64)
-        return 0.5 * self._kappa**2 / self._strong * float(away @ away)
+        squared = float(away @ away)
+        return 0.5 * (self._kappa * self._kappa) / self._strong * squared if squared else 0.0
 
     def _share_of_centre(self) -> float:
         """What the centre adds to the gap.
@@ -319,9 +320,9 @@ class DualSolver:
         its conjugate; as the dual at the blocks is that of a mixture with the truth, it may be
         negative.
         """
-        penalty = self.problem.penalty
-        if not penalty.l1:
+        if not self.problem.l1_ratio:
             return self._pull()
+        penalty = self.problem.penalty
         features = self._features()
         own = penalty.lagrangian(self._w, features)
         return own + self._entropy - penalty.mixed(features, self._entropy)
