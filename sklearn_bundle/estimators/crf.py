@@ -126,7 +126,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         Limit in seconds on the optimisation, checked after every epoch. None is no limit.
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
-        same X, y, weights, `fit_intercept` and solver; reg_lambda, tol and the sampling may differ.
+        same X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling
+        may differ.
         If they do not, the fit goes on with the next iteration: L-BFGS keeps 20 vectors of the size
         of w for this. An error or Ctrl-C drops it all.
     n_jobs : int, default=None
@@ -188,10 +189,10 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range; no sequence, an empty one, or X and y that differ in the
-        number or in the length of sequences; mixed kinds of features, NaN or infinity; one class
-        only, labels that are missing or cannot be sorted; negative or all-zero weights. Nothing is
-        fitted then.
+        For a parameter out of its range, L-BFGS with L1; no sequence, an empty one, or X and y that
+        differ in the number or in the length of sequences; mixed kinds of features, NaN or
+        infinity; one class only, labels that are missing or cannot be sorted; negative or all-zero
+        weights. Nothing is fitted then.
     TypeError
         For an X or y that is no list of sequences at all.
 
