@@ -117,10 +117,13 @@ class BundleEstimator(CertifiedLinear):
         own = self._loss_parameters.get(self.loss, {}) if by_name else {}
         given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
         with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
+        named = isinstance(self.regularizer, str)
+        own = _REGULARIZER_PARAMETERS.get(self.regularizer, {}) if named else {}
+        further = "".join(f", {name}={shown(getattr(self, name))}" for name in own)
         raise ValueError(
             f"solver={self.solver!r} is for {_in_words(names)} with "
             f"regularizer={' or '.join(map(repr, omegas)) or repr('l2')}; got "
-            f"loss={self.loss!r}{with_them} and regularizer={shown(self.regularizer)}. "
+            f"loss={self.loss!r}{with_them} and regularizer={shown(self.regularizer)}{further}. "
             "Use solver='auto'."
         )
 

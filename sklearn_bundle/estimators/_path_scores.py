@@ -53,7 +53,11 @@ def default_scores(
 def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> float:
     """Of the accuracy or of R^2; 0 where there is none."""
     total = float(weights.sum())
-    if labels or y.ndim != 1 or len(y) < 2 or not total > 0.0:
-        return total if y.ndim == 1 else 0.0
+    if y.ndim != 1 or not total > 0.0:
+        return 0.0
+    if labels:
+        return total
+    if len(y) < 2:
+        return 0.0
     apart = y - float(weights @ y) / total
     return float((weights * apart) @ apart)

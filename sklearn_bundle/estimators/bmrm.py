@@ -106,8 +106,8 @@ default="l2"
         takes it for "exponential" with many features. For "softmax" with L2 there are "newton",
         which "auto" takes for up to 3000 weights and intercepts of all classes, and "lbfgs".
         "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
-        "coordinate-descent": working sets of features, for "squared_hinge" and "log_loss" with L1,
-        weighted or not, and the elastic net; "auto" takes it for these.
+        "coordinate-descent": working sets of features, for "squared_hinge", "log_loss" and
+        "exponential" with L1, weighted or not, and the elastic net; "auto" takes it for these.
         "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
         regularizers. The latter is there for comparison: it takes many more iterations, above all
         with "exponential".

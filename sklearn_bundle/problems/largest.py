@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.linear import LinearProblem, Plane, Point
 from sklearn_bundle.regularizers import Regularizer
 
+# The same as where a fit begins: what has overflowed there has here.
+_OVERFLOW = "The loss is not finite at w = 0: check the loss, and the scale of X and y."
 _BALANCED = 1e-12  # sum of derivatives of a mean loss that is taken for rounding
 
 
@@ -25,14 +27,30 @@ def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | No
     -------
     reg_lambda : float or None
         None where the best intercept is not known in closed form.
+
+    Raises
+    ------
+    ValueError
+        If it overflows.
     """
     origin = problem.point(np.zeros(problem.dimension))
-    plane = problem.cut(origin)
+    plane = _plane(problem, origin)
     if problem.n_free and np.abs(plane.balance).max() > _BALANCED and problem.class_loss:
         # Softmax, whose derivatives at b = 0 sum to 1/K less the shares of the classes.
         shares = 1.0 / problem.n_free - plane.balance
-        plane = problem.cut(problem.point(origin.w, np.log(shares)))
+        plane = _plane(problem, problem.point(origin.w, np.log(shares)))
     if problem.n_free and np.abs(plane.balance).max() > _BALANCED:
         return None
     thresholds = omega.lasso_form.thresholds
-    return float(np.max(np.abs(plane.gradient) / thresholds, initial=0.0))
+    largest = float(np.max(np.abs(plane.gradient) / thresholds, initial=0.0))
+    if not np.isfinite(largest):
+        raise ValueError(_OVERFLOW)
+    return largest
+
+
+def _plane(problem: LinearProblem, point: Point) -> Plane:
+    """As the problem cuts it, but for a risk of any size: a line search asks for less."""
+    plane = problem.cut(point, np.inf)
+    if plane is None:
+        raise ValueError(_OVERFLOW)
+    return plane

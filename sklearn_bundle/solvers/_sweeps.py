@@ -18,10 +18,11 @@ _SPARE = 1.5  # times the features that are wanted: larger sets are cut down
 # matrix sums up, of an entry of the matrix to form it, and in one of its own epochs.
 _PRODUCT, _FORMED, _VISITED = 0.5, 16.0, 0.5
 _NEWTON_STEPS = 2.0  # that follow on a matrix
-_FEWEST_EPOCHS, _MOST_EPOCHS = 2.0, 500.0  # of a step, whatever a matrix would cost
+_FEWEST_EPOCHS = 2.0  # of a step, however soon a matrix would pay
 # Of the first step, and after one that was too long: the curvature there says little about the
 # optimum's. A step that was not may be followed by one of twice as many.
-_TRUSTED_EPOCHS = 10.0
+_TRUSTED_EPOCHS, _MOST_EPOCHS = 10.0, 500.0
+_MOST_TOO_LONG = 8  # such steps: text has up to four, and where they do not end, others are better
 
 
 class Sweep:
@@ -45,7 +46,7 @@ class Sweep:
         self._known: NDArray[np.intp] | None = None  # features of these columns, None for all
         self._columns: WeightedColumns | None = None
         self._share, self._trusted = _SHARE, _TRUSTED_EPOCHS
-        self._would_pay = False
+        self._would_pay, self._too_long = False, 0
 
     @staticmethod
     def pays(model: ColumnModel) -> bool:
@@ -71,14 +72,17 @@ class Sweep:
 
     def minimise(self, curvature: Array, a: Array, w: Array, limits: Array, ridge: float) -> Array:
         """Where a step leads from w, with the gradient a there."""
+        if len(w) == 0:
+            return w
         v, limits = w.copy(), np.ascontiguousarray(limits)
         allowed = self._share * violation(a + ridge * w, w, limits)
-        most = self._most_epochs(np.count_nonzero(w))
+        worth_a_matrix = self._worth_a_matrix(np.count_nonzero(w))
         self._columns.weigh(curvature)
-        epochs = self._columns.sweep(a, v, limits, ridge, min(most, self._trusted), allowed)
+        most = min(worth_a_matrix, self._trusted)
+        epochs = self._columns.sweep(a, v, limits, ridge, most, allowed)
         if epochs <= 1.0:
             self._share *= _TIGHTER
-        self._would_pay = epochs >= most and len(w) <= MOST_FEATURES
+        self._would_pay = epochs >= worth_a_matrix
         return v
 
     def learn(self, length: float) -> bool:
@@ -87,7 +91,8 @@ class Sweep:
             self._trusted = min(2.0 * self._trusted, _MOST_EPOCHS)
             return not self._would_pay
         self._trusted = _TRUSTED_EPOCHS
-        return length > 0.0
+        self._too_long += 1
+        return length > 0.0 and self._too_long <= _MOST_TOO_LONG
 
     def _has(self, which: NDArray[np.intp]) -> bool:
         if self._stored is None:
@@ -99,18 +104,18 @@ class Sweep:
         self._known = which if few and self._stored is None else None
         self._stored = model.rows.transposed(self._known)
 
-    def _most_epochs(self, n_used: int) -> float:
-        """As many as take the time of a matrix, with its own epochs or with Newton's steps."""
+    def _worth_a_matrix(self, n_used: int) -> float:
+        """Epochs in the time of a matrix, with its own epochs or with Newton's steps."""
         size, n_rows = self._columns.entries.shape
         if size > MOST_FEATURES:
-            return _MOST_EPOCHS
+            return np.inf
         entries = max(self._columns.entries.nnz, 1)
         squares = size * size / entries
         matrix, epoch = 0.5 * _PRODUCT * entries / n_rows + _FORMED * squares, _VISITED * squares
         most = matrix + _NEWTON_STEPS * newton_cost(n_used, size) * epoch
         if epoch < 1.0:
             most = min(most, matrix / (1.0 - epoch))
-        return min(max(most, _FEWEST_EPOCHS), _MOST_EPOCHS)
+        return max(most, _FEWEST_EPOCHS)
 
 
 def _are_in(which: NDArray[np.intp], known: NDArray[np.intp]) -> bool:

@@ -11,7 +11,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.column_model import violation
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.regularizers import Regularizer
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._certificate import Best, size_of_terms
 from sklearn_bundle.solvers._sweeps import Sweep
 from sklearn_bundle.solvers._working_set import WorkingSet
 from sklearn_bundle.solvers.asks import ColumnSteps, require
@@ -126,7 +126,8 @@ class CoordinateDescentSolver(LinearSolver):
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
         """As of :class:`LinearSolver`: a curved loss, L1 or elastic net."""
-        return conjugate(loss) is not None and omega.lasso_form is not None
+        form = omega.lasso_form
+        return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
 
     @classmethod
     def fits(cls, task: Task) -> bool:
@@ -216,7 +217,11 @@ class CoordinateDescentSolver(LinearSolver):
         objective = self._lambda * self._omega.value(point.w) + self._problem.risk(point)
         if self._proved is not None:
             best.proof = self._proof(self._proved, self._model.gradient(self._proved))
-        best.renew(objective, point, best.proof.bound(self._omega), best.proof)
+        best.renew(
+            *(objective, point, best.proof.bound(self._omega), best.proof),
+            terms=lambda: size_of_terms(self._problem, point, self.plane[1], self._lambda),
+            products=lambda: self._problem.size_of_products(point),
+        )
         return self._state()
 
     def _look(self) -> None:

@@ -258,6 +258,14 @@ def test_scores_of_a_fold_with_one_target_value(regression):
     assert ours.scores_[0, 0] == one.score(X[:30], y[:30]) == 0.0
 
 
+@pytest.mark.filterwarnings("ignore:R.2 score is not well-defined")
+def test_scores_of_a_fold_with_one_row(regression):
+    X, y = regression
+    single = np.arange(1, len(y)), np.arange(1)
+    ours = BMRMRegressorCV(regularizer="l1", reg_lambdas=[0.1], cv=[single]).fit(X, y)
+    assert np.isnan(ours.scores_).all()
+
+
 def test_several_targets(regression):
     X, y = regression
     ours = BMRMRegressorCV(reg_lambdas=LAMBDAS, cv=3, M=[[2, 1], [1, 2]]).fit(X, np.c_[y, X[:, 0]])

@@ -172,6 +172,10 @@ def test_l1_ratio_in_a_grid(cancer):
             BMRMRegressor(solver="coordinate-descent"),
             "'poisson' with regularizer='l1' or 'elasticnet'; got .* and regularizer='l2'. Use ",
         ),
+        (
+            BMRMRegressor(solver="coordinate-descent", regularizer="elasticnet", l1_ratio=0.0),
+            r"got loss='squared_error' and regularizer='elasticnet', l1_ratio=0\.0\. Use ",
+        ),
         (BMRMRanker(solver="coordinate-descent"), "'solver' parameter of BMRMRanker"),
     ],
 )
@@ -221,6 +225,20 @@ def test_all_weights_are_zero_from_the_largest_value_on(diabetes, loss):
         model = kind(reg_lambda=reg_lambda, **settings).fit(X, y)
         assert not model.coef_.any() and np.all(np.asarray(model.status_) == "converged")
     assert kind(reg_lambda=0.99 * largest, **settings).fit(X, y).coef_.any()
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+def test_largest_value_of_large_targets(diabetes, loss):
+    X, y = diabetes
+    near, far = ({"delta": 0.5}, {"delta": 0.5e120}) if loss == "huber" else ({}, {})
+    expected = 1e120 * reg_lambda_max(X, y, loss=loss, **near)
+    assert reg_lambda_max(X, 1e120 * y, loss=loss, **far) == pytest.approx(expected, rel=1e-9)
+
+
+def test_largest_value_that_overflows(diabetes):
+    X, y = diabetes
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="The loss is not finite at"):
+        reg_lambda_max(1e200 * X, 1e150 * y, loss="squared_error")
 
 
 def test_largest_value_with_weights_of_features(cancer):

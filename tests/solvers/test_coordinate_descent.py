@@ -140,6 +140,15 @@ def test_at_the_largest_reg_lambda_of_weights(seed):
     assert ours.status_ == "converged" and not ours.coef_.any()
 
 
+@pytest.mark.parametrize("value", [1.0, 1e6 + 0.1])
+def test_targets_of_one_value(value):
+    """The optimum is 0: rounding makes the bound a number such as 1e-76, which is above."""
+    X, _ = drawn("squared_error", n=442)
+    ours = model("squared_error").fit(X, np.full(len(X), value))
+    assert ours.converged_ and ours.lower_bound_ <= ours.objective_ <= 1e-18 * value**2
+    assert not ours.coef_.any() and ours.intercept_ == pytest.approx(value, rel=1e-12)
+
+
 def test_risks_that_overflow():
     X, y = drawn("squared_error")
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="The loss is not finite at"):
@@ -199,6 +208,16 @@ def test_columns_of_the_sweeps(monkeypatch, columns):
     ours = clone(estimator).fit(sp.csr_array(X), y)
     monkeypatch.undo()
     np.testing.assert_array_equal(ours.coef_, estimator.fit(sp.csr_array(X), y).coef_)
+
+
+def test_sweeps_over_nothing():
+    """No feature violates its condition at w = 0."""
+    X, y, _ = sparse_drawn("log_loss", 1.0)
+    ours = model("log_loss", reg_lambda=10.0, **TIGHT).fit(sp.csr_array(X), y)
+    assert not ours.coef_.any()
+    X[:, 0] = 0.0
+    ours = model("squared_hinge", reg_lambda=1e-9, **TIGHT).fit(sp.csr_array(0.0 * X), y)
+    assert not ours.coef_.any() and ours.converged_
 
 
 def test_sweeps_go_on():
