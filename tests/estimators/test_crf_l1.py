@@ -171,6 +171,7 @@ def test_path_and_search(l1_ratio):
     assert_array_equal(search.coef_, refit.coef_)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("scale", [1e-100, 1e-4, 1e4, 1e20, 1e100])
 @pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
 def test_unscaled_features_have_a_true_certificate(chains, l1_ratio, scale):

@@ -204,6 +204,7 @@ def test_point_and_value_of_the_dual(dual):
     assert value == pytest.approx(expected_value, rel=1e-12)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("l1_ratio", [0.5, 0.99, 1.0])
 @pytest.mark.parametrize("strength", [0.01, 1.0])
 def test_value_of_the_dual_with_l1(dual, strength, l1_ratio):
