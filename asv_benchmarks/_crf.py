@@ -20,6 +20,8 @@ from typing import Any
 from _chains import TASKS, load
 from _crf_contest import Contest
 from _crf_curves import Curves
+from _crf_fits import fits
+from _crf_l1 import small_models
 from _crf_memory import crfsuite_memory, our_memory
 from _crf_search import search
 from _crfsuite import PEERS
@@ -65,6 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-search", action="store_true", help="searches over the regularization, nothing else"
     )
+    parser.add_argument(
+        "--only-fits", action="store_true", help="single fits of some thousand sentences alone"
+    )
+    parser.add_argument("--only-l1", action="store_true", help="fits with L1, nothing else")
     parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
 
 
@@ -72,9 +78,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the tables of every task; one that cannot be had is skipped with its reason."""
     print(header(__doc__.strip()))
     tasks = load_tasks(arguments.data)
-    if arguments.only_search:
-        write_json(arguments.json, search(tasks, arguments.repeat))
-        return
+    alone = {
+        fits: arguments.only_fits,
+        search: arguments.only_search,
+        small_models: arguments.only_l1,
+    }
+    for part, is_alone in alone.items():
+        if is_alone:
+            write_json(arguments.json, part(tasks, arguments.repeat))
+            return
     results: list[dict[str, Any]] = []
     for name in arguments.task or (DATASETS if tasks is None else TASKS):
         try:
@@ -99,7 +111,8 @@ def run(arguments: argparse.Namespace) -> None:
                 _print_memory(result)
             write_json(arguments.json, results)
     if tasks is not None and not arguments.only_peers:
-        results += search(tasks, arguments.repeat)
+        for part in alone:
+            results += part(tasks, arguments.repeat)
         write_json(arguments.json, results)
 
 

@@ -64,6 +64,7 @@ estimators
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py _packing.py
+    test_crf_l1.py              crf.py _labelling.py /problems/_chain_penalty.py
     test_crf_predict.py         crf.py _labelling.py
     test_crf_runs.py            crf.py
     test_crf_passes.py          crf.py /solvers/lbfgs.py

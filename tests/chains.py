@@ -45,7 +45,8 @@ def problem(model, X, y, weights=None):
     if reg_lambda is None:
         reg_lambda = 1.0 / (len(X) if weights is None else weights.sum())
     labels = [np.searchsorted(model.classes_, part) for part in y]
-    return reference.Model(X, labels, len(model.classes_), reg_lambda, weights)
+    K, l1_ratio = len(model.classes_), model.l1_ratio
+    return reference.Model(X, labels, K, reg_lambda, weights, l1_ratio=l1_ratio)
 
 
 def assert_true_certificate(model, X, y, weights=None, rel=1e-11):
@@ -68,7 +69,16 @@ def sequences(K, lengths, d=3, seed=0, nonnegative=False, sparse=0.6, scale=1.0)
     return X, [rng.integers(0, K, T) for T in lengths]
 
 
-def bound(K, lengths, intercept=True, reg_lambda=0.3, n_threads=1, dtype=np.float64, **changes):
+def bound(
+    K,
+    lengths,
+    intercept=True,
+    reg_lambda=0.3,
+    n_threads=1,
+    dtype=np.float64,
+    l1_ratio=0.0,
+    **changes,
+):
     """The same problem from the package and from the reference."""
     X, y = sequences(K, lengths, **changes)
     X = [x.astype(dtype) for x in X]
@@ -76,6 +86,6 @@ def bound(K, lengths, intercept=True, reg_lambda=0.3, n_threads=1, dtype=np.floa
     weights /= weights.sum()
     ours = ChainProblem(
         *(sp.csr_array(np.concatenate(X)), np.array(lengths), np.concatenate(y), K),
-        *(weights, reg_lambda, intercept, n_threads),
+        *(weights, reg_lambda, intercept, n_threads, l1_ratio),
     )
-    return ours, reference.Model(X, y, K, reg_lambda, weights, intercept)
+    return ours, reference.Model(X, y, K, reg_lambda, weights, intercept, l1_ratio=l1_ratio)

@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 
 import sklearn_bundle
 from sklearn_bundle import (
+    SDCACRF,
     SDCACRFCV,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -96,7 +97,8 @@ ESTIMATORS = [
 
 
 def context(kind, name):
-    of_losses = {} if kind in (StructuredSVM, SwapSVR) else CONTEXT.get(name, {})
+    without = StructuredSVM, SwapSVR, SDCACRF, SDCACRFCV
+    of_losses = {} if kind in without else CONTEXT.get(name, {})
     if name in ("coef0", "degree"):  # looked at for this kernel alone
         of_losses = CONTEXT[name]
     parameters = SEARCHES.get(kind, {}) | of_losses

@@ -405,6 +405,8 @@ def sdca_crf(rng, seed, most):
         reg_lambda=strength(rng), solver=solver, fit_intercept=bool(rng.random() < 0.7),
         random_state=0, **limits(rng),
     )  # fmt: skip
+    if solver != "lbfgs" and rng.random() < 0.3:
+        model.set_params(l1_ratio=float(rng.choice([0.1, 0.5, 0.9])))
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
 

@@ -110,15 +110,19 @@ def forward_backward(scores, transitions):
 
 
 class Model:
-    """``P(w) = reg_lambda/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))`` of given data.
+    """``P(w) = l1 ||w||_1 + ridge/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))`` of given data.
 
+    ``l1 = reg_lambda l1_ratio`` and ``ridge = reg_lambda (1 - l1_ratio)``.
     With ``dtype=np.longdouble``, and w of that type, all is in extended precision.
     """
 
-    def __init__(self, X, y, K, reg_lambda, weights=None, intercept=True, dtype=float):
+    def __init__(
+        self, X, y, K, reg_lambda, weights=None, intercept=True, dtype=float, l1_ratio=0.0
+    ):
         self.X, self.y = [np.asarray(x, dtype) for x in X], [np.asarray(labels) for labels in y]
         self.dtype = dtype
         self.K, self.d, self.reg_lambda, self.intercept = K, X[0].shape[1], reg_lambda, intercept
+        self.l1, self.ridge = reg_lambda * l1_ratio, reg_lambda * (1.0 - l1_ratio)
         weights = np.ones(len(X)) if weights is None else np.asarray(weights, float)
         self.weights = weights / weights.sum()
         bounds = np.cumsum([0, K * self.d, K * K, K, K, K])
@@ -155,7 +159,8 @@ class Model:
         return self.features(i, nodes, edges)
 
     def objective_and_gradient(self, w):
-        value, gradient = 0.5 * self.reg_lambda * (w @ w), self.reg_lambda * w
+        """Of all but the L1 norm."""
+        value, gradient = 0.5 * self.ridge * (w @ w), self.ridge * w
         for i, s in enumerate(self.weights):
             log_z, nodes, edges = forward_backward(*self.scores(i, w))
             truth = self.true_features(i)
@@ -170,10 +175,10 @@ class Model:
 
     def objective(self, w):
         losses = [-self.log_probability(i, w, labels) for i, labels in enumerate(self.y)]
-        return 0.5 * self.reg_lambda * (w @ w) + self.weights @ losses
+        return self.l1 * np.abs(w).sum() + 0.5 * self.ridge * (w @ w) + self.weights @ losses
 
     def dual(self, joints):
-        """w and D of a distribution of the labellings of each sequence."""
+        """w and D of a distribution of the labellings of each sequence, without L1."""
         w, entropy = np.zeros(self.size), 0.0
         for i, (s, joint) in enumerate(zip(self.weights, joints, strict=True)):
             expected = self.features(i, joint.nodes, joint.pairs.sum(axis=0))
@@ -182,7 +187,12 @@ class Model:
         return w, entropy - 0.5 * self.reg_lambda * (w @ w)
 
     def optimum(self):
-        """The point that minimises P; its gradient is zero to 1e-9 or so."""
+        """The point that minimises P; its gradient is zero to 1e-9 or so.
+
+        With L1 it is the difference of two vectors that are not negative.
+        """
+        if self.l1:
+            return self._sparse_optimum()
         w = np.zeros(self.size)
         for _ in range(3):  # scipy's line search may give up near the end: start anew
             w = minimize(
@@ -193,3 +203,24 @@ class Model:
                 options={"maxiter": 5000, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10},
             ).x
         return w
+
+    def _sparse_optimum(self):
+        def split(both):
+            up, down = np.split(both, 2)
+            value, gradient = self.objective_and_gradient(up - down)
+            return value + self.l1 * both.sum(), np.r_[gradient, -gradient] + self.l1
+
+        both = np.zeros(2 * self.size)
+        for _ in range(3):
+            both = minimize(
+                split,
+                *(both,),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * len(both),
+                options={"maxiter": 5000, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10},
+            ).x
+            common = np.minimum(*np.split(both, 2))
+            both = both - np.r_[common, common]
+        up, down = np.split(both, 2)
+        return up - down

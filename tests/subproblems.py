@@ -386,7 +386,8 @@ class Chains(reference_chain.Model):
         searched = getattr(model, "reg_lambda_", None)
         reg_lambda = searched or model.reg_lambda or 1.0 / weights.sum()
         K = len(model.classes_)
-        super().__init__(X, labels, K, reg_lambda, weights, model.fit_intercept)
+        l1_ratio = model.l1_ratio
+        super().__init__(X, labels, K, reg_lambda, weights, model.fit_intercept, l1_ratio=l1_ratio)
         parts = model.coef_, model.transitions_, model.intercept_, model.start_, model.end_
         assert self.intercept or not any(part.any() for part in parts[2:])
         self.point = self.joined(*(np.asarray(part, LONG) for part in parts))
@@ -402,7 +403,7 @@ class Chains(reference_chain.Model):
                 reference_chain.forward_values(scores, transitions)[-1]
             )
             value += LONG(s) * (log_z - total)
-        return self.reg_lambda * (w @ w) / 2 + value
+        return LONG(self.l1) * np.abs(w).sum() + self.ridge * (w @ w) / 2 + value
 
     def _scores(self, i, w):
         coef, transitions, intercept, start, end = self.parts(w)
@@ -419,13 +420,21 @@ class Chains(reference_chain.Model):
         for x, s in zip(self.X, self.weights, strict=True):
             highest = (np.abs(x) @ coef.T).max(axis=1) + token + np.log(self.K)
             sizes += s * (2 * (self.d + 3) * highest.sum() + len(x) * highest.sum())
-        return float(EPS * (sizes + (w.size + 2) * self.reg_lambda * (w @ w)))
+        penalty = self.l1 * np.abs(w).sum() + self.ridge * (w @ w)
+        return float(EPS * (sizes + (w.size + 2) * penalty))
 
     def optimum(self):
         """By scipy, in units of the features.
 
-        Strong convexity says how far below the optimum may be, from the gradient.
+        Strong convexity says how far below the optimum may be, from the gradient or, with L1, the
+        least subgradient.
         """
+        if self.l1:
+            w = super().optimum()
+            _, gradient = self.objective_and_gradient(w)
+            inside = np.clip(-gradient, -self.l1, self.l1)
+            gradient = gradient + np.where(w == 0.0, inside, self.l1 * np.sign(w))
+            return Optimum(self.objective(w), float(gradient @ gradient / (2.0 * self.ridge)))
         widths = np.abs(np.concatenate(self.X)).max(axis=0)
         coef = np.tile(1.0 / np.maximum(widths, 1.0), self.K)
         units = np.r_[coef, np.ones(self.size - len(coef))]

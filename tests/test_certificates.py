@@ -166,6 +166,7 @@ CASES = [
     (SwapNoveltyDetector(10.0, kernel="linear"), "shifted"),
     *((SDCACRF(solver=s, random_state=0), "chains") for s in ("exponentiated", "sdca", "lbfgs")),
     (SDCACRF(random_state=0), "chains, weighted"),
+    (SDCACRF(random_state=0, l1_ratio=0.5), "chains, weighted"),
     (SDCACRFCV(reg_lambdas=[0.02], cv=2, random_state=0), "chains, weighted"),
     (SDCACRF(random_state=0, solver="sdca", fit_intercept=False), "chains, weighted"),
     (structured(), "chains, weighted"),

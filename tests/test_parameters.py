@@ -145,7 +145,7 @@ def test_numbers_of_any_kind_are_taken_for_their_values(kind, name):
         count = COUNTS.get((kind, name)) or INTEGERS[name]
         values = [number(count) for number in (np.int64, np.uint8)]
     few = {"max_iter": 5}
-    if issubclass(kind, SwapSVC | StructuredSVM):
+    if issubclass(kind, SwapSVC | StructuredSVM | SDCACRF):
         few["random_state"] = 0
     for value in values:
         plain = float(value) if real else int(value)

@@ -21,7 +21,18 @@ from sklearn_bundle._compiled.chain_rounding import (
 from sklearn_bundle._compiled.elementary import log
 from sklearn_bundle._compiled.forward_backward import BLOCK, marginals, new_room
 from sklearn_bundle._compiled.sums import added
-from sklearn_bundle._compiled.vector import WIDTH, fma, load, plus, splat, spread, store, total
+from sklearn_bundle._compiled.vector import (
+    WIDTH,
+    fma,
+    load,
+    minus,
+    plus,
+    positive,
+    splat,
+    spread,
+    store,
+    total,
+)
 from sklearn_bundle._jit import inlined, inner, jit
 
 WEIGHTS, GAPS, GRADIENT = 0, 1, 2  # what a sweep is for
@@ -123,6 +134,30 @@ def add_rows(chains, i, factor, rows, w):
         rest += S * S
         for x in range(0, 3 * S, WIDTH):
             store(w, rest + x, fma(value, load(rows, source + x), load(w, rest + x)))
+
+
+@inner
+def shrink_rows(chains, i, threshold, raw, w):
+    """The rows of w that :func:`add_rows` changes of ``raw``: entries moved towards 0."""
+    S = chains.width
+    for u in range(chains.blocks[i], chains.blocks[i + 1]):
+        at = np.int64(chains.attributes[u]) * S
+        _shrink(threshold, raw, at, S, w)
+    rest = chains.n_attributes * S
+    if chains.tokens[i + 1] - chains.tokens[i] > 1:
+        _shrink(threshold, raw, rest, S * S, w)
+    if chains.intercept:
+        _shrink(threshold, raw, rest + S * S, 3 * S, w)
+
+
+@inner
+def _shrink(threshold, raw, at, size, w):
+    """``w = sign(raw) max(|raw| - threshold, 0)`` of the entries from ``at`` on."""
+    limit, zero = splat(threshold), splat(0.0)
+    for x in range(at, at + size, WIDTH):
+        entry = load(raw, x)
+        above, below = minus(entry, limit), minus(minus(zero, entry), limit)
+        store(w, x, minus(positive(above), positive(below)))
 
 
 @inlined

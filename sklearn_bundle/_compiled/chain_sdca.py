@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain import scores, transitions
-from sklearn_bundle._compiled.chain_dual import add_rows, aggregate, dot, largest
+from sklearn_bundle._compiled.chain_dual import add_rows, aggregate, dot, largest, shrink_rows
 from sklearn_bundle._compiled.elementary import log
 from sklearn_bundle._compiled.forward_backward import marginals, new_room, pair_marginals
 from sklearn_bundle._compiled.sampling import pick, put
@@ -30,8 +30,11 @@ class _Buffers(NamedTuple):
 
 
 @jit
-def epoch(chains, weights, reg_lambda, w, blocks, gaps, precision, sampling, steps):
-    """``steps`` blocks, one after the other.
+def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, precision, sampling, steps):
+    """``steps`` blocks, one after the other, of the dual with ``strength/2 ||w||^2``.
+
+    w is ``raw`` with all entries moved by ``threshold`` towards 0; without one it is ``raw``. With
+    one the gains are lower bounds of what the dual gains.
 
     Returns by how much the dual rose, oracle calls, and the sum of the numbers whose differences
     the gains are.
@@ -54,7 +57,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, precision, sampling, ste
     gained = of_numbers = 0.0
     for _ in range(steps):
         i = pick(sampling)
-        scale = weights[i] / reg_lambda
+        scale = weights[i] / strength
         with_w, squared = _direction(chains, i, w, blocks, gaps, room, buffers)
         of_numbers += weights[i] * (1.0 + abs(gaps[i]) + abs(with_w) + scale * squared)
         step, gain, entropy = _search(
@@ -63,7 +66,9 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, precision, sampling, ste
         gaps[i] = max(gaps[i] - entropy, 0.0)
         if step > 0.0:
             _move(chains, i, blocks, step, buffers)
-            add_rows(chains, i, -scale * step, buffers.rows, w)
+            add_rows(chains, i, -scale * step, buffers.rows, raw)
+            if threshold > 0.0:
+                shrink_rows(chains, i, threshold, raw, w)
             gained += weights[i] * gain
         put(sampling, i, weights[i] * gaps[i])
     return gained, steps, of_numbers

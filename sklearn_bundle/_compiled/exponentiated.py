@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain import scores, transitions
-from sklearn_bundle._compiled.chain_dual import add_rows, aggregate, dot, largest
+from sklearn_bundle._compiled.chain_dual import add_rows, aggregate, dot, largest, shrink_rows
 from sklearn_bundle._compiled.forward_backward import marginals, new_room
 from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, store
@@ -30,8 +30,11 @@ class _Buffers(NamedTuple):
 
 
 @jit
-def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, steps):
-    """``steps`` blocks, one after the other.
+def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, couplings, sampling, steps):
+    """``steps`` blocks, one after the other, of the dual with ``strength/2 ||w||^2``.
+
+    w is ``raw`` with all entries moved by ``threshold`` towards 0; without one it is ``raw``. With
+    one the gains are lower bounds of what the dual gains.
 
     Returns by how much the dual rose, oracle calls, and the sum of the numbers whose differences
     the gains are.
@@ -58,7 +61,7 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, ste
     calls = 0
     for _ in range(steps):
         i = pick(sampling)
-        scale = weights[i] / reg_lambda
+        scale = weights[i] / strength
         slope, step, entropy, numbers = _direction(
             chains, i, scale, w, blocks, gaps, couplings, room, buffers
         )
@@ -69,7 +72,9 @@ def epoch(chains, weights, reg_lambda, w, blocks, gaps, couplings, sampling, ste
                 gain = _move(chains, i, scale, blocks, couplings, step, entropy, room, buffers)
                 calls += 1
                 if gain >= -_ROUNDING * numbers:
-                    add_rows(chains, i, -scale, buffers.rows, w)
+                    add_rows(chains, i, -scale, buffers.rows, raw)
+                    if threshold > 0.0:
+                        shrink_rows(chains, i, threshold, raw, w)
                     gained += weights[i] * gain
                     break
                 step *= 0.5

@@ -6,11 +6,13 @@ The functions are for any estimator with ``classes_``, ``coef_``, ``transitions_
 
 from collections.abc import Iterator, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._parallel import split_threads
@@ -63,8 +65,10 @@ def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[
     check_is_fitted(estimator)
     check_count("n", n)
     names, features = _names_of_features(estimator), {}
-    for label, row in zip(estimator.classes_.tolist(), estimator.coef_, strict=True):
-        order = np.argsort(-np.abs(row), kind="stable")[:n]
+    for k, label in enumerate(estimator.classes_.tolist()):
+        row = estimator.coef_[k]
+        row = row.toarray().ravel() if sp.issparse(row) else row
+        order = np.argsort(-np.abs(row), kind="stable")[: min(n, np.count_nonzero(row))]
         features[label] = list(zip(names[order].tolist(), row[order].tolist(), strict=True))
     return features
 
@@ -84,9 +88,9 @@ def check_count(name: str, value: Any) -> None:
 
 
 class _Features(Mapping):
-    """The weights of a fitted chain that are not 0, by name; nothing is copied."""
+    """The weights of a fitted chain that are not 0, by name; no array is copied."""
 
-    def __init__(self, weights: NDArray[np.float64], rows: list, columns: list):
+    def __init__(self, weights: NDArray[np.float64] | sp.csr_array, rows: list, columns: list):
         self._weights, self._names = weights, (rows, columns)
         self._numbers = [{name: k for k, name in enumerate(names)} for names in self._names]
 
@@ -103,24 +107,77 @@ class _Features(Mapping):
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         rows, columns = self._names
         for i, row in enumerate(rows):
-            for j in np.flatnonzero(self._weights[i]).tolist():
+            for j in self._columns_of(i).tolist():
                 yield row, columns[j]
 
+    def _columns_of(self, row: int) -> NDArray[np.intp]:
+        weights = self._weights
+        if sp.issparse(weights):
+            return weights.indices[weights.indptr[row] : weights.indptr[row + 1]]
+        return np.flatnonzero(weights[row])
+
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._weights))
+        sparse = sp.issparse(self._weights)
+        return int(self._weights.nnz if sparse else np.count_nonzero(self._weights))
 
     def __repr__(self) -> str:
         return repr(dict(self))
 
 
-class ChainLabeller(BaseEstimator):
+class ChainLabeller(SparseCoefMixin, BaseEstimator):
     """Labels sequences, with probabilities."""
+
+    def sparsify(self) -> Self:
+        """Leave the weights in ``coef_`` alone that are not 0: few with `l1_ratio` above 0.
+
+        ``coef_`` becomes a sparse matrix in CSR format. Named attributes, of dicts and of strings,
+        are forgotten that have no such weight: ``attribute_names_``, the columns of ``coef_`` and
+        ``n_features_in_`` are those of the others then. Predictions stay the same, and pickles are
+        as small as the model. ``fit`` makes an array of all weights again.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no model yet.
+        """
+        check_is_fitted(self)
+        if hasattr(self, "attribute_names_"):
+            coef = sp.csc_array(self.coef_)
+            coef.eliminate_zeros()
+            used = np.flatnonzero(np.diff(coef.indptr))
+            self.coef_ = coef[:, used]
+            self.attribute_names_ = names = self.attribute_names_[used]
+            self.n_features_in_ = len(names)
+            self._vocabulary = dict(zip(names.tolist(), range(len(names)), strict=True))
+        return super().sparsify()
+
+    def densify(self) -> Self:
+        """Make ``coef_`` an array again; attributes that :meth:`sparsify` has forgotten stay so.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no model yet.
+        """
+        return super().densify()
 
     @property
     def state_features_(self) -> Mapping[tuple[Any, Any], float]:
         """Weights of attributes with labels, ``{(attribute, label): weight}``, read-only."""
         check_is_fitted(self)
-        return _Features(self.coef_.T, _names_of_features(self).tolist(), self.classes_.tolist())
+        coef = self.coef_.T
+        coef = coef.tocsr() if sp.issparse(coef) else coef
+        return _Features(coef, _names_of_features(self).tolist(), self.classes_.tolist())
 
     @property
     def transition_features_(self) -> Mapping[tuple[Any, Any], float]:
@@ -263,7 +320,7 @@ class ChainLabeller(BaseEstimator):
         Parameters
         ----------
         n : int, default=10
-            How many a label.
+            How many a label; less where less have a weight that is not 0.
 
         Returns
         -------

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle.estimators._chain_path import Passed
 from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
@@ -30,7 +31,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     For sequences x_i of T_i tokens with labels y_i it minimises over w::
 
-        P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i (-log p(y_i | x_i; w))
+        P(w) = reg_lambda (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2)
+               + sum_i s_i (-log p(y_i | x_i; w))
 
         p(y | x; w) proportional to exp(sum_t (<coef_[y_t], x_t> + intercept_[y_t])
                                         + sum_{t>1} transitions_[y_{t-1}, y_t]
@@ -86,13 +88,18 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     reg_lambda : float, default=None
         Regularization strength, positive, on the mean loss of a sequence: it does not scale with n.
         None is one over the sum of the sample weights: 1/n without. CRFsuite's c2 is ``n reg_lambda
-        / 2``.
+        / 2`` without L1.
+    l1_ratio : float, default=0.0
+        Share of L1 in the regularization, from 0 to 1: with more than 0 most weights are 0, see
+        :meth:`sparsify`. CRFsuite's c1 and c2 are ``n reg_lambda l1_ratio`` and ``n reg_lambda (1 -
+        l1_ratio) / 2``: ``reg_lambda = (c1 + 2 c2) / n``, ``l1_ratio = c1 / (c1 + 2 c2)``.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
         "exponentiated": exponentiated gradient on the dual with the sampling of [1]_. "sdca":
         Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS where over half of the entries
         of X are not zero; else "exponentiated" which, as soon as after ten epochs or more the gap
         falls so slowly that it would take over 100 further ones, is followed by L-BFGS from the
-        point reached, unless w, padded, has more than 5 million entries. See the notes.
+        point reached, unless w, padded, has more than 5 million entries. With L1 there is no
+        L-BFGS: "auto" is "exponentiated" with acceleration then. See the notes.
     fit_intercept : bool, default=True
         Whether there are biases of the labels, at any, the first and the last token. They are
         regularised.
@@ -119,7 +126,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         Limit in seconds on the optimisation, checked after every epoch. None is no limit.
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
-        same X, y, weights, `fit_intercept` and solver; reg_lambda, tol and the sampling may differ.
+        same X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling
+        may differ.
         If they do not, the fit goes on with the next iteration: L-BFGS keeps 20 vectors of the size
         of w for this. An error or Ctrl-C drops it all.
     n_jobs : int, default=None
@@ -134,8 +142,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
-    coef_ : ndarray of shape (n_classes, n_features)
-        Weights of attributes with labels.
+    coef_ : ndarray or CSR matrix of shape (n_classes, n_features)
+        Weights of attributes with labels. Sparse after :meth:`sparsify`.
     transitions_ : ndarray of shape (n_classes, n_classes)
         Weights of two labels in sequence, ``transitions_[from, to]``.
     intercept_ : ndarray of shape (n_classes,)
@@ -181,10 +189,10 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range; no sequence, an empty one, or X and y that differ in the
-        number or in the length of sequences; mixed kinds of features, NaN or infinity; one class
-        only, labels that are missing or cannot be sorted; negative or all-zero weights. Nothing is
-        fitted then.
+        For a parameter out of its range, L-BFGS with L1; no sequence, an empty one, or X and y that
+        differ in the number or in the length of sequences; mixed kinds of features, NaN or
+        infinity; one class only, labels that are missing or cannot be sorted; negative or all-zero
+        weights. Nothing is fitted then.
     TypeError
         For an X or y that is no list of sequences at all.
 
@@ -226,6 +234,13 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     change of the tokens' marginals were that of the block's last step. g is halved while the dual
     would fall. A step calls the oracle three times or more often, "sdca" once.
 
+    With L1, w is that of a raw sum of features v with each entry moved by ``reg_lambda l1_ratio``
+    towards 0, over ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound is
+    the dual of ``s mu + (1 - s) y``, mixtures of the block and the true labels with the best s in
+    [0, 1]: at least ``s sum_i s_i H(mu_i) - reg_lambda Omega*(s v / reg_lambda)``. A small s makes
+    it finite for ``l1_ratio=1``, where Omega* is infinite if an entry of its argument is above 1.
+    L1 alone has no strong convexity, and takes two to five times the epochs.
+
     "lbfgs" is L-BFGS with 10 pairs, on the same oracle. Its bound is the dual at the marginals of
     the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far
     from tight: it takes more iterations to prove an optimum than to reach it.
@@ -255,6 +270,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     .. [2] M. Collins, A. Globerson, T. Koo, X. Carreras, P. L. Bartlett: Exponentiated gradient
        algorithms for conditional random fields and max-margin Markov networks. Journal of Machine
        Learning Research 9 (2008), 1775-1822.
+    .. [3] S. Shalev-Shwartz, T. Zhang: Accelerated proximal stochastic dual coordinate ascent for
+       regularized loss minimization. International Conference on Machine Learning, 2014.
 
     Examples
     --------
@@ -276,6 +293,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [StrOptions({"auto", "exponentiated", "sdca", "lbfgs"})],
         "fit_intercept": ["boolean"],
         "min_frequency": [Interval(Integral, 1, None, closed="left"), None],
@@ -301,6 +319,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         self,
         *,
         reg_lambda: float | None = None,
+        l1_ratio: float = 0.0,
         solver: str = "auto",
         fit_intercept: bool = True,
         min_frequency: int | None = None,
@@ -316,6 +335,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         verbose: int = 0,
     ):
         self.reg_lambda = reg_lambda
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.min_frequency = min_frequency
@@ -356,6 +376,11 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         return data
 
     def _sequences(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+        if self.solver == "lbfgs" and self.l1_ratio > 0.0:
+            raise ValueError(
+                f"solver='lbfgs' needs a smooth objective, l1_ratio=0, got l1_ratio="
+                f"{self.l1_ratio}: use 'auto', 'exponentiated' or 'sdca'."
+            )
         frequency = self.min_frequency
         return check_training_sequences(self, X, y, sample_weight, min_frequency=frequency)
 
@@ -365,7 +390,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
         return ChainProblem(
             *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
-            *(self._reg_lambda(data.total), self.fit_intercept, n_threads),
+            *(self._reg_lambda(data.total), self.fit_intercept, n_threads, self.l1_ratio),
         )
 
     def _seed(self) -> int:
@@ -392,7 +417,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
 
     def _settings(self, data: TrainingSequences) -> tuple:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
-        return self._reg_lambda(data.total), *of_steps
+        return self._reg_lambda(data.total), self.l1_ratio, *of_steps
 
     def _keep(
         self, solver: ChainAutoSolver | DualSolver | LBFGSSolver, result: SolverResult
@@ -420,9 +445,10 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     def _solver(
         self, problem: ChainProblem, kept: Any, seed: int
     ) -> ChainAutoSolver | DualSolver | LBFGSSolver:
-        auto = self.solver == "auto"
-        if auto and (problem.density > _DENSE or isinstance(kept, np.ndarray)):
-            return LBFGSSolver(problem, kept, LBFGS_ITERATIONS)
+        auto, with_l1 = self.solver == "auto", self.l1_ratio > 0.0
+        point = kept if isinstance(kept, np.ndarray) else None
+        if auto and not with_l1 and (problem.density > _DENSE or point is not None):
+            return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
         if self.solver == "lbfgs":
             return LBFGSSolver(problem, kept)
         dual = DualSolver(
@@ -433,10 +459,10 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
             precision=self.line_search_tol,
             tol=self.tol,
             seed=seed,
-            kept=kept,
+            kept=kept if isinstance(kept, Blocks) else None,
             accelerated=auto,
         )
-        return ChainAutoSolver(dual, self.tol) if auto else dual
+        return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

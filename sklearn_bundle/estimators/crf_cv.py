@@ -188,6 +188,8 @@ scikit-learn's, callable or None, default=None
         mean of the labels' F1, weighted by their number; "span_f1" is that of conlleval, for labels
         such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample weights
         count in it, unless it is a callable. Scikit-learn's own names are for a 2-D X.
+    l1_ratio : float, default=0.0
+        Share of L1 in the regularization, from 0 to 1, for all values.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
         As in :class:`SDCACRF`.
     fit_intercept : bool, default=True
@@ -276,6 +278,7 @@ n_features_in_, feature_names_in_
         eps: float | None = None,
         cv: Any = None,
         scoring: Any = None,
+        l1_ratio: float = 0.0,
         solver: str = "auto",
         fit_intercept: bool = True,
         min_frequency: int | None = None,
@@ -293,6 +296,7 @@ n_features_in_, feature_names_in_
         self.eps = eps
         self.cv = cv
         self.scoring = scoring
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.min_frequency = min_frequency

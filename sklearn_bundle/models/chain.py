@@ -41,7 +41,7 @@ def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: 
 class Weights(NamedTuple):
     """The parameters of a chain CRF, taken apart; zeros where the model has none."""
 
-    coef: NDArray[np.float64]  # (K, d)
+    coef: NDArray[np.float64] | sp.csr_array  # (K, d)
     transitions: NDArray[np.float64]  # (K, K), from and to
     intercept: NDArray[np.float64]  # (K,)
     start: NDArray[np.float64]
@@ -82,6 +82,10 @@ class ChainModel:
     def __init__(
         self, X: sp.csr_array, lengths: NDArray[np.int64], weights: Weights, n_threads: int
     ):
+        if sp.issparse(weights.coef):
+            coef = sp.csc_array(weights.coef)
+            used = np.flatnonzero(np.diff(coef.indptr))
+            X, weights = X[:, used], weights._replace(coef=coef[:, used].toarray())
         if X.nnz < X.shape[1]:  # a few sentences use few of the many weights
             used, indices = np.unique(X.indices, return_inverse=True)
             indices = indices.astype(X.indices.dtype, copy=False)

@@ -9,6 +9,7 @@ from sklearn_bundle._compiled.chain_dual import GAPS, GRADIENT, WEIGHTS, Blocks
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle._parallel import BlockRunner, row_blocks
 from sklearn_bundle.models.chain import pack
+from sklearn_bundle.problems._chain_penalty import ElasticPenalty
 from sklearn_bundle.problems._chain_rounding import ChainRounding
 
 # For sweeps that read no dual point, and for those that write no vector.
@@ -19,11 +20,13 @@ _UNIT = 2.0**-53  # the unit roundoff of float64
 
 
 class ChainProblem:
-    """``P(w) = reg_lambda/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))``, and its dual.
+    """``P(w) = reg_lambda Omega(w) + sum_i s_i (-log p(y_i|x_i; w))``, and its dual.
 
-    The dual variables are a distribution mu_i of the labellings of each sequence, ``D(mu) = -
-    reg_lambda/2 ||w||^2 + sum_i s_i H(mu_i)`` at ``w = 1/reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i
-    F(x_i, .))``, and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))``.
+    ``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``. The dual variables are a
+    distribution mu_i of the labellings of each sequence, ``D(mu) = sum_i s_i H(mu_i) - reg_lambda
+    Omega*(r)`` at the raw weights ``r = 1/reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))``,
+    and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))`` at the w where ``<w, r> - Omega(w)`` is
+    largest: r itself without L1.
 
     Parameters
     ----------
@@ -37,13 +40,26 @@ class ChainProblem:
     intercept : bool
         Whether there are biases of the labels, at any, the first and the last position.
     n_threads : int
+    l1_ratio : float
+        From 0 to 1.
     """
 
-    def __init__(self, X, lengths, labels, n_labels, weights, reg_lambda, intercept, n_threads):
+    def __init__(
+        self,
+        X,
+        lengths,
+        labels,
+        n_labels,
+        weights,
+        reg_lambda,
+        intercept,
+        n_threads,
+        l1_ratio=0.0,
+    ):
         self.chains = pack(X, lengths, n_labels, intercept)
         self.labels = np.ascontiguousarray(labels, np.int64)
         self.weights = weights
-        self.reg_lambda = float(reg_lambda)
+        self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
         self.n_sequences = len(lengths)
         self.n_tokens = len(labels)
         self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
@@ -63,8 +79,14 @@ class ChainProblem:
     def __exit__(self, *exception: object) -> None:
         self._runner.__exit__(*exception)
 
-    def start(self, potentials: bool, dtype: type) -> Blocks:
-        """Nearly all probability on the true labels, the rest uniform.
+    @property
+    def penalty(self) -> ElasticPenalty:
+        """``reg_lambda Omega``."""
+        l1, ridge = self.reg_lambda * self.l1_ratio, self.reg_lambda * (1.0 - self.l1_ratio)
+        return ElasticPenalty(l1, ridge)
+
+    def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
+        """Nearly all probability on the true labels, the rest uniform: all of it if ``rest`` is 1.
 
         Marginals are those of the mixture (21); log-potentials make the positions independent,
         with the same marginals. The share of the rest falls with the number of tokens, since w
@@ -72,7 +94,7 @@ class ChainProblem:
         """
         S, K = self.chains.width, self.chains.n_labels
         lengths = np.diff(self.chains.tokens)
-        rest = 1.0 / max(self.n_tokens, 100)
+        rest = 1.0 / max(self.n_tokens, 100) if rest is None else rest
         nodes = np.zeros((self.n_tokens, S), dtype)
         tokens = np.arange(self.n_tokens)
         matrices = np.where(lengths > 1, 1, 0) if potentials else lengths - 1
@@ -90,9 +112,11 @@ class ChainProblem:
         return Blocks(potentials, nodes.ravel(), pairs.ravel(), at.astype(np.int64))
 
     def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float, float]:
-        """The point w that belongs to a dual point, the value of the dual, and a margin.
+        """The raw weights of a dual point, the value of the dual, and a margin.
 
-        The margin bounds what rounding has added to the value. With an error e of the features'
+        With L1 the value is that of a mixture of the point and the truth, which has s times the raw
+        weights and at least s times the entropy: of the best s, as D may be minus infinity at s =
+        1. The margin bounds what rounding has added to the value. With an error e of the features'
         sum it is ``||w|| e + e^2 / (2 reg_lambda)``, and that of the entropies.
         """
         w, results = np.zeros(self.n_parameters), np.empty((4, self.n_sequences))
@@ -100,9 +124,23 @@ class ChainProblem:
         self._sweep(WEIGHTS, blocks, None, 1.0 / self.reg_lambda, part, results, None, w)
         squared, _ = self._rounding.of(w)
         entropy, margin = self._mean(results[0]), self._mean(results[2])
-        penalty, error = 0.5 * self.reg_lambda * squared, self._feature_error(results[3], squared)
+        error = self._feature_error(results[3], self.reg_lambda * squared**0.5)
+        if self.l1_ratio:
+            return w, *self._value_of(w, entropy, margin, error)
+        penalty = 0.5 * self.reg_lambda * squared
         margin += (squared**0.5 + 0.5 * error / self.reg_lambda) * error
         return w, entropy - penalty, margin + _ROUNDING * (entropy + penalty)
+
+    def _value_of(self, raw, entropy: float, margin: float, error: float) -> tuple[float, float]:
+        """The value of the dual with L1, and its margin from those of entropy and features."""
+        penalty = self.penalty
+        sizes = penalty.beyond(self.reg_lambda * raw, error)
+        scale = penalty.scale(sizes, entropy, error)
+        conjugate, norm = penalty.conjugate(sizes, scale)
+        entropy, margin, error = scale * entropy, scale * margin, scale * error
+        if penalty.ridge:
+            margin += (norm + 0.5 * error / penalty.ridge) * error
+        return entropy - conjugate, margin + _ROUNDING * (entropy + conjugate)
 
     def gaps(
         self, w: NDArray[np.float64], blocks: Blocks
@@ -112,7 +150,7 @@ class ChainProblem:
         P less the gaps is the value of the dual if w is that of the blocks. If w is off by e, it is
         less by ``reg_lambda/2 ||e||^2``: then ``P - weights @ gaps - margin`` is a lower bound of
         P, with the margin for this and for rounding. Errors count little here near the optimum,
-        where those of :meth:`weights_of` do.
+        where those of :meth:`weights_of` do. With L1 alone there is no such w.
         """
         results = np.empty((4, self.n_sequences))
         squared, of_scores = self._rounding.of(w)
@@ -123,13 +161,15 @@ class ChainProblem:
 
         self._runner.run(task, len(self._bounds) - 1)
         losses, gaps, margins, errors = results
-        value, gap = 0.5 * self.reg_lambda * squared + self._mean(losses), self._mean(gaps)
+        penalty = self.penalty
+        value, gap = penalty.value(w, squared) + self._mean(losses), self._mean(gaps)
         margin = self._mean(margins) + _ROUNDING * (value + gap)
-        error = self._feature_error(errors, squared)
-        return value, gaps.copy(), margin + 0.5 * error * error / self.reg_lambda
+        error = self._feature_error(errors, penalty.largest_norm(squared, len(w)))
+        of_w = 0.5 * error * error / penalty.ridge if penalty.ridge else np.inf
+        return value, gaps.copy(), margin + of_w
 
     def evaluate(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
-        """P(w), its gradient, and the lower bound that belongs to it: (8).
+        """P(w), its gradient, and the lower bound that belongs to it: (8). For ``l1_ratio`` 0.
 
         P is strongly convex: ``P >= P(w) - ||g||^2 / (2 reg_lambda)`` for its gradient g, which
         the computed one may be off by as much as the sum of the features is. The sums over
@@ -150,26 +190,28 @@ class ChainProblem:
             gradient += part
         value = 0.5 * self.reg_lambda * squared + self._mean(results[0])
         norm = float(gradient @ gradient) ** 0.5 * (1.0 + _UNIT * self.n_parameters)
-        norm += self._feature_error(results[3], squared)
+        norm += self._feature_error(results[3], self.reg_lambda * squared**0.5)
         margin = self._mean(results[2]) + _ROUNDING * value
         return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
 
     def steps(
-        self, blocks, w, gaps, memory, sampling: Sampling, number: int, kappa: float = 0.0
+        self, blocks, w, raw, gaps, memory, sampling: Sampling, number: int, kappa: float = 0.0
     ) -> tuple[float, int, float]:
         """``number`` steps of the dual method that belongs to the blocks.
 
         With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
-        and w is its point: that of the blocks by ``reg_lambda + kappa`` plus ``kappa / (reg_lambda
-        + kappa) z``.
+        and w is its point. ``raw`` is w without L1; with it, the entries of w are those of ``raw``
+        moved towards 0: by ``l1 / strength``, if the strength is the ridge and kappa.
 
-        Returns what the dual gained, how many times marginals were computed, and the sum of the
-        numbers whose differences the gains are. ``memory`` is an array with one number per block,
-        or the precision of the line search.
+        Returns what the dual gained (with L1 at least), how many times marginals were computed, and
+        the sum of the numbers whose differences the gains are. ``memory`` is an array with one
+        number per block, or the precision of the line search.
         """
         epoch = exponentiated.epoch if blocks.potentials else chain_sdca.epoch
-        strength = self.reg_lambda + kappa
-        return epoch(self.chains, self.weights, strength, w, blocks, gaps, memory, sampling, number)
+        penalty = self.penalty
+        strength = penalty.ridge + kappa
+        point = strength, w, raw, penalty.l1 / strength
+        return epoch(self.chains, self.weights, *point, blocks, gaps, memory, sampling, number)
 
     def squared_norms(self) -> NDArray[np.float64]:
         """For each sequence the mean of the squared norms of its tokens."""
@@ -206,12 +248,12 @@ class ChainProblem:
         with np.errstate(over="ignore", invalid="ignore"):
             return float(np.sum(self.weights * values))
 
-    def _feature_error(self, errors: NDArray[np.float64], squared: float) -> float:
-        """What the gradient of P errs by in the 2-norm, or ``reg_lambda`` w as a sum of features.
+    def _feature_error(self, errors: NDArray[np.float64], norm: float) -> float:
+        """What the gradient of P errs by in the 2-norm, or a sum of features of this norm.
 
-        A few roundings of each entry of ``reg_lambda`` w come on top of those of the features.
+        A few roundings of each entry of the sum come on top of those of the features.
         """
-        return self._mean(errors) + 4.0 * _UNIT * self.reg_lambda * squared**0.5
+        return self._mean(errors) + 4.0 * _UNIT * norm
 
     def _sweep(self, purpose, blocks, w, factor, part, results, of_scores, target) -> None:
         rounding = self._rounding

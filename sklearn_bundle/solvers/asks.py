@@ -20,6 +20,7 @@ from sklearn_bundle.losses._dual import DualLoss
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.losses._squares import SquaredErrors
+from sklearn_bundle.problems._chain_penalty import ElasticPenalty
 from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.column_model import ColumnModel
 from sklearn_bundle.problems.dual_steps import DualAscent
@@ -421,7 +422,9 @@ class DualBlocks(Protocol):
     n_sequences, n_parameters : int
     weights : ndarray of shape (n_sequences,)
         Of the losses.
-    reg_lambda : float
+    reg_lambda, l1_ratio : float
+    penalty : ElasticPenalty
+        ``reg_lambda Omega``.
     at_zero : float
         P(0).
     of_gains : float
@@ -432,23 +435,26 @@ class DualBlocks(Protocol):
     n_parameters: int
     weights: Array
     reg_lambda: float
+    l1_ratio: float
+    penalty: ElasticPenalty
     at_zero: float
     of_gains: float
 
-    def start(self, potentials: bool, dtype: type) -> Blocks:
-        """A dual point, as log-potentials or as marginals."""
+    def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
+        """A dual point, as log-potentials or as marginals; of ``rest`` 1 the uniform one."""
 
     def steps(
         self,
         blocks: Blocks,
         w: Array,
+        raw: Array,
         gaps: Array,
         memory: Any,
         sampling: Sampling,
         number: int,
         kappa: float = 0.0,
     ) -> tuple[float, int, float]:
-        """Steps on single blocks, which change the blocks, their w, gaps and ``memory``.
+        """Steps on single blocks, which change the blocks, their w, raw w, gaps and ``memory``.
 
         With ``kappa``, steps for P plus a proximal term of that strength.
 
@@ -457,7 +463,7 @@ class DualBlocks(Protocol):
         """
 
     def weights_of(self, blocks: Blocks) -> tuple[Array, float, float]:
-        """The w of a dual point, the value of the dual, and what rounding may have added to it."""
+        """Raw w of a dual point, the value of the dual, and what rounding may have added to it."""
 
     def gaps(self, w: Array, blocks: Blocks) -> tuple[float, Array, float]:
         """P(w), the gap of each block, and a margin for rounding."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
 
 from sklearn_bundle.models.chain import ChainModel, Weights, flat, pack, taken_apart
 from sklearn_bundle.solvers.asks import DualBlocks, SmoothObjective, missing
@@ -201,6 +202,47 @@ def test_point_and_value_of_the_dual(dual):
     assert_allclose(from_flat(model, w), expected, atol=1e-12)
     assert np.count_nonzero(w) <= model.size
     assert value == pytest.approx(expected_value, rel=1e-12)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("l1_ratio", [0.5, 0.99, 1.0])
+@pytest.mark.parametrize("strength", [0.01, 1.0])
+def test_value_of_the_dual_with_l1(dual, strength, l1_ratio):
+    """The best of the mixtures with the truth: features scale with s, entropies at least so."""
+    ours, model, blocks = dual
+    features, entropy = model.dual(joints(ours, model, blocks))
+    entropy += 0.5 * model.reg_lambda * (features @ features)
+    sizes, l1 = model.reg_lambda * np.abs(features), strength * sizes_at_zero(model) * l1_ratio
+
+    def value(s):
+        above = np.maximum(s * sizes - l1, 0.0)
+        return s * entropy - above @ above * l1_ratio / (2.0 * l1 * (1.0 - l1_ratio))
+
+    if l1_ratio < 1.0:
+        inside = minimize_scalar(
+            lambda s: -value(s), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-12}
+        )
+        best = max(value(1.0), -inside.fun)
+    else:
+        best = entropy * min(1.0, l1 / sizes.max())
+    ours.reg_lambda, ours.l1_ratio = l1 / l1_ratio, l1_ratio
+    _, found, margin = ours.weights_of(blocks)
+    assert found == pytest.approx(best, rel=1e-9)
+    assert 0.0 <= margin <= 1e-10 * max(best, 1.0)
+    assert found <= entropy and found >= 0.0
+
+
+@pytest.mark.parametrize("l1_ratio", [0.7, 1.0])
+def test_objective_with_l1(l1_ratio):
+    ours, model = bound(3, LENGTHS, l1_ratio=l1_ratio)
+    w = np.random.default_rng(2).normal(size=model.size)
+    primal, _, _ = ours.gaps(to_flat(model, w), ours.start(True, np.float64))
+    assert primal == pytest.approx(model.objective(w), rel=1e-13)
+
+
+def sizes_at_zero(model):
+    """The largest derivative at w = 0: with L1 of this strength all weights are 0."""
+    return np.abs(model.objective_and_gradient(np.zeros(model.size))[1]).max()
 
 
 def test_gaps_are_divergences(dual):

@@ -101,6 +101,34 @@ def test_bounds_of_accelerated_steps_stay_below_the_optimum(monkeypatch, reg_lam
     assert dual.accelerated == (reg_lambda < strength)
 
 
+@pytest.fixture(scope="module", params=[(1e-3, 0.99), (1e-3, 1.0), (0.03, 0.3), (0.03, 1.0)])
+def with_l1(request):
+    """A problem, and its optimum by scipy in two variables a weight."""
+    reg_lambda, l1_ratio = request.param
+    problem, model = bound(3, LENGTHS, reg_lambda=reg_lambda, l1_ratio=l1_ratio)
+    return problem, model, model.objective(model.optimum())
+
+
+@pytest.mark.parametrize("is_accelerated", [False, True])
+@pytest.mark.parametrize("potentials", [True, False])
+def test_bounds_with_l1_stay_below_the_optimum(with_l1, potentials, is_accelerated):
+    """At each of 30 epochs, the first of which are far from it."""
+    problem, model, optimum = with_l1
+    dual = accelerated(problem, 1e-9, potentials, is_accelerated)
+    for state in islice(dual.states(), 30):
+        assert_promises(model, optimum, state.primal, state.lower_bound, state.point)
+    final = dual.confirm()
+    assert_promises(model, optimum, final.primal, final.lower_bound, final.point)
+    assert dual.accelerated or problem.l1_ratio < 1.0
+
+
+def test_steps_with_l1_converge(with_l1):
+    problem, _, optimum = with_l1
+    result = run(accelerated(problem, 1e-3), tol=1e-3, max_iter=2000)
+    assert result.status == Status.CONVERGED
+    assert result.primal == pytest.approx(optimum, rel=1e-3)
+
+
 def test_accelerated_steps_converge():
     """Where they do: the gap closes, which proves the optimum."""
     problem, model = bound(3, LENGTHS, reg_lambda=1e-3)
@@ -126,6 +154,7 @@ def test_the_objective_is_looked_at_after_two_epochs():
     assert states[0].lower_bound < states[1].lower_bound
 
 
-def accelerated(problem, tol):
+def accelerated(problem, tol, potentials=True, is_accelerated=True):
     settings = {"sampling": "gap", "nonuniformity": 0.8, "precision": 1e-3, "seed": 0}
-    return DualSolver(problem, potentials=True, tol=tol, accelerated=True, **settings)
+    settings |= {"potentials": potentials, "accelerated": is_accelerated}
+    return DualSolver(problem, tol=tol, **settings)
