@@ -1,6 +1,7 @@
 """SwapSVC: the optimum and the certificate, however it is computed."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -210,6 +211,21 @@ def test_n_jobs_agrees(kernel, active_set):
     assert one.status_ == two.status_ == ["converged"] * 6
     assert_allclose(one.decision_function(A), two.decision_function(A), atol=0.05)
     assert_array_equal(two.predict(A), clone(two).set_params(n_jobs=1).fit(A, y).predict(A))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("solver", ["decomposition", "swap-2o", "swap", "mfw"])
+def test_refits_of_one_step_go_on(data, solver, kernel):
+    """No step is lost: they end about where one run of as many steps ends, or better."""
+    X, y = data
+    model = SwapSVC(kernel=kernel, solver=solver, tol=1e-9, random_state=0)
+    parts = clone(model).set_params(max_iter=1, warm_start=True)
+    gaps = [quiet(parts, X, y).relative_gap_ for _ in range(40)]
+    whole = quiet(model.set_params(max_iter=40), X, y)
+    assert all(after <= before for before, after in pairwise(gaps))
+    assert gaps[-1] < gaps[0]
+    assert parts.objective_ <= 1.05 * whole.objective_
+    assert parts.relative_gap_ <= 1.05 * whole.relative_gap_
 
 
 @pytest.mark.parametrize("active_set", [None, 50])
