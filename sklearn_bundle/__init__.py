@@ -1,21 +1,66 @@
-"""Regularized risk minimisation for scikit-learn, with a certificate of every fit."""
+"""Regularized risk minimization for scikit-learn, with a certificate of every fit.
 
-from sklearn_bundle import datasets, losses, metrics, models, projection, regularizers
-from sklearn_bundle.estimators._grid import reg_lambda_max
-from sklearn_bundle.estimators._path import bmrm_path
-from sklearn_bundle.estimators.bmrm import BMRMClassifier
-from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
-from sklearn_bundle.estimators.bmrm_novelty import BMRMNoveltyDetector
-from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
-from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.estimators.crf import SDCACRF
-from sklearn_bundle.estimators.crf_cv import SDCACRFCV, crf_path
-from sklearn_bundle.estimators.pragam import PragamSVC
-from sklearn_bundle.estimators.structured import StructuredSVM
-from sklearn_bundle.estimators.swap import SwapSVC
-from sklearn_bundle.estimators.swap_cv import SwapSVCCV
-from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
-from sklearn_bundle.estimators.swap_svr import SwapSVR
+=====================================  =========================================================
+Estimator                              What it fits
+=====================================  =========================================================
+BMRMClassifier, BMRMClassifierCV       linear classifiers: hinge, logistic, F-beta, ROC AUC, ...
+BMRMRegressor, BMRMRegressorCV         linear regressors: squares, quantile, Huber, Poisson, ...
+BMRMRanker                             linear rankers: ordinal, preference, NDCG
+BMRMNoveltyDetector                    linear one-class machines
+PragamSVC                              linear SVMs, by the excessive gap
+SwapSVC, SwapSVCCV, SwapSVR            kernel machines: classifiers, regressor
+SwapNoveltyDetector                    kernel one-class machines
+SDCACRF, SDCACRFCV                     chain conditional random fields
+StructuredSVM                          models of structured outputs, from ``models``
+=====================================  =========================================================
+
+``bmrm_path`` and ``crf_path`` fit paths of penalties. Estimators and numba are imported when they
+are first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn_bundle import datasets, losses, metrics, models, projection, regularizers
+    from sklearn_bundle.estimators._grid import reg_lambda_max
+    from sklearn_bundle.estimators._path import bmrm_path
+    from sklearn_bundle.estimators.bmrm import BMRMClassifier
+    from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+    from sklearn_bundle.estimators.bmrm_novelty import BMRMNoveltyDetector
+    from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
+    from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
+    from sklearn_bundle.estimators.crf import SDCACRF
+    from sklearn_bundle.estimators.crf_cv import SDCACRFCV, crf_path
+    from sklearn_bundle.estimators.pragam import PragamSVC
+    from sklearn_bundle.estimators.structured import StructuredSVM
+    from sklearn_bundle.estimators.swap import SwapSVC
+    from sklearn_bundle.estimators.swap_cv import SwapSVCCV
+    from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
+    from sklearn_bundle.estimators.swap_svr import SwapSVR
+
+# Public names and the modules that define them; each is loaded when it is first asked for.
+_HOMES = {
+    "reg_lambda_max": "sklearn_bundle.estimators._grid",
+    "bmrm_path": "sklearn_bundle.estimators._path",
+    "BMRMClassifier": "sklearn_bundle.estimators.bmrm",
+    "BMRMClassifierCV": "sklearn_bundle.estimators.bmrm_cv",
+    "BMRMRegressorCV": "sklearn_bundle.estimators.bmrm_cv",
+    "BMRMNoveltyDetector": "sklearn_bundle.estimators.bmrm_novelty",
+    "BMRMRanker": "sklearn_bundle.estimators.bmrm_ranker",
+    "BMRMRegressor": "sklearn_bundle.estimators.bmrm_regressor",
+    "SDCACRF": "sklearn_bundle.estimators.crf",
+    "SDCACRFCV": "sklearn_bundle.estimators.crf_cv",
+    "crf_path": "sklearn_bundle.estimators.crf_cv",
+    "PragamSVC": "sklearn_bundle.estimators.pragam",
+    "StructuredSVM": "sklearn_bundle.estimators.structured",
+    "SwapSVC": "sklearn_bundle.estimators.swap",
+    "SwapSVCCV": "sklearn_bundle.estimators.swap_cv",
+    "SwapNoveltyDetector": "sklearn_bundle.estimators.swap_novelty",
+    "SwapSVR": "sklearn_bundle.estimators.swap_svr",
+}
+# Public modules, loaded in the same way.
+_MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
 
 __version__ = "0.1.0.dev0"
 
@@ -45,3 +90,17 @@ __all__ = [
     "reg_lambda_max",
     "regularizers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

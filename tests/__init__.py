@@ -25,6 +25,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py
     test_jit.py                 _jit.py
+    test_imports.py             __init__.py
     test_paper_peers.py
     test_cells.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
