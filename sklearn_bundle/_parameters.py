@@ -1,15 +1,40 @@
 """Parameters as users give them: checked by scikit-learn's constraints, in plain numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
 from sklearn_bundle._values import plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # that compiled code takes
+
+
+class Names(StrOptions):
+    """Strings that a parameter takes, which messages list in alphabetical order.
+
+    ``by_instance`` are those that are taken, but refused later with what to pass instead: messages
+    do not offer them.
+    """
+
+    def __init__(self, options: Iterable[str], *, by_instance: Set[str] = frozenset()) -> None:
+        super().__init__(set(options))
+        self.offered = sorted(self.options - by_instance)
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, self.offered))}}}"
+
+
+def suggestion(allowed: Iterable, value: Any) -> str:
+    """A question with the offered name that is most like ``value``; empty where none is."""
+    if not isinstance(value, str):
+        return ""
+    names = [name for kind in allowed if isinstance(kind, Names) for name in kind.offered]
+    like = get_close_matches(value, names, n=1)
+    return f" Did you mean {like[0]!r}?" if like else ""
 
 
 def checked_parameters(caller: str, allowed: dict[str, list], **given: Any) -> list[Any]:

@@ -208,7 +208,12 @@ def test_at_most_four_lines_a_second(model, n_jobs, monkeypatch):
         return clock[0]
 
     monkeypatch.setattr(_base, "monotonic", now)
-    monkeypatch.setattr(_base, "print", lambda *a, **k: times.append(clock[0]), raising=False)
+
+    def note(line, **how):
+        if "ended with" not in line:  # the last line comes whenever the fit ends
+            times.append(clock[0])
+
+    monkeypatch.setattr(_base, "print", note, raising=False)
     X, y = load_digits(return_X_y=True)
     clone(model).set_params(verbose=1, n_jobs=n_jobs).fit(X[:300] / 16, y[:300])
     assert 1 <= len(times) <= 1 + clock[0] / 0.25
@@ -220,3 +225,13 @@ def test_verbose_zero_prints_nothing(capsys):
     for model, _ in FAMILY:
         clone(model).fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [1, 1000])
+def test_verbose_ends_with_the_status_and_the_final_gap(capsys, max_iter):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = BMRMClassifier(max_iter=max_iter, verbose=1).fit(X / 1e3, y)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert f"status {model.status_!r}" in last
+    assert last.endswith(f"relative gap {model.relative_gap_:.2e}")

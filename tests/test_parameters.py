@@ -322,3 +322,20 @@ def test_losses_and_regularizers_take_numbers_for_their_values(kind, name, estim
             fits = (use(kind, name, estimator, x) for x in (given, expected))
             assert len({str(results(model)) for model in fits}) == 1
     assert type(getattr(kind(2), name)) is float
+
+
+@pytest.mark.parametrize(
+    ("given", "ending"),
+    [
+        ({"loss": "hing"}, "Got 'hing' instead. Did you mean 'hinge'?"),
+        ({"regularizer": "weighted"}, "Got 'weighted' instead."),
+    ],
+)
+def test_an_unknown_name_is_met_with_a_sorted_list_and_the_nearest(given, ending):
+    with pytest.raises(ValueError, match="must be a str among") as caught:
+        BMRMClassifier(**given).fit(np.eye(4), [0, 1, 0, 1])
+    message = str(caught.value)
+    offered = message.partition("{")[2].partition("}")[0].split(", ")
+    assert offered == sorted(offered)
+    assert "'weighted_l1'" not in offered
+    assert message.endswith(ending)

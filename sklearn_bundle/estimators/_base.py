@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from sklearn_bundle._parameters import in_range
+from sklearn_bundle._parameters import in_range, suggestion
 from sklearn_bundle._values import plain
 from sklearn_bundle.solvers.contract import MISSES, SolverResult, State, Status
 
@@ -59,6 +59,7 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
     given = estimator.get_params(deep=False)
     for name, value in given.items():
         setattr(copied, name, plain(value))
+    caller, constraints = type(estimator).__name__, estimator._parameter_constraints
     try:
         copied._validate_params()
     except InvalidParameterError as error:
@@ -66,8 +67,9 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
             asked = getattr(copied, name, None)
             if isinstance(asked, Real) and asked == value and f"'{name}' parameter" in str(error):
                 raise InvalidParameterError(f"{error} {advice}") from None
-        raise
-    caller, constraints = type(estimator).__name__, estimator._parameter_constraints
+        wrong = next((name for name in given if f"The {name!r} parameter" in str(error)), None)
+        hint = suggestion(constraints.get(wrong, ()), given.get(wrong))
+        raise InvalidParameterError(f"{error}{hint}") from None
     for name in given:
         value = in_range(caller, name, constraints.get(name, ()), getattr(copied, name))
         setattr(copied, name, value)
@@ -201,6 +203,7 @@ class Monitor:
 
     def close_all(self, results: list[SolverResult]) -> None:
         """The fit has ended."""
+        self._print_end(results)
         if self._root is not None:
             self._points = [(r.point, r.intercept) for r in results]
             self._call(self._root.call_on_fit_task_end)
@@ -231,6 +234,19 @@ class Monitor:
             estimator=self._estimator,
             reconstruction_attributes=attributes if known else None,
             **self._data,
+        )
+
+    def _print_end(self, results: list[SolverResult]) -> None:
+        """The line that ``verbose`` ends with: of several subproblems the worst."""
+        if not self._verbose:
+            return
+        worst = max(results, key=lambda r: r.relative_gap)
+        of = f" worst of {len(results)} fits," if len(results) > 1 else ""
+        print(
+            f"[{type(self._estimator).__name__}]{of} ended with status {str(worst.status)!r} after "
+            f"{worst.n_iter} iterations: objective {worst.primal:.8g}, lower bound "
+            f"{worst.lower_bound:.8g}, relative gap {worst.relative_gap:.2e}",
+            flush=True,
         )
 
     def _print(self, k: int, iteration: int, state: State) -> None:

@@ -7,8 +7,9 @@ from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
@@ -34,6 +35,16 @@ _L1_ADVICE = {
 }
 
 
+@cache  # a fit asks for it several times, and reading a signature takes 0.1 ms
+def _without_default(kind: type) -> list[str]:
+    """Parameters that it needs."""
+    return [p.name for p in signature(kind).parameters.values() if p.default is p.empty]
+
+
+# Regularizers that a name alone cannot make.
+_BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(kind)}
+
+
 class BundleEstimator(CertifiedLinear):
     """A subclass has the table of its losses, and which of its parameters are theirs."""
 
@@ -45,9 +56,9 @@ class BundleEstimator(CertifiedLinear):
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
     _bundle_constraints: ClassVar[dict] = {
-        "regularizer": [StrOptions(set(REGULARIZERS)), Regularizer],
+        "regularizer": [Names(REGULARIZERS, by_instance=_BY_INSTANCE), Regularizer],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "solver": [StrOptions({"auto", "line-search", "cutting-plane"})],
+        "solver": [Names({"auto", "line-search", "cutting-plane"})],
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
         "theta": [Interval(Real, 0, 1, closed="right")],
     }
@@ -106,7 +117,7 @@ class BundleEstimator(CertifiedLinear):
             return
         defaults = self._loss_parameters
         losses = {name: make(**defaults.get(name, {})) for name, make in self._losses.items()}
-        kinds = {name: kind() for name, kind in REGULARIZERS.items() if not _without_default(kind)}
+        kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in _BY_INSTANCE}
 
         def go_together(loss: str, omega: str) -> bool:
             return knows(self.solver, losses[loss], kinds[omega])
@@ -229,12 +240,6 @@ def _not_among(own: dict[str, Any], table: dict[str, dict[str, Any]]) -> Iterato
     """Names and defaults of the table's parameters that are not one's own."""
     for parameters in table.values():
         yield from ((name, value) for name, value in parameters.items() if name not in own)
-
-
-@cache  # a fit asks for it several times, and reading a signature takes 0.1 ms
-def _without_default(kind: type) -> list[str]:
-    """Parameters that it needs."""
-    return [p.name for p in signature(kind).parameters.values() if p.default is p.empty]
 
 
 def _is_given(value: Any, default: Any) -> bool:

@@ -11,11 +11,12 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
     TrainingData,
@@ -117,9 +118,9 @@ class KernelMachine(BaseEstimator):
     """
 
     _kernel_constraints: ClassVar[dict] = {
-        "kernel": [StrOptions({"rbf", "linear", "poly", "precomputed"}), callable],
+        "kernel": [Names({"rbf", "linear", "poly", "precomputed"}), callable],
         "gamma": [
-            StrOptions({"scale", "auto", "distance"}),
+            Names({"scale", "auto", "distance"}),
             Interval(Real, 0, None, closed="neither"),
         ],
         "degree": [Interval(Integral, 0, None, closed="left")],
@@ -247,7 +248,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     _kernel_constraints: ClassVar[dict] = {
         **KernelMachine._kernel_constraints,
-        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "decision_function_shape": [Names({"ovr", "ovo"})],
         "break_ties": ["boolean"],
     }
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.estimators._multiclass import binary_targets
@@ -245,10 +246,10 @@ default="l2"
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
         **BundleEstimator._bundle_constraints,
-        "loss": [StrOptions(set(_losses)), *_loss_kinds],
-        "solver": [StrOptions({"auto", *_SOLVERS})],
+        "loss": [Names(_losses), *_loss_kinds],
+        "solver": [Names({"auto", *_SOLVERS})],
         "cost": ["array-like", None],
-        "scaling": [StrOptions({"margin", "slack"})],
+        "scaling": [Names({"margin", "slack"})],
         "edges": ["array-like", None],
         "beta": [Interval(Real, 0, None, closed="neither")],
     }

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle._values import as_numbers
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._fit import fit_certified
@@ -181,8 +182,8 @@ default="l2"
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
-        "loss": [StrOptions(set(_losses)), *_loss_kinds],
-        "cost": [StrOptions({"absolute", "constant", "squared"}), "array-like"],
+        "loss": [Names(_losses), *_loss_kinds],
+        "cost": [Names({"absolute", "constant", "squared"}), "array-like"],
         "k": [Interval(Integral, 1, None, closed="left"), None],
     }
 

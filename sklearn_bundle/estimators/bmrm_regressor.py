@@ -7,8 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
@@ -195,8 +196,8 @@ default="l2"
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinear._common_constraints,
         **BundleEstimator._bundle_constraints,
-        "loss": [StrOptions(set(_losses)), *_loss_kinds],
-        "solver": [StrOptions({"auto", *_SOLVERS})],
+        "loss": [Names(_losses), *_loss_kinds],
+        "solver": [Names({"auto", *_SOLVERS})],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "delta": [Interval(Real, 0, None, closed="neither")],

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators._warm import WarmStart
@@ -159,15 +160,19 @@ class PragamSVC(CertifiedLinearClassifier):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
         "lipschitz": [
-            StrOptions({"adaptive", "power"}),
+            Names({"adaptive", "power"}),
             Interval(Real, 0, None, closed="neither"),
         ],
         "random_state": ["random_state"],
     }
-    _advice = CertifiedLinearClassifier._advice | {
-        Status.MAX_ITER: 'Increase max_iter or tol, or reg_lambda, or use lipschitz="adaptive"; '
-        "scaling the features helps too.",
-    }
+
+    @property
+    def _advice(self) -> dict[Status, str]:
+        other = "" if self.lipschitz == "adaptive" else ', or use lipschitz="adaptive"'
+        return CertifiedLinearClassifier._advice | {
+            Status.MAX_ITER: f"Increase max_iter or tol, or reg_lambda{other}; scaling the "
+            "features helps too.",
+        }
 
     def __init__(
         self,

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import ClassifierTags, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators import (  # noqa: F401 - each registers a reader
     _multilabel_reader,
     _segment_reader,
@@ -350,14 +351,14 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions(SOLVERS)],
-        "loss": [StrOptions({"hinge", "squared_hinge", "log"})],
-        "scaling": [StrOptions({"margin", "slack"})],
+        "solver": [Names(SOLVERS)],
+        "loss": [Names({"hinge", "squared_hinge", "log"})],
+        "scaling": [Names({"margin", "slack"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "cache_size": [Interval(Integral, 2, None, closed="left"), None],
-        "sampling": [StrOptions({"gap", "uniform"})],
+        "sampling": [Names({"gap", "uniform"})],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],

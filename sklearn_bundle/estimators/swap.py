@@ -7,8 +7,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._kernel import (
     KernelClassifier,
@@ -223,15 +224,15 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"auto", "decomposition", *ALGORITHMS})],
+        "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "n_initial": [Interval(Integral, 1, None, closed="left")],
-        "active_set": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "active_set": [Names({"auto"}), Interval(Integral, 2, None, closed="left"), None],
+        "class_weight": [Names({"balanced"}), dict, None],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
