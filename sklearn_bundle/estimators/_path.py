@@ -17,6 +17,7 @@ from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed
 from sklearn_bundle.estimators._fit import CertifiedEstimator
 from sklearn_bundle.estimators._grid import check_grid, estimator_of
+from sklearn_bundle.estimators._loss_scores import loss_scorer
 from sklearn_bundle.estimators._path_scores import default_scores
 from sklearn_bundle.estimators._search import Search
 from sklearn_bundle.estimators._validation import (
@@ -208,7 +209,8 @@ class PathSearch(Search):
                 rows = np.flatnonzero(weights)  # others get all rows, which they may count on
                 X, y, weights = (_safe_indexing(array, rows) for array in (X, y, weights))
         single = clone(self._single(n_jobs=1))
-        scorer = check_scoring(single, self.scoring)
+        own = loss_scorer(single._loss()) if self.scoring is None else None
+        scorer = own or check_scoring(single, self.scoring)
 
         def part(array: Any, rows: NDArray) -> Any:
             return None if array is None else _safe_indexing(array, rows)
@@ -220,7 +222,7 @@ class PathSearch(Search):
             estimator = checked(single)
             data = estimator._check(part(X, train), part(y, train), part(weights, train))
             models = (model for model, _ in fit_path(estimator, data, values))
-            if self.scoring is None:
+            if self.scoring is None and own is None:
                 return list(default_scores(models, *held_out, counted.get("sample_weight")))
             return [checked_score(scorer(model, *held_out, **counted)) for model in models]
 

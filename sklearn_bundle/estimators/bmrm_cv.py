@@ -37,8 +37,9 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
         Folds; None and a number mean stratified ones, 5 by default, of the rows with a positive
         weight. Others get all rows.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Sample weights
-        count in it, unless it is a callable.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy, and with
+        two classes the area under the ROC curve for "roc_auc" and F-beta for "fbeta". Sample
+        weights count in it, unless it is a callable.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
@@ -221,8 +222,10 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         Folds; None and a number mean consecutive ones, 5 by default, of the rows with a positive
         weight. Others get all rows.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R^2. Sample weights count in
-        it, unless it is a callable.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R^2, but for
+        "quantile" and "absolute_error" D^2 of the pinball loss at that level, and for "poisson"
+        D^2 of the Poisson deviance, the mean over the targets. Sample weights count in it, unless
+        it is a callable.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.

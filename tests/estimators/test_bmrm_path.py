@@ -9,7 +9,13 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import ElasticNetCV, lasso_path
-from sklearn.metrics import make_scorer, mean_absolute_error
+from sklearn.metrics import (
+    d2_pinball_score,
+    d2_tweedie_score,
+    fbeta_score,
+    make_scorer,
+    mean_absolute_error,
+)
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 from sklearn_bundle import (
@@ -230,7 +236,7 @@ def test_search_against_theirs(regression, l1_ratio):
     assert ours.reg_lambda_ == pytest.approx(theirs.alpha_, rel=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "poisson", "log_loss"])
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
 def test_default_scores_are_those_of_score(data, regression, loss, convert):
     X, y = data if loss == "log_loss" else regression
@@ -246,6 +252,34 @@ def test_default_scores_are_those_of_score(data, regression, loss, convert):
                 X[train], y[train], weights[train]
             )
             assert score == pytest.approx(one.score(X[test], y[test], weights[test]), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "scoring"),
+    [
+        ({"loss": "quantile", "quantile": 0.8}, make_scorer(d2_pinball_score, alpha=0.8)),
+        ({"loss": "absolute_error"}, "d2_absolute_error_score"),
+        ({"loss": "poisson"}, make_scorer(d2_tweedie_score, power=1)),
+        ({"loss": "roc_auc"}, "roc_auc"),
+        ({"loss": "fbeta", "beta": 2.0}, make_scorer(fbeta_score, beta=2.0, pos_label=1)),
+    ],
+    ids=lambda case: case["loss"] if isinstance(case, dict) else "",
+)
+def test_a_loss_is_selected_by_the_score_that_it_trains(data, regression, parameters, scoring):
+    measures = parameters["loss"] in ("roc_auc", "fbeta")
+    X, y = (data[0], data[1] == data[1][0]) if measures else regression
+    kind = BMRMClassifierCV if measures else BMRMRegressorCV
+    common = parameters | {"reg_lambdas": LAMBDAS, "cv": 3, "tol": 1e-6}
+    default, asked = (kind(**common, scoring=s).fit(X, y) for s in (None, scoring))
+    np.testing.assert_allclose(default.scores_, asked.scores_, rtol=1e-12)
+
+
+def test_poisson_scores_of_a_fold_with_one_count(regression):
+    X, y = regression
+    y = y.copy()
+    y[:30] = 1.0
+    ours = BMRMRegressorCV("poisson", reg_lambdas=[0.1], cv=list(KFold(3).split(X))).fit(X, y)
+    assert ours.scores_[0, 0] == 0.0
 
 
 def test_scores_of_a_fold_with_one_target_value(regression):
