@@ -21,6 +21,7 @@ from _chains import TASKS, load
 from _crf_contest import Contest
 from _crf_curves import Curves
 from _crf_fits import fits
+from _crf_growth import growth
 from _crf_l1 import small_models
 from _crf_memory import crfsuite_memory, our_memory
 from _crf_search import search
@@ -70,6 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-fits", action="store_true", help="single fits of some thousand sentences alone"
     )
+    parser.add_argument(
+        "--only-growth", action="store_true", help="time and memory by sentences, nothing else"
+    )
     parser.add_argument("--only-l1", action="store_true", help="fits with L1, nothing else")
     parser.add_argument("--no-memory", action="store_true", help="leave the peak memory out")
 
@@ -82,6 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
         fits: arguments.only_fits,
         search: arguments.only_search,
         small_models: arguments.only_l1,
+        growth: arguments.only_growth,
     }
     for part, is_alone in alone.items():
         if is_alone:
