@@ -47,6 +47,9 @@ estimators
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
     test_warm_start.py          _warm.py _fit.py
+    test_blocks.py              _blocks.py _bundle.py /_dask.py /problems/row_block.py
+                                /problems/row_blocks.py /solvers/newton_rounds.py
+                                /solvers/rounds.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
@@ -81,7 +84,8 @@ solvers
     test_asks.py                asks.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
-    test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
+    test_newton.py              newton.py _descent.py _newton_descent.py
+                                /problems/newton_model.py /losses/_newton.py
                                 /losses/_newton_loss.py /losses/_newton_binary.py
                                 /_compiled/hessian.py
     test_newton_regression.py   newton.py /losses/_newton_regression.py
