@@ -196,6 +196,22 @@ def newton_look(
     return answers
 
 
+def newton_slopes(
+    block: RowBlock,
+    of: Formulation,
+    ends: list[tuple[Array, float]],
+    steps: Array,
+    width: float,
+) -> list[Array]:
+    """First derivatives of the smoothed risk at steps from one point (w, b) towards another."""
+    (w, b), (w_end, b_end) = ends
+    start, direction = block.rows.scores(w), block.rows.scores(w_end - w)
+    args = block.targets(of), block.weights, width, b, b_end - b
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = [of.newton_loss.slope(start, direction, *args, float(t))[0] for t in steps]
+    return [np.array(slopes)]
+
+
 def sample(
     block: RowBlock, of: Formulation, share: int, seed: int
 ) -> tuple[Matrix | None, Any, Array]:

@@ -214,6 +214,10 @@ class RowBlocks:
         free = self.n_free > 0
         return self._total(products, row_block.newton_look, ends, steps, widths, every, free)
 
+    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
+        """First derivatives of the smoothed risk at steps from one point to another: one round."""
+        return self._total(2, row_block.newton_slopes, ends, steps, width)[0]
+
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
         """A model of about so many rows, evenly drawn, and what their targets tell.
 

@@ -205,6 +205,9 @@ class NewtonRounds(LineSearch, Protocol):
     ) -> list[Array]:
         """Slopes along a line, and for each width what a step from its end needs."""
 
+    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
+        """Slopes along a line alone."""
+
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
         """A model of some of the rows, or None, and what their targets tell."""
 

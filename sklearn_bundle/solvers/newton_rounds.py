@@ -8,20 +8,23 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses._newton import curved_loss
 from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.losses.base import Loss
-from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.problems.linear import LARGEST_RISK, Point
 from sklearn_bundle.problems.row_blocks import RowBlocks
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._newton_descent import NewtonDescent
 from sklearn_bundle.solvers.asks import NewtonRounds
+from sklearn_bundle.solvers.linear_start import Proof
 from sklearn_bundle.solvers.linear_task import Task
 from sklearn_bundle.solvers.newton import NewtonSolver
 
 Array = NDArray[np.float64]
 
 MOST_FEATURES = 2000  # a Hessian of 32 MB, from each block
-_STEPS = np.array([1.0, 0.3])  # at which a round takes the slope: each costs half a product
-_SEARCHED = 0.5  # of the slope at 0 may be left by a whole step: another round costs more
-_FARTHER_ON = 3.0  # times the last interval: no step goes beyond
+_WHOLE_STEP = 0.4  # of the slope at 0 may be left by a whole step: another round costs more
+# A search for a shorter or longer step: of the slope at 0 that may be left below it, rounds at
+# most, steps in each, and those near 0 as a power of these; the farthest of a round, where the
+# slope still falls, as a factor to a power up to 2.
+_SEARCHED, _SEARCHES, _INSIDE, _SHORTER, _FARTHER = 0.1, 4, 9, 4.0, 5.0
 _NARROWER = 0.4  # times the width: planes of this one come along, for the next step
 # Rows of the first steps, which are taken by the client: of all rows one in so many or fewer, no
 # more bytes than these, and no fewer rows than one needs in so many features.
@@ -91,27 +94,43 @@ class RoundsDescent(NewtonDescent):
 
     def _move(self, w: Array, b: float) -> float:
         across, square = self._lambda * float(w @ self.w), self._lambda * float(w @ w)
-        start = self.w, self.b
-        steps = self._look([start, (self.w + w, self.b + b)], _STEPS)
-        slopes = steps[:, 0] + across + _STEPS * square
-        length = self._length(slopes)
-        if length != 1.0:
+        start, steps = (self.w, self.b), np.ones(1)
+        whole = start[0] + w, start[1] + b
+        slope = self._look([start, whole], steps)[0, 0] + across + square
+        length = 1.0
+        if not abs(slope) <= _WHOLE_STEP * self.decrement:
+            length = self._length([start, whole], across, square, slope)
             self._look([(start[0] + length * w, start[1] + length * b)], self._none)
         self.w, self.b = start[0] + length * w, start[1] + length * b
         return length
 
-    def _length(self, slopes: Array) -> float:
-        """1 if that will do, else between the steps that enclose the zero of the slope."""
-        if abs(slopes[0]) <= _SEARCHED * self.decrement:
-            return 1.0
-        steps = np.array([0.0, *_STEPS[::-1]])
-        slopes = np.array([-self.decrement, *slopes[::-1]])
-        rising = ~(slopes < 0.0)
-        rising[-1] = True  # farther on where the slope still falls there
-        k = max(1, int(np.argmax(rising)))
-        low, high = slopes[k - 1], slopes[k]
-        share = -low / (high - low) if np.isfinite(high) and high > low else 0.5
-        return float(steps[k - 1] + min(share, _FARTHER_ON) * (steps[k] - steps[k - 1]))
+    def _length(self, ends: list, across: float, square: float, slope: float) -> float:
+        """The step at which the slope is nearly 0, each round at many steps between two."""
+        inside = np.arange(1, _INSIDE + 1) / (_INSIDE + 1)
+        low, high = (0.0, -self.decrement), (1.0, slope)
+        if slope < 0.0:
+            low, high = high, (np.inf, np.nan)
+        for _ in range(_SEARCHES):
+            width = high[0] - low[0]
+            far = not np.isfinite(width)
+            steps = low[0] * _FARTHER ** (1.0 + inside) if far else low[0] + width * inside
+            if low[0] == 0.0:  # near 0 as well: short steps where the model is far off
+                steps = np.sort(np.append(steps, high[0] * inside**_SHORTER))
+            along = self._problem.newton_slopes(ends, steps, self.width)
+            slopes = along + across + square * steps
+            rising = ~(slopes < 0.0)
+            first = int(np.argmax(rising)) if rising.any() else len(steps)
+            if first > 0:
+                low = float(steps[first - 1]), float(slopes[first - 1])
+            if first < len(steps):
+                high = float(steps[first]), float(slopes[first])
+            if np.isfinite(high[0]) and -low[1] <= _SEARCHED * self.decrement:
+                break
+        if not np.isfinite(high[0]):
+            return low[0]
+        rise = high[1] - low[1]
+        share = -low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.0
+        return low[0] + share * (high[0] - low[0])
 
     def _look(self, ends: list, steps: Array, beside: bool = False) -> Array:
         """One round, for the point at the end of a line; ``beside`` it, planes are all that counts.
@@ -127,7 +146,7 @@ class RoundsDescent(NewtonDescent):
         along, *found = problem.newton_look(ends, steps, widths, every)
         looks = [tuple(found[k : k + 3]) for k in range(0, len(found), 3)]
         for sums, gradient, _ in looks:
-            if np.isfinite(sums[0]):
+            if sums[0] <= LARGEST_RISK and np.isfinite(sums).all():
                 self.planes.append((gradient, *self._balanced(*sums[1:3].tolist())))
         if beside:
             return along
@@ -175,7 +194,7 @@ class NewtonRoundsSolver(NewtonSolver):
     def _rows_of_sample(problem: RowBlocks) -> int:
         """0 where there are too few to learn from."""
         n, d = problem.shape
-        most = min(n // _SHARE, _LARGEST_SAMPLE * n // (8 * problem.n_entries))
+        most = min(n // _SHARE, _LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1))
         least = max(_FEWEST_ROWS, _ROWS_A_FEATURE * d)
         return max(most, least) if max(most, least) <= n // 2 else 0
 
@@ -197,8 +216,9 @@ class NewtonRoundsSolver(NewtonSolver):
         self._take_planes(descent)
         b = np.array([descent.b]) if self._problem.n_free else 0.0
         self._offer(Point(descent.w, None, b), descent.risk)
-        self._solve_inner()
         promised = descent.smoothed + descent.error
+        if promised <= self._best.primal:
+            self._solve_inner()
         unbalanced = self.bundle.balance.any()
         if unbalanced and promised <= _UNBALANCED * self._best.gap:
             descent.balance_out()
@@ -206,6 +226,10 @@ class NewtonRoundsSolver(NewtonSolver):
             self._solve_inner()
 
     def _take_planes(self, descent: RoundsDescent) -> None:
+        """Into the bundle; one that is balanced proves a bound by itself."""
         for gradient, offset, balance in descent.planes:
             self.bundle.add(gradient, offset, np.array([balance]) if self._problem.n_free else None)
+            if balance == 0.0:
+                proof = Proof(self._lambda, (gradient, offset))
+                self._best.prove(proof.bound(self._omega), proof)
         descent.planes.clear()
