@@ -121,6 +121,14 @@ def test_a_loss_of_one_s_own(rows):
     assert theirs.lower_bound_ <= ours.objective_
 
 
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_bounds_of_the_first_steps_are_true(rows, max_iter):
+    X, y = 0.1 * rows[0], rows[1] > 0  # what the intercept gains is nearly all
+    for model in (BMRMClassifier("log_loss"), BMRMClassifier("hinge"), BMRMRegressor()):
+        model.set_params(reg_lambda=1.0, tol=1e-9, max_iter=max_iter)
+        judge(quiet(model, *collected(X, y)), X, y)
+
+
 def test_several_targets_and_one_class(rows):
     X, Y = rows[0], rows[0] @ np.ones((6, 2)) + rows[1][:, None]
     judge(BMRMRegressor(tol=1e-4).fit(*collected(X, Y)), X, Y)
