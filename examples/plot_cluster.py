@@ -42,7 +42,7 @@ def main():
     # The history counts rounds beside passes over the data.
     history = models[0].history_
     gaps = (history["objective"] - history["lower_bound"]) / history["objective"]
-    fig, ax = plt.subplots(layout="constrained")
+    _, ax = plt.subplots(layout="constrained")
     ax.semilogy(history["rounds"], np.maximum(gaps, 1e-16), "o-", color="#1f6f8b")
     ax.axhline(1e-6, color="0.6", lw=1)
     ax.annotate("tol", (history["rounds"][0], 1.3e-6), color="0.4")
