@@ -112,6 +112,7 @@ def test_every_solver_of_blocks(rows, solver):
     judge(model, X, y)
 
 
+@pytest.mark.wide
 def test_a_loss_of_one_s_own(rows):
     X, y = rows[0], rows[1] > 0
     ours, theirs = (
@@ -130,6 +131,7 @@ def test_bounds_of_the_first_steps_are_true(rows, max_iter):
         judge(quiet(model, *collected(X, y)), X, y)
 
 
+@pytest.mark.wide
 def test_several_targets_and_one_class(rows):
     X, Y = rows[0], rows[0] @ np.ones((6, 2)) + rows[1][:, None]
     judge(BMRMRegressor(tol=1e-4).fit(*collected(X, Y)), X, Y)
@@ -137,6 +139,7 @@ def test_several_targets_and_one_class(rows):
     judge(BMRMNoveltyDetector(rho=1.0, tol=1e-3).fit(*collected(X)), X)
 
 
+@pytest.mark.wide
 def test_l1_and_a_path(rows):
     X, y = rows[0], rows[1] > 0
     model = BMRMClassifier("log_loss", regularizer="l1", reg_lambda=0.02, tol=1e-3)
