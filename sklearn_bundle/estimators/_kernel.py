@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -236,7 +237,7 @@ class KernelMachine(BaseEstimator):
         check_is_fitted(self)
         return self._scores.weights()
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._given()
         tags.input_tags.pairwise = self._given()

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
@@ -323,7 +324,7 @@ default="l2"
     def _has_vector(self):
         return np.ndim(self.intercept_) == 0
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if self._takes_loss(self.loss):
             loss = self._loss()

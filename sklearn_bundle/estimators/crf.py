@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle._compiled.chain_dual import Blocks
@@ -464,7 +464,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         )
         return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
@@ -490,7 +490,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
             "outputs that its inference has found, there may be worse ones, and nothing is proved."
         )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
