@@ -48,6 +48,13 @@ _BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(
 class BundleEstimator(CertifiedLinear):
     """A subclass has the table of its losses, and which of its parameters are theirs."""
 
+    loss: str | Loss
+    regularizer: str | Regularizer
+    l1_ratio: float
+    solver: str
+    bundle_size: int | None
+    theta: float
+
     #: What makes a loss of this name from its parameters.
     _losses: ClassVar[dict[str, Callable[..., Loss]]]
     #: By the name of a loss: the parameters of the estimator that it takes, and their defaults.

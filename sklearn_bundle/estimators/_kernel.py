@@ -24,7 +24,7 @@ from sklearn_bundle.estimators._validation import (
     check_classification_data,
     check_prediction_data,
 )
-from sklearn_bundle.problems.kernel_function import Kernel, resolve_gamma
+from sklearn_bundle.problems.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.problems.kernel_scores import KernelScores
 from sklearn_bundle.problems.l2svm import KernelData
 
@@ -117,6 +117,24 @@ class KernelMachine(BaseEstimator):
     A subclass has the parameters ``kernel``, ``gamma``, ``degree``, ``coef0``, ``tol``,
     ``cache_size`` and ``n_jobs``, and when fitted ``support_vectors_`` and ``_scores``.
     """
+
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+    tol: float
+    cache_size: float
+    n_jobs: int | None
+
+    support_: NDArray[np.int32]
+    support_vectors_: Matrix
+    n_support_: NDArray[np.int32]
+    dual_coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    gamma_: float
+    shape_fit_: tuple[int, ...]
+    n_features_in_: int
+    _scores: KernelScores
 
     _kernel_constraints: ClassVar[dict] = {
         "kernel": [Names({"rbf", "linear", "poly", "precomputed"}), callable],
@@ -246,6 +264,8 @@ class KernelMachine(BaseEstimator):
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
     """Prediction of labels by one machine, or by one for each pair of classes."""
+
+    classes_: np.ndarray
 
     _kernel_constraints: ClassVar[dict] = {
         **KernelMachine._kernel_constraints,

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome
+from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, Outcome
 from sklearn_bundle.estimators._kernel import KernelMachine
 from sklearn_bundle.estimators._validation import TrainingData, check_sample_weight
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
@@ -35,7 +35,7 @@ class TubeTraining:
     shape: tuple[int, ...]
 
 
-class KernelTubeEstimator(KernelMachine, CertifiedEstimator):
+class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
     """A kernel machine whose squared losses are those outside of a tube."""
 
     _tube_constraints: ClassVar[dict] = {

@@ -127,6 +127,15 @@ class _Features(Mapping):
 class ChainLabeller(SparseCoefMixin, BaseEstimator):
     """Labels sequences, with probabilities."""
 
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which checkers are not told of
+    transitions_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    attribute_names_: np.ndarray  # of dicts and of strings
+    n_features_in_: int
+
     def sparsify(self) -> Self:
         """Leave the weights in ``coef_`` alone that are not 0: few with `l1_ratio` above 0.
 

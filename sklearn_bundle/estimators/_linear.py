@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
@@ -28,6 +28,12 @@ from sklearn_bundle.solvers.contract import Status
 
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     """The parameters of all linear models, and how their problems are known again."""
+
+    reg_lambda: float
+    fit_intercept: bool
+
+    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which checkers are not told of
+    intercept_: float | NDArray[np.float64]
 
     _common_constraints: ClassVar[dict] = {
         "reg_lambda": [Interval(Real, 0, None, closed="neither")],
@@ -117,8 +123,13 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         return tags
 
 
-class CertifiedLinearClassifier(ClassifierMixin, CertifiedLinear):
+class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
     """Two classes make one problem, more of them one each, unless a subclass says otherwise."""
+
+    class_weight: dict | str | None
+
+    classes_: np.ndarray
+    intercept_: NDArray[np.float64]
 
     _common_constraints: ClassVar[dict] = {
         **CertifiedLinear._common_constraints,

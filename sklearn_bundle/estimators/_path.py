@@ -193,6 +193,12 @@ def fit_path(
 class PathSearch(Search):
     """Cross-validation over reg_lambda, each fold along a path."""
 
+    reg_lambdas: int | ArrayLike | None
+    eps: float | None
+
+    reg_lambda_: float
+    reg_lambdas_: NDArray[np.float64]
+
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
 

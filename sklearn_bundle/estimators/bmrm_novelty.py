@@ -4,14 +4,14 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_unlabelled_data
 from sklearn_bundle.losses import Novelty, NuNovelty, Target
@@ -29,7 +29,7 @@ _AROUND_ORIGIN = (
 )
 
 
-class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
+class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
     It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimises
@@ -169,6 +169,9 @@ default="l2"
     >>> round(float((model.predict(X) == -1).mean()), 2)
     0.1
     """
+
+    intercept_: NDArray[np.float64]
+    offset_: float
 
     _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
     _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012

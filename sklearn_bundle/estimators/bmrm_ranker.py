@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from sklearn_bundle._parameters import Names
 from sklearn_bundle._values import as_numbers
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import (
@@ -51,7 +51,7 @@ def _has_grades(estimator: "BMRMRanker") -> bool:
     return True
 
 
-class BMRMRanker(BundleEstimator):
+class BMRMRanker(OneCertificate, BundleEstimator):
     """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
 
     It minimises over w::
@@ -175,6 +175,9 @@ default="l2"
     >>> model.score(X, [1, 2, 3, 4])
     1.0
     """
+
+    grades_: NDArray[np.float64]  # with thresholds_, if the loss has grades
+    thresholds_: NDArray[np.float64]
 
     _losses = RANKING_LOSSES
     _loss_parameters = {"ordinal": {"cost": "absolute"}, "ndcg": {"k": None}}  # noqa: RUF012

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import Certificates, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_regression_data
 from sklearn_bundle.losses import (
@@ -36,7 +36,7 @@ def _squared_error(M: ArrayLike | None) -> RegressionLoss:
     return SquaredError() if M is None else MultivariateSquaredError(M)
 
 
-class BMRMRegressor(RegressorMixin, BundleEstimator):
+class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
     """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
 
     It minimises over w and b::

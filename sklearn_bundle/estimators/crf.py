@@ -1,7 +1,7 @@
 """Linear-chain conditional random fields."""
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle.estimators._chain_path import Passed
-from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
 from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._sequences import TrainingSequences, check_training_sequences
@@ -26,7 +26,7 @@ from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
 _DENSE = 0.5  # share of entries that are not zero, above which L-BFGS is the faster
 
 
-class SDCACRF(ChainLabeller, CertifiedEstimator):
+class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
 
     For sequences x_i of T_i tokens with labels y_i it minimises over w::
@@ -290,6 +290,8 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     >>> model.coef_.shape, model.attribute_names_[:2].tolist()
     ((5, 8), ['ends:s', 'word:boats'])
     """
+
+    solver_: Literal["exponentiated", "sdca", "lbfgs"]
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],

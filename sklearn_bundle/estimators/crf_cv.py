@@ -264,6 +264,9 @@ n_features_in_, feature_names_in_
     'converged'
     """
 
+    reg_lambda_: float
+    reg_lambdas_: NDArray[np.float64]
+
     _kind, _chosen = SDCACRF, "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
     _require = None

@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
@@ -156,6 +157,9 @@ class PragamSVC(CertifiedLinearClassifier):
     >>> model[-1].relative_gap_ <= 1e-3
     True
     """
+
+    dual_coef_: NDArray[np.float64]
+    support_: NDArray[np.integer]
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,

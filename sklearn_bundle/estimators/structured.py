@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 
@@ -14,7 +14,12 @@ from sklearn_bundle.estimators import (  # noqa: F401 - each registers a reader
     _multilabel_reader,
     _segment_reader,
 )
-from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
+from sklearn_bundle.estimators._fit import (
+    CertifiedEstimator,
+    OneCertificate,
+    Outcome,
+    fit_certified,
+)
 from sklearn_bundle.estimators._outputs import OutputFinder
 from sklearn_bundle.estimators._structured_solvers import (
     SOLVERS,
@@ -44,7 +49,7 @@ class StructuredData:
     reg_lambda: float
 
 
-class StructuredSVM(OutputFinder, CertifiedEstimator):
+class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     """Support vector machine for structured outputs, to a certified optimum.
 
     A model says what an output y of an input x is: its features phi(x, y), its loss l_i(y) beside
@@ -347,6 +352,24 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     >>> logistic.predict_proba(rows[:1]).round(2)
     array([[0.97, 0.03, 0.  ]])
     """
+
+    w_: NDArray[np.float64]
+    model_: StructuredModel
+    exact_: bool
+    solver_: str
+
+    # Those that the model has, as the list of attributes above says.
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    transitions_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    first_: NDArray[np.float64]
+    last_: NDArray[np.float64]
+    lengths_: NDArray[np.float64]
+    pairs_: NDArray[np.float64]
+    attribute_names_: np.ndarray
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
-from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
+from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._kernel import (
     KernelClassifier,
     KernelTraining,
@@ -39,7 +39,7 @@ class _Task(NamedTuple):
     cache_bytes: int
 
 
-class SwapSVC(KernelClassifier, CertifiedEstimator):
+class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     """Kernel support vector machine with the squared hinge loss, by blocks or SWAP steps.
 
     For labels y_i in {-1, +1} it minimises over w, in the feature space of the kernel

@@ -121,6 +121,9 @@ n_features_in_, feature_names_in_, shape_fit_
     True
     """
 
+    C_: float
+    Cs_: NDArray[np.float64]
+
     _kind, _chosen = SwapSVC, "C"
     _not_shared = "C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start"
     _parameter_constraints: ClassVar[dict] = search_constraints(SwapSVC, "Cs", _not_shared)

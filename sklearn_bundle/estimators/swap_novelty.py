@@ -164,6 +164,8 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     0.1
     """
 
+    offset_: float
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._tube_constraints,
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
