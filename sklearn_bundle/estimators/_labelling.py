@@ -4,6 +4,8 @@ The functions are for any estimator with ``classes_``, ``coef_``, ``transitions_
 ``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` is one that has probabilities.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, Self

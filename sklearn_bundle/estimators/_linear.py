@@ -1,5 +1,7 @@
 """What linear models share: parameters, scores; of classifiers targets and labels."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self

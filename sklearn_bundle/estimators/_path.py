@@ -1,5 +1,7 @@
 """Fits over many values of reg_lambda that share what they find, cross-validation over them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral

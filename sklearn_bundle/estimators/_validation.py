@@ -1,5 +1,7 @@
 """X, y and weights as users give them -> arrays in few layouts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any

@@ -1,5 +1,7 @@
 """Linear classification by bundle methods."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -35,7 +37,7 @@ _SOLVERS = (
 )
 
 
-def _has_probability(estimator: "BMRMClassifier") -> bool:
+def _has_probability(estimator: BMRMClassifier) -> bool:
     loss = estimator._loss()
     if loss.probability is None:
         raise AttributeError(

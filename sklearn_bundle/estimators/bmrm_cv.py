@@ -1,5 +1,7 @@
 """BMRMClassifier and BMRMRegressor with reg_lambda by cross-validation."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 

@@ -1,5 +1,7 @@
 """Novelty detection by bundle methods."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """Linear ranking by bundle methods."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
@@ -42,7 +44,7 @@ class RankingData(TrainingData):
         return self.y, self.group
 
 
-def _has_grades(estimator: "BMRMRanker") -> bool:
+def _has_grades(estimator: BMRMRanker) -> bool:
     if not estimator._loss().has_grades:
         raise AttributeError(
             f"predict_grades needs loss='ordinal'; this {type(estimator).__name__} has "

@@ -1,5 +1,7 @@
 """Linear-chain conditional random fields."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 

@@ -1,5 +1,7 @@
 """SDCACRF at many values of reg_lambda, and with one of them by cross-validation."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Self

@@ -1,5 +1,7 @@
 """Structured outputs by large margins or by likelihood, to a certified optimum."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """Kernel support vector classification: blocks of points, or Frank-Wolfe methods."""
 
+from __future__ import annotations
+
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self

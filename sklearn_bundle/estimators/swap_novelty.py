@@ -1,5 +1,7 @@
 """Novelty detection with kernels and a squared loss."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """Kernel support vector regression with the squared epsilon-insensitive loss."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 

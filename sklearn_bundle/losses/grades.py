@@ -1,5 +1,7 @@
 """Loss of an order by grades, in O(n log n), with its compiled functions."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

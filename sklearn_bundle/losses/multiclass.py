@@ -5,6 +5,8 @@
 probabilities.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Hierarchical classification: classes are the leaves of a tree or a directed acyclic graph."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from copy import copy
 from graphlib import CycleError, TopologicalSorter
@@ -102,7 +104,7 @@ class Ontology(CompiledLoss):
         bound.check(target.y)
         return Prepared(bound, target.y)
 
-    def bind(self, classes: Sequence[Hashable] | np.ndarray) -> "Ontology":
+    def bind(self, classes: Sequence[Hashable] | np.ndarray) -> Ontology:
         """A copy that knows the graph.
 
         Parameters

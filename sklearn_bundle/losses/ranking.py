@@ -1,5 +1,7 @@
 """Losses of an order, to derive from, and how their targets are checked."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, ClassVar
 

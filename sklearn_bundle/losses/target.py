@@ -1,5 +1,7 @@
 """What estimators know of a target."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike, NDArray

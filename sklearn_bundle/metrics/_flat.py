@@ -1,5 +1,7 @@
 """scikit-learn's scores of the labels of all tokens, under the names that sklearn-crfsuite uses."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any

@@ -1,5 +1,7 @@
 """Precision, recall and F of the spans that labels mark, as conlleval counts them."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real

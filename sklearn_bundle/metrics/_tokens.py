@@ -1,5 +1,7 @@
 """Accuracy of tokens and of whole sequences."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,5 +1,7 @@
 """What an output structure is: features, loss and inference. The one contract for models."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Models of classes: one out of many, and leaves of a hierarchy."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple

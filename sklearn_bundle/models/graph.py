@@ -1,5 +1,7 @@
 """Graphs and pictures whose nodes have labels 0 and 1, and neighbors like to be equal."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple

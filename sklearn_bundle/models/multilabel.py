@@ -1,5 +1,7 @@
 """Sets of labels for a row, with scores of pairs of labels."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Norms and quadratic forms."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -191,7 +193,7 @@ class Quadratic(Regularizer):
     def slope(self, w, direction) -> tuple[float, float]:
         return self._factored().slope(w, direction)
 
-    def _factored(self) -> "_FactoredQuadratic":
+    def _factored(self) -> _FactoredQuadratic:
         return _FactoredQuadratic(self.B, None)
 
 

@@ -1,5 +1,7 @@
 """Regularizers with a multiple of ``|w_j|`` per weight: their models have exact zeros."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
