@@ -65,7 +65,12 @@ print([(d.offset_ + d.objective_, d.status_ == "converged") for d in detectors])
 
 words, labels = [[["so"], ["it"], ["is"]], [["it"], ["is"]]], [["A", "B", "B"], ["B", "B"]]
 crf = SDCACRF(reg_lambda=0.1).fit(words, labels)
-print(sequence_accuracy_score(labels, crf.predict(words)), crf.transitions_.sum(), crf.solver_, crf.n_iter_)
+print(
+    sequence_accuracy_score(labels, crf.predict(words)),
+    crf.transitions_.sum(),
+    crf.solver_,
+    crf.n_iter_,
+)
 model = StructuredSVM("multiclass", reg_lambda=0.1).fit(X, y)
 print(model.w_.size, model.exact_, model.history_["objective"][-1], model.relative_gap_)
 

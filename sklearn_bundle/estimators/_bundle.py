@@ -62,7 +62,7 @@ class BundleEstimator(CertifiedLinear):
     #: Classes of losses that may be passed as an instance.
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
-    _bundle_constraints: ClassVar[dict] = {
+    _bundle_constraints: ClassVar[dict[str, list[Any]]] = {
         "regularizer": [Names(REGULARIZERS, by_instance=_BY_INSTANCE), Regularizer],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [Names({"auto", "line-search", "cutting-plane"})],
@@ -214,7 +214,7 @@ class BundleEstimator(CertifiedLinear):
         self._check_bundle_size(problem, omega)
         return Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
 
-    def _settings(self, data: TrainingData) -> tuple:
+    def _settings(self, data: TrainingData) -> tuple[Any, ...]:
         return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:

@@ -110,15 +110,15 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """What a next fit on the same data may start from."""
 
     @abstractmethod
-    def _fingerprint(self, data: Any) -> tuple | None:
+    def _fingerprint(self, data: Any) -> tuple[Any, ...] | None:
         """Equal for problems that may start from what the other one kept; None is like no other."""
 
     @abstractmethod
-    def _settings(self, data: Any) -> tuple:
+    def _settings(self, data: Any) -> tuple[Any, ...]:
         """What makes a solver and its result what they are, beside the fingerprint and ``tol``."""
 
     @abstractmethod
-    def _model(self, data: Any, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """Fitted attributes of a list of (w, intercept), one a subproblem."""
 
     @contextmanager
@@ -265,7 +265,7 @@ def fit_certified(
     They are: parameters read once, one warning, nothing half-fitted after an error, the model kept
     and KeyboardInterrupt raised after Ctrl-C.
     """
-    warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
+    warm = estimator.__dict__.pop("_warm", None)  # an error may leave it half-changed
     before = set(vars(estimator))
     copied = checked(estimator)
     outcome = copied._fit(X, y, sample_weight, warm, **further)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import _ovr_decision_function
@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle._parameters import Names
+from sklearn_bundle.estimators._base import ClassifierMixin
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
     TrainingData,
@@ -136,7 +137,7 @@ class KernelMachine(BaseEstimator):
     n_features_in_: int
     _scores: KernelScores
 
-    _kernel_constraints: ClassVar[dict] = {
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Names({"rbf", "linear", "poly", "precomputed"}), callable],
         "gamma": [
             Names({"scale", "auto", "distance"}),
@@ -267,7 +268,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     classes_: np.ndarray
 
-    _kernel_constraints: ClassVar[dict] = {
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._kernel_constraints,
         "decision_function_shape": [Names({"ovr", "ovo"})],
         "break_ties": ["boolean"],

@@ -89,10 +89,12 @@ def check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
 
 
-class _Features(Mapping):
+class _Features(Mapping[tuple[Any, Any], float]):
     """The weights of a fitted chain that are not 0, by name; no array is copied."""
 
-    def __init__(self, weights: NDArray[np.float64] | sp.csr_array, rows: list, columns: list):
+    def __init__(
+        self, weights: NDArray[np.float64] | sp.csr_array, rows: list[Any], columns: list[Any]
+    ):
         self._weights, self._names = weights, (rows, columns)
         self._numbers = [{name: k for k, name in enumerate(names)} for names in self._names]
 
@@ -197,7 +199,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         labels = self.classes_.tolist()
         return _Features(self.transitions_, labels, labels)
 
-    def predict(self, X: Any) -> np.ndarray | list[list]:
+    def predict(self, X: Any) -> np.ndarray | list[list[Any]]:
         """The most probable labels of each sequence (Viterbi).
 
         Parameters

@@ -44,7 +44,13 @@ def bmrm_path(
     loss: str | Loss = "hinge",
     sample_weight: ArrayLike | None = None,
     **params: Any,
-) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+]:
     """Solutions for many values of reg_lambda, each from what the last one left.
 
     The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever knows
@@ -187,7 +193,7 @@ def fit_path(
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
             model = object.__new__(type(estimator))  # a clone takes as long as a small fit
-            vars(model).update(vars(unfitted), reg_lambda=estimator.reg_lambda)
+            model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
             model._adopt(features_of(estimator) | fitted)
             yield model, results
 

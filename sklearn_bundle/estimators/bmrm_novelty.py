@@ -178,7 +178,7 @@ default="l2"
     _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
     _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
     fit_intercept = False
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
         "nu": [Interval(Real, 0, 1, closed="right")],

@@ -185,7 +185,7 @@ default="l2"
     _loss_parameters = {"ordinal": {"cost": "absolute"}, "ndcg": {"k": None}}  # noqa: RUF012
     _loss_kinds = (RankingLoss,)
     fit_intercept = False
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],

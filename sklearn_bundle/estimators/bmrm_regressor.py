@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
+from sklearn_bundle.estimators._base import RegressorMixin
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._fit import Certificates, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
@@ -196,7 +196,7 @@ default="l2"
     }
     _loss_kinds = (RegressionLoss,)
     _unit = "target"
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinear._common_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],

@@ -295,7 +295,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
 
     solver_: Literal["exponentiated", "sdca", "lbfgs"]
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [StrOptions({"auto", "exponentiated", "sdca", "lbfgs"})],
@@ -400,7 +400,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     def _seed(self) -> int:
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
-    def _fingerprint(self, data: TrainingSequences) -> tuple:
+    def _fingerprint(self, data: TrainingSequences) -> tuple[Any, ...]:
         return sequences_fingerprint(data), self.fit_intercept, self.solver
 
     def _take_further(
@@ -419,7 +419,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
         kept = self._keep(solver, result)
         return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
 
-    def _settings(self, data: TrainingSequences) -> tuple:
+    def _settings(self, data: TrainingSequences) -> tuple[Any, ...]:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
         return self._reg_lambda(data.total), self.l1_ratio, *of_steps
 
@@ -428,7 +428,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     ) -> Any:
         return solver.kept
 
-    def _model(self, data: TrainingSequences, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: TrainingSequences, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         parts = taken_apart(points[0][0], len(data.classes))
         return {
             "classes_": data.classes,

@@ -272,7 +272,7 @@ n_features_in_, feature_names_in_
     _kind, _chosen = SDCACRF, "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
     _require = None
-    _parameter_constraints: ClassVar[dict] = path_constraints(SDCACRF, _not_shared) | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(SDCACRF, _not_shared) | {
         "scoring": [StrOptions({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
     }
 

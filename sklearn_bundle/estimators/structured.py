@@ -373,7 +373,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     pairs_: NDArray[np.float64]
     attribute_names_: np.ndarray
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [Names(SOLVERS)],
@@ -482,17 +482,17 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     def _keep(self, solver: Any, result: SolverResult) -> Any:
         return solver.kept
 
-    def _fingerprint(self, data: StructuredData) -> tuple | None:
+    def _fingerprint(self, data: StructuredData) -> tuple[Any, ...] | None:
         of_data = data.reading.fingerprint()
         of_model = parts_fingerprint([(type(data.model), data.model.get_params(deep=False))])
         if of_data is None or of_model is None:
             return None
         return of_data, of_model, self.loss, self.scaling, self.solver, self.cache_size
 
-    def _settings(self, data: StructuredData) -> tuple:
+    def _settings(self, data: StructuredData) -> tuple[Any, ...]:
         return data.reg_lambda, self.sampling
 
-    def _model(self, data: StructuredData, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: StructuredData, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         of_w = reader_of(data.model).attributes(data.model, data.reading, points[0][0])
         return {"model_": data.model, **data.reading.fitted, **of_w}
 

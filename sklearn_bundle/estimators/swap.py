@@ -223,7 +223,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
@@ -264,7 +264,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         n_candidates: int | None = None,
         n_initial: int = 1,
         active_set: str | int | None = "auto",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         warm_start: bool = False,
@@ -340,10 +340,10 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _fingerprint(self, data: KernelTraining) -> tuple:
+    def _fingerprint(self, data: KernelTraining) -> tuple[Any, ...]:
         return data_fingerprint(data.samples), data.values.kernel
 
-    def _settings(self, data: KernelTraining) -> tuple:
+    def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed by now: its last point is a start, and no result."""
         scale = object() if callable(self.kernel) else self.C * data.samples.total
         return scale, self.solver
@@ -360,7 +360,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
             return solver
         return SimplexPoints(result.point / result.point.sum())
 
-    def _model(self, data: KernelTraining, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         kernel = data.values.kernel
         model = machine(data.samples, kernel, [alpha for alpha, _ in points])
         return model | {"gamma_": kernel.gamma}

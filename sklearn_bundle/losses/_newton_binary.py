@@ -112,7 +112,7 @@ def _squared_hinge_curved(scores, y, b, rows):
 class _NewtonBinary(NewtonLoss):
     def suffices(self, y) -> bool:
         positive = np.count_nonzero(y > 0.0)
-        return min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS
+        return bool(min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS)
 
 
 class NewtonHinge(_NewtonBinary):

@@ -4,6 +4,9 @@ Where a formula has ``z = y f`` it is the margin. ``Cut.offset`` is written in c
 the cancellation in ``l - l' f``.
 """
 
+from collections.abc import Callable
+from typing import ClassVar
+
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
@@ -97,6 +100,9 @@ def exponential_intercept(scores, y, weights):
 
 class _SmoothLoss(BinaryLoss):
     """Losses with a compiled cut and slope, minimised along lines by safeguarded Newton steps."""
+
+    _cut_kernel: ClassVar[Callable[..., tuple[float, float, float]]]
+    _slope_kernel: ClassVar[Callable[..., tuple[float, float]]]
 
     def risk(self, scores, y, weights, intercept) -> float:
         return self._cut_kernel(scores, y, weights, intercept, np.empty_like(scores))[0]

@@ -7,6 +7,7 @@ probabilities.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -117,6 +118,9 @@ class CompiledLoss(MulticlassLoss):
     ``_cut(scores, y, weights, out)`` returns risk and offset, ``_along(scores, direction, y,
     weights, t)`` value, first and second derivative in t of ``R(f + t h)``.
     """
+
+    _cut: Callable[..., tuple[float, float]]
+    _along: Callable[..., tuple[float, float, float]]
 
     def evaluate(self, scores, y, weights, out) -> float:
         return self._cut(scores, y, weights, out)[0]

@@ -55,7 +55,11 @@ def _flat(
     """A score of labels as one of label sequences."""
 
     def flat_score(
-        y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None, **params: Any
+        y_true: Iterable[Any],
+        y_pred: Iterable[Any],
+        *,
+        sample_weight: ArrayLike | None = None,
+        **params: Any,
     ) -> Any:
         y_true, y_pred, weights = check_label_sequences(
             y_true, y_pred, sample_weight, single_labels=True

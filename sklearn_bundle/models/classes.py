@@ -51,7 +51,7 @@ class _Classes(StructuredModel, ABC):
         return np.outer(self.ancestors_[[y]].toarray(), x).ravel()
 
     def loss(self, y, y_hat) -> float:
-        return self._costs_of(y)[y_hat]
+        return float(self._costs_of(y)[y_hat])
 
     def inference(self, x, w) -> int:
         return int(np.argmax(self._class_scores(x, w)))

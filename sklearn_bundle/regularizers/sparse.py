@@ -33,7 +33,7 @@ class L1(Regularizer):
     """
 
     @property
-    def lasso_form(self) -> LassoForm | None:
+    def lasso_form(self) -> LassoForm:
         return LassoForm(1.0, 0.0)
 
     def value(self, w) -> float:
@@ -100,7 +100,7 @@ class WeightedL1(Regularizer):
         return WeightedL1(np.tile(weights, dimension // n_features))
 
     @property
-    def lasso_form(self) -> LassoForm | None:
+    def lasso_form(self) -> LassoForm:
         return LassoForm(np.asarray(self.weights, dtype=np.float64), 0.0)
 
     def value(self, w) -> float:
@@ -165,7 +165,7 @@ class ElasticNet(Regularizer):
         return ElasticNet(ratio)
 
     @property
-    def lasso_form(self) -> LassoForm | None:
+    def lasso_form(self) -> LassoForm:
         return LassoForm(self.l1_ratio, 1.0 - self.l1_ratio)
 
     def value(self, w) -> float:
