@@ -35,6 +35,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_references_structured.py
 
 estimators
+    test_declared.py            _fit.py _linear.py _kernel.py _labelling.py _search.py
     test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
     test_bmrm_optima.py         bmrm.py
     test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py
