@@ -1,5 +1,7 @@
 """Values of reg_lambda: as they are given, or a number of them below the largest one of use."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Fits over many values of reg_lambda that share what they find, cross-validation over them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -45,7 +47,13 @@ def bmrm_path(
     loss: str | Loss = "hinge",
     sample_weight: ArrayLike | None = None,
     **params: Any,
-) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+]:
     """Solutions for many values of reg_lambda, each from what the last one left.
 
     The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever knows
@@ -188,13 +196,19 @@ def fit_path(
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
             model = object.__new__(type(estimator))  # a clone takes as long as a small fit
-            vars(model).update(vars(unfitted), reg_lambda=estimator.reg_lambda)
+            model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
             model._adopt(features_of(estimator) | fitted)
             yield model, results
 
 
 class PathSearch(Search):
     """Cross-validation over reg_lambda, each fold along a path."""
+
+    reg_lambdas: int | ArrayLike | None
+    eps: float | None
+
+    reg_lambda_: float
+    reg_lambdas_: NDArray[np.float64]
 
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
