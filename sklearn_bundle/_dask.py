@@ -141,7 +141,7 @@ def workers_of(task: Callable[..., Any], *columns: Sequence[Any]) -> "DaskWorker
             client = None
     rows = list(zip(range(len(columns[0])), *columns, strict=True))
     if client is None:
-        from dask import persist
+        from dask.base import persist
         from dask.delayed import delayed
 
         blocks = [delayed(task, pure=False)(*row) for row in rows]
@@ -189,12 +189,12 @@ class LocalWorkers(DaskWorkers):
     """On dask's own scheduler: threads of this process, as a rule."""
 
     def kept(self, task, *args):
-        from dask import persist
+        from dask.base import persist
 
         return LocalWorkers(list(persist(*self._delayed(task, args))))
 
     def ask(self, task, *args):
-        from dask import compute
+        from dask.base import compute
 
         return list(compute(*self._delayed(task, args)))
 
@@ -276,10 +276,10 @@ class ClusterWorkers(DaskWorkers):
         return bool(self._client.nthreads())
 
     def _patience(self) -> float:
-        import dask
+        import dask.config as config
         from dask.utils import parse_timedelta
 
-        configured = dask.config.get("distributed.comm.timeouts.connect", None)
+        configured = config.get("distributed.comm.timeouts.connect", None)
         return PATIENCE if configured is None else max(PATIENCE, parse_timedelta(configured))
 
     def _lost(self) -> ClusterLost:

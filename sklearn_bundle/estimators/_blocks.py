@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,8 @@ __all__ = [
     "lazy_accuracy",
     "lazy_r2",
 ]
+
+Method = TypeVar("Method", bound=Callable)
 
 
 class BlockedTarget(NamedTuple):
@@ -191,7 +193,7 @@ def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
     return [parts.blocks, *further]
 
 
-def lazily(method: Callable) -> Callable:
+def lazily(method: Method) -> Method:
     """A method of X that gives a dask array, not computed yet, where X is a collection."""
 
     @wraps(method)
@@ -200,7 +202,7 @@ def lazily(method: Callable) -> Callable:
             return method(self, X, *args, **kwargs)
         return _lazy(lambda block: method(self, block, *args, **kwargs), self, X)
 
-    return either
+    return cast(Method, either)
 
 
 def _lazy(call: Callable[[Any], np.ndarray], estimator: BaseEstimator, X: Any) -> Any:
