@@ -355,9 +355,14 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         """None goes on itself: it has rows of the kernel. A new one starts from its points."""
 
     def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult, last: Any) -> Any:
-        """The solver with its rows, or if they are those of an active set its best point."""
+        """The solver with its rows, or if they are those of an active set its best point.
+
+        Nothing from a small problem that is solved at once.
+        """
         if isinstance(solver, SwapSolver):
             return solver
+        if isinstance(solver, DecompositionSolver) and solver.whole:
+            return None
         return SimplexPoints(result.point / result.point.sum())
 
     def _model(self, data: KernelTraining, points: list[tuple]) -> dict[str, Any]:

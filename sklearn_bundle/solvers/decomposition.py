@@ -171,6 +171,11 @@ class DecompositionSolver:
         return self._state()
 
     @property
+    def whole(self) -> bool:
+        """Whether a block is the whole problem: then a start costs as much as it saves."""
+        return self._source is not None
+
+    @property
     def kept(self) -> SimplexPoints:
         """Where a next fit may go on."""
         model = self._best.point.alpha
