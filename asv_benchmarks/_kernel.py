@@ -2,7 +2,7 @@
 
 Group 1  one-versus-one
 Group 2  two classes, dense and CSR
-Group 3  many rows, with the peak memory of our fit
+Group 3  many rows, with the peak memory of our fit and of SVC's
 Group 4  SwapSVCCV against GridSearchCV(SVC()): 5 folds, 5 values of C
 Group 5  SwapSVR against SVR over a grid of C and epsilon
 Group 6  SwapNoveltyDetector against OneClassSVM
@@ -31,6 +31,7 @@ from _kernel_contest import (
     compare_searches,
     make_ours,
     make_search,
+    make_svc,
 )
 from _kernel_tube import Novelty, Regression, run_group
 from _measure import MissingError, Table, header, load_tasks, quiet_single_thread, write_json
@@ -202,6 +203,8 @@ def _rows(
             result = {"task": name, **compare(C, gamma, data, peers, arguments.repeat)}
         if with_memory:
             result["memory"] = peak_memory(partial(make_ours, C, gamma), data)
+            if "SVC" in peers:
+                result["memory"]["SVC"] = peak_memory(partial(make_svc, C, gamma), data)["peak"]
         yield result
 
 
@@ -266,9 +269,10 @@ def _memory_note(memory: dict[str, float], most: float | None) -> str:
     asked = ""
     if most is not None:
         asked = f" (asked: under {most:g}: {_verdict([] if memory['peak'] < most else ['memory'])})"
+    beside = f"; SVC {memory['SVC']:.0f} at its peak" if "SVC" in memory else ""
     return (
         f"memory of our fit: {memory['peak']:.0f} MiB at its peak{asked}, {memory['before']:.0f} "
-        f"before it, of which the training data {memory['data']:.0f}"
+        f"before it, of which the training data {memory['data']:.0f}{beside}"
     )
 
 
