@@ -1,10 +1,11 @@
 """Tests mirror the package: a folder here for a folder there, a file for a room or a few.
 
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
-what a fit solved, ``reference*`` compute optima and formulas without the package,
-``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``, ``callbacks``, ``user_losses``,
-``user_models``, ``chains``, ``structures``, ``sequences``, ``parameters`` and ``kernel_machines``
-are pieces for tests of their kind. No file of tests imports another.
+what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
+and formulas without the package, ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``,
+``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``, ``sequences``,
+``parameters`` and ``kernel_machines`` are pieces for tests of their kind. No file of tests imports
+another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
 ``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
@@ -34,6 +35,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_references_structured.py
 
 estimators
+    test_declared.py            _fit.py _linear.py _kernel.py _labelling.py _search.py
     test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
     test_bmrm_optima.py         bmrm.py
     test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py
@@ -47,6 +49,9 @@ estimators
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
     test_warm_start.py          _warm.py _fit.py
+    test_blocks.py              _blocks.py _bundle.py /_dask.py /problems/row_block.py
+                                /problems/row_blocks.py /solvers/newton_rounds.py
+                                /solvers/rounds.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
@@ -81,7 +86,8 @@ solvers
     test_asks.py                asks.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
-    test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
+    test_newton.py              newton.py _descent.py _newton_descent.py
+                                /problems/newton_model.py /losses/_newton.py
                                 /losses/_newton_loss.py /losses/_newton_binary.py
                                 /_compiled/hessian.py
     test_newton_regression.py   newton.py /losses/_newton_regression.py
@@ -120,6 +126,7 @@ solvers
 problems
     test_linear.py              linear.py rows.py memory_rows.py _linear_sums.py
                                 /_compiled/design.py /_parallel.py
+    test_row_blocks.py          row_block.py row_blocks.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py /_compiled/rows.py
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py

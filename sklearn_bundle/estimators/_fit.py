@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle._parallel import blas_threads, split_threads
@@ -21,15 +23,48 @@ from sklearn_bundle.estimators._base import (
 )
 from sklearn_bundle.estimators._multiclass import solve_each
 from sklearn_bundle.estimators._warm import WarmStart
-from sklearn_bundle.solvers.contract import Resumable, Solver, SolverResult, State, Status, run
+from sklearn_bundle.solvers.contract import (
+    Resumable,
+    Solver,
+    SolverResult,
+    State,
+    Status,
+    StatusName,
+    run,
+)
 
 
 class Outcome(NamedTuple):
-    """What a fit leaves: fitted attributes, a result a subproblem, whether Ctrl-C ended it."""
+    """What a fit leaves: fitted attributes, one result per subproblem, and what ended it early.
+
+    That is KeyboardInterrupt after Ctrl-C, None where nothing did.
+    """
 
     fitted: dict[str, Any]
     results: list[SolverResult]
-    interrupted: bool
+    interruption: BaseException | None
+
+
+class OneCertificate:
+    """The fitted attributes of an estimator whose fit is one problem."""
+
+    objective_: float
+    lower_bound_: float
+    dual_gap_: float
+    n_iter_: int
+    status_: StatusName
+    history_: np.ndarray
+
+
+class Certificates:
+    """The same where a fit may be several problems: then with an entry for each."""
+
+    objective_: float | NDArray[np.float64]
+    lower_bound_: float | NDArray[np.float64]
+    dual_gap_: float | NDArray[np.float64]
+    n_iter_: int | NDArray[np.int64]
+    status_: StatusName | list[StatusName]
+    history_: np.ndarray | list[np.ndarray]
 
 
 class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -39,6 +74,18 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     what of it the next fit may start from, and which attributes the solutions become. It has the
     parameters ``tol``, ``max_iter``, ``max_time``, ``warm_start``, ``n_jobs`` and ``verbose``.
     """
+
+    tol: float
+    max_iter: int
+    max_time: float | None
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+
+    converged_: bool
+    relative_gap_: float
+    n_features_in_: int
+    feature_names_in_: np.ndarray  # only if X had names
 
     _advice: ClassVar[dict[Status, str]]  # what to change after a miss
     _unit: ClassVar[str] = "class"  # what a subproblem is called where there are several
@@ -66,15 +113,15 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """What a next fit on the same data may start from."""
 
     @abstractmethod
-    def _fingerprint(self, data: Any) -> tuple | None:
+    def _fingerprint(self, data: Any) -> tuple[Any, ...] | None:
         """Equal for problems that may start from what the other one kept; None is like no other."""
 
     @abstractmethod
-    def _settings(self, data: Any) -> tuple:
+    def _settings(self, data: Any) -> tuple[Any, ...]:
         """What makes a solver and its result what they are, beside the fingerprint and ``tol``."""
 
     @abstractmethod
-    def _model(self, data: Any, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """Fitted attributes of a list of (w, intercept), one a subproblem."""
 
     @contextmanager
@@ -85,6 +132,10 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 open_ones.enter_context(self._problem(data, target, n_threads))
                 for target in self._targets(data)
             ]
+
+    def _threads(self, data: Any, n_subproblems: int) -> tuple[int, int]:
+        """Subproblems at a time, and threads for each."""
+        return split_threads(self.n_jobs, n_subproblems)
 
     def _prepare(self, data: Any, n_threads: int) -> None:
         """Do what all subproblems share, ``n_threads`` of which will be solved at a time."""
@@ -101,6 +152,10 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The solver without its data, if it can go on in the next fit itself."""
         solver.detach()
         return solver
+
+    def _cause(self, solver: Solver) -> BaseException | None:
+        """What has interrupted the solver, if it was not Ctrl-C."""
+        return None
 
     def _carry(self, solver: Solver, result: SolverResult, last: Any) -> Any:
         """What the same subproblem starts from at the next value of a path; ``last`` is that here.
@@ -132,11 +187,13 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Fit to checked data; ``watch`` makes the monitor of the estimator that the caller has."""
         targets = self._targets(data)
         warm = self._warm_start(warm, data, len(targets))
-        outer, inner = split_threads(self.n_jobs, len(targets))
+        outer, inner = self._threads(data, len(targets))
         self._prepare(data, outer)
         seed = self._seed()
         model = partial(self._model, data)
         monitor = watch(len(targets), self.max_iter, self.verbose, model, unit=self._unit)
+
+        causes: list[BaseException] = []
 
         def solve(k: int, seconds: float | None) -> SolverResult:
             reached = warm.reached(k, self.tol)
@@ -151,6 +208,9 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     max_time=seconds,
                     observe=partial(monitor, k),
                 )
+            cause = self._cause(solver)
+            if cause is not None:
+                causes.append(cause)
             released = self._released(solver)
             warm.leave(k, self._keep(solver, result), result, self.tol, released)
             return result
@@ -167,7 +227,8 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         fitted |= self._further_attributes(data, warm)
         if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
             fitted["_warm"] = warm
-        return Outcome(fitted, results, interrupted)
+        causes.append(KeyboardInterrupt())
+        return Outcome(fitted, results, causes[0] if interrupted else None)
 
     def _take_on(
         self,
@@ -221,19 +282,19 @@ def fit_certified(
     They are: parameters read once, one warning, nothing half-fitted after an error, the model kept
     and KeyboardInterrupt raised after Ctrl-C.
     """
-    warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
+    warm = estimator.__dict__.pop("_warm", None)  # an error may leave it half-changed
     before = set(vars(estimator))
     copied = checked(estimator)
     outcome = copied._fit(X, y, sample_weight, warm, **further)
-    fitted, results, interrupted = outcome
+    fitted, results, interruption = outcome
     doubt = copied._doubt(outcome)
     if doubt is not None:
         warnings.warn(doubt, UserWarning, stacklevel=3)
-    if not interrupted:
+    if interruption is None:
         warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
     for name in before - vars(copied).keys():  # names of features that the check has deleted
         delattr(estimator, name)
     estimator._adopt(features_of(copied) | fitted)
-    if interrupted:
-        raise KeyboardInterrupt
+    if interruption is not None:
+        raise interruption
     return estimator

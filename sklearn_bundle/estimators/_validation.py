@@ -1,5 +1,7 @@
 """X, y and weights as users give them -> arrays in few layouts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -53,6 +55,14 @@ class TrainingData:
         """What the data hold beside X and weights."""
         return ()
 
+    @property
+    def n_samples(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
 
 @dataclass
 class ClassificationData(TrainingData):
@@ -84,6 +94,11 @@ class RegressionData(TrainingData):
     def targets(self) -> tuple[Any, ...]:
         return (self.y,)
 
+    @property
+    def n_targets(self) -> int | None:
+        """None where y has one dimension."""
+        return None if self.y.ndim == 1 else self.y.shape[1]
+
 
 def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
     """scikit-learn's ``validate_data``; before it looks at a sparse X, the format is checked."""
@@ -97,7 +112,7 @@ def check_classification_data(
     X: Any,
     y: ArrayLike,
     sample_weight: ArrayLike | float | None,
-    class_weight: dict | str | None,
+    class_weight: dict[Any, float] | str | None,
 ) -> ClassificationData:
     """Check everything that is wrong with training data before any work starts."""
     if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
@@ -235,8 +250,15 @@ def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
     return classes, np.searchsorted(classes, y)
 
 
+def class_factors(
+    class_weight: dict | str | None, classes: np.ndarray, sums: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A factor per class, from the sums of their sample weights."""
+    return _class_weights(class_weight, classes, np.arange(len(classes)), sums)
+
+
 def _class_weights(class_weight, classes, labels, weights) -> NDArray[np.float64]:
-    """A factor a class; "balanced" gives all classes the same total of sample weights."""
+    """A factor per class; "balanced" gives all classes the same total of sample weights."""
     if class_weight is None:
         return np.ones(len(classes))
     if class_weight == "balanced":

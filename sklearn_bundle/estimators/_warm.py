@@ -7,6 +7,7 @@ from typing import Any
 import joblib
 import scipy.sparse as sp
 
+from sklearn_bundle.estimators._blocks import BlockedData
 from sklearn_bundle.estimators._sequences import TrainingSequences
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.solvers.contract import Resumable, SolverResult, Status
@@ -32,7 +33,8 @@ class WarmStart:
         """Forget solvers and results of other settings."""
         if self.settings != settings or not self.solvers:
             self.settings = settings
-            self.tols, self.solvers, self.results = ([None] * len(self.kept) for _ in range(3))
+            n = len(self.kept)
+            self.tols, self.solvers, self.results = [None] * n, [None] * n, [None] * n
 
     def solver(self, k: int, tol: float) -> Resumable | None:
         """The one that can go on: what it does depends on the tol that it was made for."""
@@ -58,8 +60,10 @@ class WarmStart:
         return replace(result, status=Status.CONVERGED, n_iter=1, history=history)
 
 
-def data_fingerprint(data: TrainingData) -> str:
+def data_fingerprint(data: TrainingData | BlockedData) -> str:
     """Equal for equal X, targets and weights."""
+    if isinstance(data, BlockedData):
+        return data.fingerprint()
     return joblib.hash((_arrays(data.X), *data.targets, data.weights))
 
 
@@ -76,13 +80,13 @@ def _arrays(X: Any) -> Any:
 
 def problem_fingerprint(
     data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
-) -> tuple | None:
+) -> tuple[Any, ...] | None:
     """Equal for equal data, loss, regularizer and intercept; None if one has no hash."""
     parts = parts_fingerprint([(type(part), vars(part)) for part in formulation])
     return None if parts is None else (data_fingerprint(data), *parts, fit_intercept)
 
 
-def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple | None:
+def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple[Any, ...] | None:
     """Equal for the same classes with equal values in attributes; None if one has no hash.
 
     Classes and functions are compared as objects: one that was edited in a notebook and defined

@@ -1,17 +1,20 @@
 """Novelty detection by bundle methods."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle._values import shown
+from sklearn_bundle.estimators._blocks import check_blocks, is_collection, lazily
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_unlabelled_data
 from sklearn_bundle.losses import Novelty, NuNovelty, Target
@@ -29,7 +32,7 @@ _AROUND_ORIGIN = (
 )
 
 
-class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
+class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
     It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimises
@@ -170,10 +173,13 @@ default="l2"
     0.1
     """
 
+    intercept_: NDArray[np.float64]
+    offset_: float
+
     _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
     _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
     fit_intercept = False
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
         "nu": [Interval(Real, 0, 1, closed="right")],
@@ -242,6 +248,7 @@ default="l2"
         """
         return fit_certified(self, X, None, sample_weight)
 
+    @lazily
     def score_samples(self, X: Any) -> np.ndarray:
         """Scores ``<w, x>``, the smaller the newer.
 
@@ -257,6 +264,7 @@ default="l2"
         """
         return self.decision_function(X) + self.offset_
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples(X) - offset_``, negative where X is new.
 
@@ -274,6 +282,7 @@ default="l2"
         scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
         return scores
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Labels: -1 where X is new, +1 elsewhere.
 
@@ -297,6 +306,10 @@ default="l2"
                 f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
                 "has to be 'l2' or Quadratic. Set rho, or choose another regularizer."
             )
+        if is_collection(X):
+            data = check_blocks(self, X, None, sample_weight, "nothing")
+            data.prepare(self._loss(), self.loss)
+            return data
         data = check_unlabelled_data(self, X, sample_weight)
         data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
         return data
