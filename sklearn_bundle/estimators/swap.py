@@ -333,7 +333,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         self, data: KernelTraining, target: Pair, n_threads: int
     ) -> AbstractContextManager[_Task]:
         members, signs = target
-        costs = self._costs(data.samples)[members]
+        costs = self._costs(data.samples, members)
         problem = L2SVM(data.values, data.points(members), signs, costs, n_threads)
         return nullcontext(_Task(problem, data.cache_bytes))
 
@@ -348,16 +348,23 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         scale = object() if callable(self.kernel) else self.C * data.samples.total
         return scale, self.solver
 
-    def _keep(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult) -> SimplexPoints:
-        return solver.kept
+    def _keep(
+        self, solver: SwapSolver | ActiveSetSolver, result: SolverResult
+    ) -> SimplexPoints | None:
+        return solver.kept if self.warm_start else None
 
     def _released(self, solver: SwapSolver | ActiveSetSolver) -> None:
         """None goes on itself: it has rows of the kernel. A new one starts from its points."""
 
     def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult, last: Any) -> Any:
-        """The solver with its rows, or if they are those of an active set its best point."""
+        """The solver with its rows, or if they are those of an active set its best point.
+
+        Nothing from a small problem that is solved at once.
+        """
         if isinstance(solver, SwapSolver):
             return solver
+        if isinstance(solver, DecompositionSolver) and solver.whole:
+            return None
         return SimplexPoints(result.point / result.point.sum())
 
     def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
@@ -376,10 +383,12 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
             "stopped where it met this, and there is no lower bound."
         )
 
-    def _costs(self, samples: ClassificationData) -> NDArray[np.float64]:
-        """C_i, C times sample and class weight."""
+    def _costs(
+        self, samples: ClassificationData, members: NDArray[np.intp] | slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """C_i, C times sample and class weight, of some of the samples."""
         with np.errstate(over="ignore"):
-            costs = self.C * samples.total * samples.weights
+            costs = self.C * samples.total * samples.weights[members]
         if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
             raise ValueError(
                 f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "

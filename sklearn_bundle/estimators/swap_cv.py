@@ -21,16 +21,21 @@ from sklearn_bundle.estimators._validation import ClassificationData, checked_sc
 from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.l2svm import KernelData
 
+# Features up to which the pairs of one-versus-one compute their own kernel values. That took half
+# the time of reading a shared matrix with 16 features, and 1.8 times with 256: equal near 100.
+_FEW_FEATURES = 64
+
 
 class SwapSVCCV(Search, SwapSVC):
     """:class:`SwapSVC` with C by cross-validation, on one matrix of kernel values.
 
     Only the diagonal of the problem that :class:`SwapSVC` solves depends on C, and a fold is a part
     of the matrix: kernel values are computed once for all folds and values of C, and each fit of a
-    fold starts from the one with the next smaller C. Then the model is fitted to all data with the
-    best C. gamma="scale" and "distance" and balanced class weights are those of all data, not
-    those of each training part. The method of each fit is that of :class:`SwapSVC`, on a shared
-    matrix by default algorithm 5 of [1]_.
+    fold starts from the one with the next smaller C. For three and more classes and dense X of at
+    most 64 features, each pair of classes computes the values that it needs instead, which takes
+    less time. Then the model is fitted to all data with the best C. gamma="scale" and "distance"
+    and balanced class weights are those of all data, not those of each training part. The method of
+    each fit is that of :class:`SwapSVC`, on a shared matrix by default algorithm 5 of [1]_.
 
     Parameters
     ----------
@@ -60,7 +65,8 @@ class SwapSVCCV(Search, SwapSVC):
         Limit on the steps of every fit, for each pair of classes.
     cache_size : float, default=1000
         Memory for kernel values in MB. The shared matrix, in single precision, has to fit into half
-        of it (``4 n^2`` bytes); if it does not, every fit computes its own values.
+        of it (``4 n^2`` bytes); if it does not, every fit computes its own values. Where pairs
+        compute theirs anyway there is no such matrix.
     class_weight : dict or "balanced", default=None
         Factors on C by class; "balanced" gives all classes the same total weight in all data.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -193,11 +199,27 @@ n_features_in_, feature_names_in_, shape_fit_
         return folds, partial(self._scores_of_fold, shared, values)
 
     def _shared_values(self, data: KernelTraining) -> KernelData:
-        """One matrix of kernel values if there is space for it, which the final fit has too."""
+        """One matrix of kernel values if there is space for it, which the final fit has too.
+
+        None for small problems whose kernel values cost less to compute than to read.
+        """
         values = data.values
+        if self._computes(data):
+            return values
         fits = 4 * len(data.samples.labels) ** 2 <= 0.5 * self.cache_size * 2**20
         matrix = values.all_values() if fits else None
         return values if matrix is None else matrix
+
+    def _computes(self, data: KernelTraining) -> bool:
+        """Whether pairs of classes had better compute the kernel values that they need."""
+        single = self._single()
+        targets = single._targets(data)
+        with single._problem(data, targets[0], 1) as task:
+            problem = task.problem
+        if len(targets) == 1 or not problem.computed or problem.sparse:
+            return False
+        few = data.values.X.shape[1] <= _FEW_FEATURES
+        return few and single._method(problem) == "decomposition"
 
     def _scores_of_fold(
         self, data: KernelTraining, Cs: NDArray[np.float64], train: np.ndarray, test: np.ndarray

@@ -77,8 +77,8 @@ def rbf_sums(
     others = np.ones(len(rows), dtype=bool)
     others[chosen] = False
     order = np.concatenate([chosen, np.flatnonzero(others)])
-    points, n_tiles = X[rows[order]], -(-len(rows) // exact_sums.TILE)
-    points = points.toarray() if sp.issparse(points) else points
+    n_tiles = -(-len(rows) // exact_sums.TILE)
+    points = X[rows[order]].toarray() if sp.issparse(X) else np.take(X, rows[order], axis=0)
     points = points.astype(np.float64, copy=False)
     bounds = _parts(n_tiles, len(chosen))
     parts = np.zeros((len(bounds) - 1, len(coef), len(rows)))
@@ -108,7 +108,9 @@ def rbf_scores(
 
 def _parts(n_tiles: int, n_columns: int) -> NDArray[np.int64]:
     """Boundaries of parts of the tiles, of about the same work: they depend on nothing else."""
-    count = max(1, min(_MOST_PARTS, n_tiles // _LEAST_TILES))
+    count = min(_MOST_PARTS, n_tiles // _LEAST_TILES)
+    if count <= 1:
+        return np.array([0, n_tiles])
     work = np.cumsum(np.minimum(exact_sums.TILE * np.arange(1, n_tiles + 1), n_columns))
     inner = np.searchsorted(work, work[-1] * np.arange(1, count) / count)
     return np.array([0, *inner, n_tiles])

@@ -176,7 +176,8 @@ class Dense:
     def take(self, indices) -> "Dense":
         taken = copy.copy(self)
         taken.__dict__.pop("transposed", None)
-        taken._set(self.kernel, self.values[indices], self.squares[indices])
+        taken.values = np.take(self.values, indices, axis=0)  # several times as fast as [indices]
+        taken.squares, taken.norms = self.squares[indices], self.norms[indices]
         return taken
 
     def row_parts(self, n: int, width: int):

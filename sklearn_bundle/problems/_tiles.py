@@ -34,6 +34,7 @@ class Tiles:
     def __init__(self, points: Dense):
         self._rows, self._norms, self.n = frozen(points.values), points.norms, len(points.norms)
         self._function, self._squares = _function(points.kernel), points.squares
+        self._lengths = np.sqrt(self._squares)
         self._tiled = self._of(np.arange(self.n))
 
     @classmethod
@@ -80,12 +81,12 @@ class Tiles:
         random signs, so that they add up to 8 roots of the sum of their squares at most (Higham
         and Mary, as in ``likely``): d + 10 of products, 9 of exponents, and those of other points.
         """
-        gamma, lengths = self._function.scale / 2.0, np.sqrt(self._squares)
-        others, weights = lengths[columns], np.abs(coef)
-        shared = (4.0 * gamma * lengths**2 + 6.0) * sizes + weights.sum()
-        shared += 2.0 * gamma * lengths * (weights @ others)
-        fourth = lengths**4 * (weights @ weights) + weights**2 @ others**4
-        squares = (self._rows.shape[1] + 10.0) * 4.0 * lengths**2 * (weights**2 @ others**2)
+        gamma, lengths, weights = self._function.scale / 2.0, self._lengths, np.abs(coef)
+        of_all, of_others, squared_weights = self._squares, self._squares[columns], weights**2
+        shared = (4.0 * gamma * of_all + 6.0) * sizes + weights.sum()
+        shared += 2.0 * gamma * lengths * (weights @ lengths[columns])
+        fourth = of_all**2 * squared_weights.sum() + squared_weights @ of_others**2
+        squares = (self._rows.shape[1] + 10.0) * 4.0 * of_all * (squared_weights @ of_others)
         squares = gamma**2 * (squares + 9.0 * 8.0 * fourth)
         of_sums = tiles.SUMMED * spread
         return _UNIT * (shared + _SURE * (np.sqrt(squares) + of_sums))

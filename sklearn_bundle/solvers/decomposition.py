@@ -1,6 +1,7 @@
 """The dual of the kernel L2-SVM by blocks of random points: no matrix of kernel values."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ class DecompositionSolver:
         self._max_steps = np.inf if max_steps is None else max_steps
         self.n_steps = self.n_rows = self.n_blocks = 0
         self._first_step = 0 if start is None else start.n_steps
-        self._rng = np.random.default_rng([seed, self._first_step])
+        self._seed = [seed, self._first_step]
         self.indefinite = self._ended = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self._best = Best(provisional=True)
@@ -104,7 +105,8 @@ class DecompositionSolver:
         self._travel = self._spread = 0.0  # of the newest point
         self._space = np.empty(0, problem.dtype)
         self._started = start is not None
-        if start is None and self._source() is None:
+        self._source = self._rows_source()
+        if start is None and self._source is None:
             start = self._vertex()
         if start is not None:
             self._begin(start)
@@ -125,7 +127,12 @@ class DecompositionSolver:
             self._travel, self._spread = 1.0, float(np.linalg.norm(a))
             self._settle()
 
-    def _source(self) -> Source | None:
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        """A small problem never draws a block, and solving it takes about as long as making one."""
+        return np.random.default_rng(self._seed)
+
+    def _rows_source(self) -> Source | None:
         """What the rows of a small problem are computed from."""
         return self._problem.scaled_rows() if self._problem.n <= _WHOLE else None
 
@@ -162,6 +169,11 @@ class DecompositionSolver:
         self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._stale = True
         return self._state()
+
+    @property
+    def whole(self) -> bool:
+        """Whether a block is the whole problem: then a start costs as much as it saves."""
+        return self._source is not None
 
     @property
     def kept(self) -> SimplexPoints:
@@ -220,19 +232,22 @@ class DecompositionSolver:
     def _solve_block(self) -> None:
         """Draw a block, solve it, and bring scores, model and bound up to date."""
         problem = self._problem
-        bend = problem.diagonal
-        slope = 1.0 - self._margins() - problem.ridge * self._alpha
-        source = self._source()
-        block = self._draw(slope, bend) if source is None else np.arange(problem.n)
-        if not len(block):
-            return
-        scale = 1.0 / np.sqrt(bend[block])
-        unit = float(np.abs(slope[block] * scale).max())
-        g, u = np.zeros((2, -(-len(block) // _PADDED) * _PADDED), problem.dtype)
-        g[: len(block)] = slope[block] * scale / unit
-        u[: len(block)] = self._alpha[block] / (scale * unit)
+        bend, alpha = problem.diagonal, self._alpha
+        slope = 1.0 - self._margins() - problem.ridge * alpha
+        source = self._source
+        if source is None:
+            block = self._draw(slope, bend)
+            if not len(block):
+                return
+            slope, bend, alpha = slope[block], bend[block], alpha[block]
+        scale = 1.0 / np.sqrt(bend)
+        slope *= scale
+        unit = float(np.abs(slope).max())
+        g, u = np.zeros((2, -(-len(slope) // _PADDED) * _PADDED), problem.dtype)
+        g[: len(slope)] = slope / unit
+        u[: len(slope)] = alpha / (scale * unit)
         before = u.copy()
-        most = int(min(_STEPS * len(block), self._max_steps - self.n_steps))
+        most = int(min(_STEPS * len(slope), self._max_steps - self.n_steps))
         if source is None:
             H, share = self._matrix(block, scale), problem.dtype.type(_SHARE)
             steps, indefinite = decomposition.solve(H, g, u, share, most)
@@ -245,7 +260,7 @@ class DecompositionSolver:
             self._doubt(certain=True)
             return
         changed = np.flatnonzero(u != before)
-        moved = block[changed]
+        moved = changed if source is not None else block[changed]
         change = (u - before)[changed].astype(np.float64) * scale[changed] * unit
         alpha = np.where(u[changed] > 0.0, np.maximum(self._alpha[moved] + change, 0.0), 0.0)
         change = alpha - self._alpha[moved]
@@ -354,7 +369,7 @@ class DecompositionSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
-        self._space = np.empty(0, self._problem.dtype)
+        self._space, self._source = np.empty(0, self._problem.dtype), self._rows_source()
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound

@@ -43,6 +43,13 @@ def test_scores_and_model_of_a_search(cache_size, convert, classes):
     assert np.all(model.dual_gap_ <= 1e-8 * model.objective_)
 
 
+def test_three_classes_at_the_default_tol_have_the_scores_of_a_search():
+    X, y = load_iris(return_X_y=True)
+    model = SwapSVCCV(CS, cv=FOLDS, gamma=GAMMA).fit(X, y)
+    grid = GridSearchCV(SwapSVC(gamma=GAMMA, random_state=0), {"C": CS}, cv=FOLDS).fit(X, y)
+    np.testing.assert_array_equal(model.scores_, scores_of(grid))
+
+
 def test_precomputed_matrix(data):
     X, y = data
     K = rbf_kernel(X, gamma=GAMMA)
