@@ -73,7 +73,7 @@ html_theme_options = {
 }
 html_static_path = ["_static"]
 html_css_files = ["house.css"]
-html_sidebars = {name: [] for name in ("index", "install", "quickstart", "cheat_sheet", "changes")}
+html_sidebars = {name: [] for name in ("index", "install", "quickstart", "changes")}
 html_show_sourcelink = False
 
 
