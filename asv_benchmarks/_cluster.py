@@ -387,10 +387,10 @@ def _killed(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     third = int(model.history_["rounds"][-1]) // 3 + 1
     numbers, total = count(1), ClusterWorkers.total
 
-    def kill_once(workers: Any, *args: Any) -> Any:
+    def kill_once(workers: Any, *args: Any, **sizes: int) -> Any:
         if next(numbers) == third:
             os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
-        return total(workers, *args)
+        return total(workers, *args, **sizes)
 
     ClusterWorkers.total = kill_once
     try:

@@ -178,8 +178,10 @@ class DaskWorkers:
         """``task(block, *args)`` of each block, in their order."""
         raise NotImplementedError
 
-    def total(self, task: Callable[..., list[np.ndarray]], *args: Any) -> list[np.ndarray]:
-        """The sums of these arrays, added in pairs."""
+    def total(
+        self, task: Callable[..., list[np.ndarray]], *args: Any, answer_bytes: int = 0
+    ) -> list[np.ndarray]:
+        """The sums of these arrays, added in pairs; an answer has about so many bytes."""
         return in_pairs(added, self.ask(task, *args))
 
 
@@ -221,9 +223,9 @@ class ClusterWorkers(DaskWorkers):
     def ask(self, task, *args):
         return self._answers(self._submit(task, args))
 
-    def total(self, task, *args):
+    def total(self, task, *args, answer_bytes=0):
         futures = self._submit(task, args)
-        if sum(np.size(arg) for arg in _arrays(args)) * 8 < _SUMMED_THERE:
+        if answer_bytes < _SUMMED_THERE:
             return in_pairs(added, self._answers(futures))
         summed = in_pairs(lambda a, b: self._client.submit(added, a, b, pure=False), futures)
         return self._answers([summed])[0]

@@ -19,7 +19,11 @@ import numpy as np
 from numba.extending import overload
 
 _PACKAGE = Path(__file__).parent
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "nsz", "arcp"},
+}
 
 
 @cache
@@ -36,7 +40,7 @@ def source_stamp() -> bytes:
     return digest.digest()
 
 
-def jit(function: Callable[..., Any], **further: bool) -> Callable[..., Any]:
+def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
     options = _OPTIONS | further
     try:

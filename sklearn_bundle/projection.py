@@ -1,5 +1,7 @@
 """Euclidean projection onto a box cut by a hyperplane."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -1,10 +1,11 @@
 """Tests mirror the package: a folder here for a folder there, a file for a room or a few.
 
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
-what a fit solved, ``reference*`` compute optima and formulas without the package,
-``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``, ``callbacks``, ``user_losses``,
-``user_models``, ``chains``, ``structures``, ``sequences``, ``parameters`` and ``kernel_machines``
-are pieces for tests of their kind. No file of tests imports another.
+what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
+and formulas without the package, ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``,
+``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``, ``sequences``,
+``parameters`` and ``kernel_machines`` are pieces for tests of their kind. No file of tests imports
+another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
 ``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
@@ -34,6 +35,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_references_structured.py
 
 estimators
+    test_declared.py            _fit.py _linear.py _kernel.py _labelling.py _search.py
     test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
     test_bmrm_optima.py         bmrm.py
     test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py

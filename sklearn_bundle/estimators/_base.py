@@ -5,9 +5,11 @@ from collections.abc import Callable
 from numbers import Real
 from threading import Event, Lock
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import base
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
@@ -16,21 +18,40 @@ from sklearn_bundle._parameters import in_range, suggestion
 from sklearn_bundle._values import plain
 from sklearn_bundle.solvers.contract import MISSES, SolverResult, State, Status
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9: callbacks are accepted and not called
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+if TYPE_CHECKING:  # scikit-learn has no types: what users call gets them here
 
     class CallbackSupportMixin:
-        def set_callbacks(self, *callbacks: Any) -> Any:
-            return self
+        def set_callbacks(self, *callbacks: Any) -> Self: ...
 
-    def with_callbacks(method: Callable) -> Callable:
-        return method
+    def with_callbacks(method: Method) -> Method: ...
+
+    class ClassifierMixin(base.ClassifierMixin):
+        def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ...
+
+    class RegressorMixin(base.RegressorMixin):
+        def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ...
+else:
+    from sklearn.base import ClassifierMixin, RegressorMixin
+
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # scikit-learn before 1.9: callbacks are accepted and not called
+
+        class CallbackSupportMixin:
+            def set_callbacks(self, *callbacks):
+                return self
+
+        def with_callbacks(method):
+            return method
 
 
 __all__ = [
     "CallbackSupportMixin",
+    "ClassifierMixin",
     "Monitor",
+    "RegressorMixin",
     "certificate",
     "checked",
     "features_of",
@@ -175,7 +196,8 @@ class Monitor:
         self._points: list[tuple | None] = [None] * n_subproblems
         self._lock = Lock()
         self._last_line = -np.inf
-        self._root = None
+        self._root: Any = None  # contexts of callbacks: of the fit, and of each subproblem
+        self._parents: list[Any] = []
         self._called = bool(getattr(estimator, "_skl_callbacks", None))
         if hasattr(estimator, "_init_callback_context"):
             self._open_contexts(n_subproblems, max_iter)

@@ -26,6 +26,7 @@ from sklearn_bundle.problems.row_blocks import RowBlocks, formulation
 __all__ = [
     "BlockedData",
     "BlockedTarget",
+    "blocks_beside",
     "check_blocks",
     "is_collection",
     "lazily",
@@ -181,6 +182,13 @@ def check_blocks(
         column_scale=scale,
         tokens=(parts.token, *(p and p.token for p in further.values()), repr(class_weight)),
     )
+
+
+def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
+    """The blocks of X, and of what goes with it, as delayed objects."""
+    parts = parts_of("X", columns["X"])
+    further = [beside(name, v, parts).blocks for name, v in columns.items() if name != "X"]
+    return [parts.blocks, *further]
 
 
 def lazily(method: Callable) -> Callable:

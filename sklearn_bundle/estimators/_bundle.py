@@ -52,6 +52,13 @@ _BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(
 class BundleEstimator(CertifiedLinear):
     """A subclass has the table of its losses, and which of its parameters are theirs."""
 
+    loss: str | Loss
+    regularizer: str | Regularizer
+    l1_ratio: float
+    solver: str
+    bundle_size: int | None
+    theta: float
+
     #: What makes a loss of this name from its parameters.
     _losses: ClassVar[dict[str, Callable[..., Loss]]]
     #: By the name of a loss: the parameters of the estimator that it takes, and their defaults.
@@ -59,7 +66,7 @@ class BundleEstimator(CertifiedLinear):
     #: Classes of losses that may be passed as an instance.
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
-    _bundle_constraints: ClassVar[dict] = {
+    _bundle_constraints: ClassVar[dict[str, list[Any]]] = {
         "regularizer": [Names(REGULARIZERS, by_instance=_BY_INSTANCE), Regularizer],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [Names({"auto", "line-search", "cutting-plane"})],
@@ -227,7 +234,7 @@ class BundleEstimator(CertifiedLinear):
         self._check_bundle_size(problem, omega)
         return Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
 
-    def _settings(self, data: TrainingData) -> tuple:
+    def _settings(self, data: TrainingData) -> tuple[Any, ...]:
         return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:

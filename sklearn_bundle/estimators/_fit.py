@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle._parallel import blas_threads, split_threads
@@ -21,7 +23,15 @@ from sklearn_bundle.estimators._base import (
 )
 from sklearn_bundle.estimators._multiclass import solve_each
 from sklearn_bundle.estimators._warm import WarmStart
-from sklearn_bundle.solvers.contract import Resumable, Solver, SolverResult, State, Status, run
+from sklearn_bundle.solvers.contract import (
+    Resumable,
+    Solver,
+    SolverResult,
+    State,
+    Status,
+    StatusName,
+    run,
+)
 
 
 class Outcome(NamedTuple):
@@ -35,6 +45,28 @@ class Outcome(NamedTuple):
     interruption: BaseException | None
 
 
+class OneCertificate:
+    """The fitted attributes of an estimator whose fit is one problem."""
+
+    objective_: float
+    lower_bound_: float
+    dual_gap_: float
+    n_iter_: int
+    status_: StatusName
+    history_: np.ndarray
+
+
+class Certificates:
+    """The same where a fit may be several problems: then with an entry for each."""
+
+    objective_: float | NDArray[np.float64]
+    lower_bound_: float | NDArray[np.float64]
+    dual_gap_: float | NDArray[np.float64]
+    n_iter_: int | NDArray[np.int64]
+    status_: StatusName | list[StatusName]
+    history_: np.ndarray | list[np.ndarray]
+
+
 class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """One way through fit for all estimators.
 
@@ -42,6 +74,18 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     what of it the next fit may start from, and which attributes the solutions become. It has the
     parameters ``tol``, ``max_iter``, ``max_time``, ``warm_start``, ``n_jobs`` and ``verbose``.
     """
+
+    tol: float
+    max_iter: int
+    max_time: float | None
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+
+    converged_: bool
+    relative_gap_: float
+    n_features_in_: int
+    feature_names_in_: np.ndarray  # only if X had names
 
     _advice: ClassVar[dict[Status, str]]  # what to change after a miss
     _unit: ClassVar[str] = "class"  # what a subproblem is called where there are several
@@ -69,15 +113,15 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """What a next fit on the same data may start from."""
 
     @abstractmethod
-    def _fingerprint(self, data: Any) -> tuple | None:
+    def _fingerprint(self, data: Any) -> tuple[Any, ...] | None:
         """Equal for problems that may start from what the other one kept; None is like no other."""
 
     @abstractmethod
-    def _settings(self, data: Any) -> tuple:
+    def _settings(self, data: Any) -> tuple[Any, ...]:
         """What makes a solver and its result what they are, beside the fingerprint and ``tol``."""
 
     @abstractmethod
-    def _model(self, data: Any, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """Fitted attributes of a list of (w, intercept), one a subproblem."""
 
     @contextmanager
@@ -238,7 +282,7 @@ def fit_certified(
     They are: parameters read once, one warning, nothing half-fitted after an error, the model kept
     and KeyboardInterrupt raised after Ctrl-C.
     """
-    warm = vars(estimator).pop("_warm", None)  # an error may leave it half-changed
+    warm = estimator.__dict__.pop("_warm", None)  # an error may leave it half-changed
     before = set(vars(estimator))
     copied = checked(estimator)
     outcome = copied._fit(X, y, sample_weight, warm, **further)

@@ -1,5 +1,7 @@
 """Values of reg_lambda: as they are given, or a number of them below the largest one of use."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,7 +176,7 @@ def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstima
 
 def _makes_zeros(estimator: BundleEstimator, data: TrainingData) -> bool:
     """Whether w = 0 is optimal from some value on: not with an elastic net that is L2."""
-    n_features = data.X.shape[1]
+    n_features = data.n_features
     return estimator._omega().bind(n_features, n_features).lasso_form is not None
 
 

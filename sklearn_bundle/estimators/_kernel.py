@@ -10,20 +10,22 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle._parameters import Names
+from sklearn_bundle.estimators._base import ClassifierMixin
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
     TrainingData,
     check_classification_data,
     check_prediction_data,
 )
-from sklearn_bundle.problems.kernel_function import Kernel, resolve_gamma
+from sklearn_bundle.problems.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.problems.kernel_scores import KernelScores
 from sklearn_bundle.problems.l2svm import KernelData
 
@@ -117,7 +119,25 @@ class KernelMachine(BaseEstimator):
     ``cache_size`` and ``n_jobs``, and when fitted ``support_vectors_`` and ``_scores``.
     """
 
-    _kernel_constraints: ClassVar[dict] = {
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+    tol: float
+    cache_size: float
+    n_jobs: int | None
+
+    support_: NDArray[np.int32]
+    support_vectors_: Matrix
+    n_support_: NDArray[np.int32]
+    dual_coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    gamma_: float
+    shape_fit_: tuple[int, ...]
+    n_features_in_: int
+    _scores: KernelScores
+
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Names({"rbf", "linear", "poly", "precomputed"}), callable],
         "gamma": [
             Names({"scale", "auto", "distance"}),
@@ -236,7 +256,7 @@ class KernelMachine(BaseEstimator):
         check_is_fitted(self)
         return self._scores.weights()
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._given()
         tags.input_tags.pairwise = self._given()
@@ -246,7 +266,9 @@ class KernelMachine(BaseEstimator):
 class KernelClassifier(ClassifierMixin, KernelMachine):
     """Prediction of labels by one machine, or by one for each pair of classes."""
 
-    _kernel_constraints: ClassVar[dict] = {
+    classes_: np.ndarray
+
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._kernel_constraints,
         "decision_function_shape": [Names({"ovr", "ovo"})],
         "break_ties": ["boolean"],

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome
+from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, Outcome
 from sklearn_bundle.estimators._kernel import KernelMachine
 from sklearn_bundle.estimators._validation import TrainingData, check_sample_weight
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
@@ -35,10 +35,10 @@ class TubeTraining:
     shape: tuple[int, ...]
 
 
-class KernelTubeEstimator(KernelMachine, CertifiedEstimator):
+class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
     """A kernel machine whose squared losses are those outside of a tube."""
 
-    _tube_constraints: ClassVar[dict] = {
+    _tube_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -94,10 +94,10 @@ class KernelTubeEstimator(KernelMachine, CertifiedEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _fingerprint(self, data: TubeTraining) -> tuple:
+    def _fingerprint(self, data: TubeTraining) -> tuple[Any, ...]:
         return data_fingerprint(data.samples), data.values.kernel
 
-    def _settings(self, data: TubeTraining) -> tuple:
+    def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed by now: its last point is a start, and no result."""
         tube = self._tube(data)
         scale = object() if callable(self.kernel) else tuple(data.costs[:1])

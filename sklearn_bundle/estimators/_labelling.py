@@ -4,6 +4,8 @@ The functions are for any estimator with ``classes_``, ``coef_``, ``transitions_
 ``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` is one that has probabilities.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, Self
@@ -87,10 +89,12 @@ def check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
 
 
-class _Features(Mapping):
+class _Features(Mapping[tuple[Any, Any], float]):
     """The weights of a fitted chain that are not 0, by name; no array is copied."""
 
-    def __init__(self, weights: NDArray[np.float64] | sp.csr_array, rows: list, columns: list):
+    def __init__(
+        self, weights: NDArray[np.float64] | sp.csr_array, rows: list[Any], columns: list[Any]
+    ):
         self._weights, self._names = weights, (rows, columns)
         self._numbers = [{name: k for k, name in enumerate(names)} for names in self._names]
 
@@ -126,6 +130,15 @@ class _Features(Mapping):
 
 class ChainLabeller(SparseCoefMixin, BaseEstimator):
     """Labels sequences, with probabilities."""
+
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which checkers are not told of
+    transitions_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    attribute_names_: np.ndarray  # of dicts and of strings
+    n_features_in_: int
 
     def sparsify(self) -> Self:
         """Leave the weights in ``coef_`` alone that are not 0: few with `l1_ratio` above 0.
@@ -186,7 +199,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         labels = self.classes_.tolist()
         return _Features(self.transitions_, labels, labels)
 
-    def predict(self, X: Any) -> np.ndarray | list[list]:
+    def predict(self, X: Any) -> np.ndarray | list[list[Any]]:
         """The most probable labels of each sequence (Viterbi).
 
         Parameters

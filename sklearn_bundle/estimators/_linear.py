@@ -1,5 +1,7 @@
 """What linear models share: parameters, scores; of classifiers targets and labels."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -7,14 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.estimators._base import ClassifierMixin
 from sklearn_bundle.estimators._blocks import is_collection, lazily, lazy_accuracy
-from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
@@ -29,7 +32,13 @@ from sklearn_bundle.solvers.contract import Status
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     """The parameters of all linear models, and how their problems are known again."""
 
-    _common_constraints: ClassVar[dict] = {
+    reg_lambda: float
+    fit_intercept: bool
+
+    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which checkers are not told of
+    intercept_: float | NDArray[np.float64]
+
+    _common_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg_lambda": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -50,7 +59,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     def _formulation(self) -> tuple[Any, ...]:
         """The objects that make the problem what it is, beside the data: the loss first."""
 
-    def _fingerprint(self, data: TrainingData) -> tuple | None:
+    def _fingerprint(self, data: TrainingData) -> tuple[Any, ...] | None:
         return problem_fingerprint(data, self._formulation(), self.fit_intercept)
 
     def _blas_threads(self, n_threads: int) -> int:
@@ -111,16 +120,21 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
             self.coef_ = self.coef_.ravel()
         return self
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
 
-class CertifiedLinearClassifier(ClassifierMixin, CertifiedLinear):
+class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
     """Two classes make one problem, more of them one each, unless a subclass says otherwise."""
 
-    _common_constraints: ClassVar[dict] = {
+    class_weight: dict[Any, float] | str | None
+
+    classes_: np.ndarray
+    intercept_: NDArray[np.float64]
+
+    _common_constraints: ClassVar[dict[str, list[Any]]] = {
         **CertifiedLinear._common_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }

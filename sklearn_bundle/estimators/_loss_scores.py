@@ -1,5 +1,7 @@
 """Scores that say of a loss's models what they were fitted for, where the usual one does not."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

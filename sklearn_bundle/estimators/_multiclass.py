@@ -33,17 +33,17 @@ def solve_each(
     an interruption ``stop`` is set and each subproblem returns at its next iteration.
     """
     start = perf_counter()
-    results: list[SolverResult | None] = [None] * n_subproblems
+    results: dict[int, SolverResult] = {}
 
     def task(k: int) -> None:
         seconds = None
         if max_time is not None:
             left = max(0.0, max_time - (perf_counter() - start))
             seconds = left / -(-(n_subproblems - k) // n_threads)
-        results[k] = solve(k, seconds)
-        if results[k].status is Status.INTERRUPTED:
+        results[k] = result = solve(k, seconds)
+        if result.status is Status.INTERRUPTED:
             stop.set()
-        finish(k, results[k])
+        finish(k, result)
 
     try:
         if n_threads == 1:
@@ -54,9 +54,9 @@ def solve_each(
     except KeyboardInterrupt:  # outside of an iteration
         stop.set()
     for k in range(n_subproblems):
-        if results[k] is None:
+        if k not in results:
             task(k)
-    return results, stop.is_set()
+    return [results[k] for k in range(n_subproblems)], stop.is_set()
 
 
 def _in_threads(task: Callable[[int], None], n_tasks: int, n_threads: int, stop: Event) -> None:

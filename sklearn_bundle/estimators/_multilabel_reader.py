@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._values import as_numbers
 from sklearn_bundle.estimators._base import features_of
-from sklearn_bundle.estimators._structures import Reader, Reading, reader_of
+from sklearn_bundle.estimators._structures import Array, Reader, Reading, reader_of
 from sklearn_bundle.estimators._validation import (
     X_CHECKS,
     check_prediction_data,
@@ -28,7 +28,7 @@ Numbers = NDArray[np.int64]
 class MultilabelReader(Reader):
     """Rows of X, and for each a row of y of 0 and 1."""
 
-    def read(self, estimator, X, y, sample_weight):
+    def read(self, estimator, X, y, sample_weight) -> Reading:
         X, y = checked_data(estimator, X, y, **X_CHECKS, multi_output=True)
         sets = _sets(estimator, y)
         weights = check_sample_weight(sample_weight, len(sets))
@@ -41,17 +41,17 @@ class MultilabelReader(Reader):
             WeightedRows(X, weights), sets, weights, total, fitted, partial(_hash, X, sets, weights)
         )
 
-    def attributes(self, model, reading, w):
+    def attributes(self, model, reading, w) -> dict[str, Any]:
         L, d = model.n_labels_, reading.X.X.shape[1]
         coef, intercept, pairs = np.split(w, [L * d, L * (d + 1)])
         parts = {"coef_": coef.reshape(L, d), "intercept_": intercept}
         return parts | {"pairs_": pairs.reshape(-1, 2, 2)} | super().attributes(model, reading, w)
 
-    def predict(self, estimator, X):
+    def predict(self, estimator, X) -> Any:
         check_is_fitted(estimator)
         return estimator.model_.best_sets(check_prediction_data(estimator, X), estimator.w_)
 
-    def losses(self, estimator, X, y):
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
         found = self.predict(estimator, X)
         sets = _sets(estimator, y)
         if sets.shape != found.shape:

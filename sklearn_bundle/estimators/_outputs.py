@@ -1,5 +1,7 @@
 """What a fitted structured SVM is asked: outputs, what they cost, scores."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Fits over many values of reg_lambda that share what they find, cross-validation over them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -13,8 +15,10 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._values import shown
 from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed
+from sklearn_bundle.estimators._blocks import blocks_beside, is_collection
 from sklearn_bundle.estimators._fit import CertifiedEstimator
 from sklearn_bundle.estimators._grid import check_grid, estimator_of
 from sklearn_bundle.estimators._loss_scores import loss_scorer
@@ -30,6 +34,7 @@ from sklearn_bundle.solvers.contract import SolverResult
 
 # Values of reg_lambda where their number is not given, and w = 0 is optimal for none of them.
 _ON_A_PATH, _IN_A_SEARCH = 20, 10
+_FOLDS = 5  # as in scikit-learn
 
 
 def bmrm_path(
@@ -42,7 +47,13 @@ def bmrm_path(
     loss: str | Loss = "hinge",
     sample_weight: ArrayLike | None = None,
     **params: Any,
-) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+]:
     """Solutions for many values of reg_lambda, each from what the last one left.
 
     The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever knows
@@ -185,13 +196,19 @@ def fit_path(
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
             model = object.__new__(type(estimator))  # a clone takes as long as a small fit
-            vars(model).update(vars(unfitted), reg_lambda=estimator.reg_lambda)
+            model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
             model._adopt(features_of(estimator) | fitted)
             yield model, results
 
 
 class PathSearch(Search):
     """Cross-validation over reg_lambda, each fold along a path."""
+
+    reg_lambdas: int | ArrayLike | None
+    eps: float | None
+
+    reg_lambda_: float
+    reg_lambdas_: NDArray[np.float64]
 
     _chosen = "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
@@ -201,6 +218,8 @@ class PathSearch(Search):
         return grid.of(self, data, _IN_A_SEARCH)
 
     def _folds(self, data, X, y, sample_weight, values):
+        if is_collection(X):
+            return self._folds_of_blocks(X, y, sample_weight, values)
         X, y = indexable(X, y)
         weights = None
         if sample_weight is not None:
@@ -227,3 +246,31 @@ class PathSearch(Search):
             return [checked_score(scorer(model, *held_out, **counted)) for model in models]
 
         return splits(self.cv, X, y, is_classifier(single)), scores
+
+    def _folds_of_blocks(self, X, y, sample_weight, values):
+        """Folds of whole blocks of rows, every k-th of which is held out together."""
+        given = {"X": X, "y": y, "sample_weight": sample_weight}
+        columns = blocks_beside({name: v for name, v in given.items() if v is not None})
+        n_blocks = len(columns[0])
+        n_folds = _FOLDS if self.cv is None else self.cv
+        if not isinstance(n_folds, Integral) or not 2 <= n_folds <= n_blocks:
+            raise ValueError(
+                f"cv must be a number of folds from 2 to {n_blocks}, the number of X's blocks, "
+                f"where rows lie in blocks: folds are of whole blocks. Got {shown(self.cv)}."
+            )
+        if self.scoring is not None:
+            raise ValueError(
+                "scoring must be None where rows lie in blocks, and is then the accuracy or R^2; "
+                f"got {shown(self.scoring)}."
+            )
+        single = clone(self._single(n_jobs=1))
+
+        def scores(train: NDArray, test: NDArray) -> list[float]:
+            fitted, held_out = ([[c[k] for k in part] for c in columns] for part in (train, test))
+            estimator = checked(single)
+            data = estimator._check(*fitted, *[None] * (3 - len(fitted)))
+            return [float(model.score(*held_out)) for model, _ in fit_path(estimator, data, values)]
+
+        place = np.arange(n_blocks) % n_folds
+        pairs = [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(n_folds)]
+        return pairs, scores

@@ -64,6 +64,12 @@ class Search(CertifiedEstimator):
     are estimators of this kind, with the parameters of the search.
     """
 
+    cv: Any
+    scoring: Any
+
+    scores_: NDArray[np.float64]
+    mean_test_scores_: NDArray[np.float64]
+
     _kind: ClassVar[type[CertifiedEstimator]]  # what is fitted
     _chosen: ClassVar[str]  # its parameter; the search has the values under this name and an s
     _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search does not have

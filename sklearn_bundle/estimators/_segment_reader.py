@@ -38,7 +38,7 @@ Segmentation = list[tuple[Any, int, int]]
 class SegmentReader(Reader):
     """Sequences as SDCACRF takes them, and for each a list of (label, start, stop)."""
 
-    def read(self, estimator, X, y, sample_weight):
+    def read(self, estimator, X, y, sample_weight) -> Reading:
         segmentations = _checked(estimator, X, y)
         tokens = [_spread(segments) for segments in segmentations]
         data = check_training_sequences(estimator, X, tokens, sample_weight, least_classes=1)
@@ -53,13 +53,13 @@ class SegmentReader(Reader):
             lambda: (sequences_fingerprint(data), joblib.hash(sizes)),
         )
 
-    def attributes(self, model, reading, w):
+    def attributes(self, model, reading, w) -> dict[str, Any]:
         longest = int(model.max_lengths_.max())
         parts = taken_apart(w, reading.X.n_labels, longest, bool(model.boundaries))
         named = {f"{name}_": part for name, part in parts._asdict().items() if part.size}
         return named | super().attributes(model, reading, joined(parts))
 
-    def predict(self, estimator, X):
+    def predict(self, estimator, X) -> Any:
         sequences, found = _found(estimator, X)
         begins = np.flatnonzero(found.sizes)
         labels, sizes = estimator.classes_[found.labels[begins]].tolist(), found.sizes[begins]
@@ -68,7 +68,7 @@ class SegmentReader(Reader):
         bounds = np.searchsorted(begins, sequences.starts).tolist()
         return [segments[first:last] for first, last in pairwise(bounds)]
 
-    def losses(self, estimator, X, y):
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
         segmentations = _checked(estimator, X, y)
         sequences, found = _found(estimator, X)
         tokens = [_spread(segments) for segments in segmentations]

@@ -1,5 +1,7 @@
 """What the CRF accepts: sequences of feature vectors, labels and weights -> one CSR matrix."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from reprlib import repr as short
@@ -57,7 +59,7 @@ class Sequences:
         """The first position of every sequence, and the number of positions."""
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths)])
 
-    def sequences(self, which: NDArray[np.intp]) -> "Sequences":
+    def sequences(self, which: NDArray[np.intp]) -> Sequences:
         """These alone, in this order."""
         return Sequences(self.X[self._tokens(which)], self.lengths[which], self.plain)
 
@@ -97,9 +99,7 @@ class TrainingSequences(Sequences):
     kept: NDArray[np.intp]
     fitted: dict[str, Any]
 
-    def part(
-        self, which: NDArray[np.intp], min_frequency: int | None = None
-    ) -> "TrainingSequences":
+    def part(self, which: NDArray[np.intp], min_frequency: int | None = None) -> TrainingSequences:
         """These sequences alone, classes and weights as if no others had been given.
 
         All attributes stay, those with names empty where they are not frequent: the optimal

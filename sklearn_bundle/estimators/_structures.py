@@ -158,7 +158,7 @@ class ChainReader(Reader):
 
     methods = frozenset({"decode", "heaviest_features"})
 
-    def read(self, estimator, X, y, sample_weight):
+    def read(self, estimator, X, y, sample_weight) -> Reading:
         data = check_training_sequences(estimator, X, y, sample_weight)
         return Reading(
             TokenRows(data.X, data.lengths, len(data.classes)),
@@ -169,16 +169,16 @@ class ChainReader(Reader):
             partial(sequences_fingerprint, data),
         )
 
-    def attributes(self, model, reading, w):
+    def attributes(self, model, reading, w) -> dict[str, Any]:
         parts = taken_apart(w, reading.X.n_labels)
         named = {f"{name}_": part for name, part in parts._asdict().items()}
         return named | super().attributes(model, reading, joined(parts))
 
-    def predict(self, estimator, X):
+    def predict(self, estimator, X) -> Any:
         sequences, bound = bound_chain(estimator, X)
         return labels_like(estimator, sequences, bound.best_labels())
 
-    def losses(self, estimator, X, y):
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
         sequences, bound = bound_chain(estimator, X)
         labels = check_labels(estimator, sequences, y)
         given, n_classes = estimator.model_.cost, len(estimator.classes_)
@@ -210,7 +210,7 @@ class ClassReader(Reader):
     methods = frozenset({"decision_function", "predict_proba"})
     is_classifier = True
 
-    def read(self, estimator, X, y, sample_weight):
+    def read(self, estimator, X, y, sample_weight) -> Reading:
         data = check_classification_data(estimator, X, y, sample_weight, None)
         return Reading(
             Rows(data.X, len(data.classes), data.classes.tolist()),
@@ -221,7 +221,7 @@ class ClassReader(Reader):
             partial(data_fingerprint, data),
         )
 
-    def attributes(self, model, reading, w):
+    def attributes(self, model, reading, w) -> dict[str, Any]:
         coef = model.ancestors_ @ w.reshape(model.ancestors_.shape[1], -1)
         coef = np.diff(coef, axis=0) if len(coef) == 2 else coef
         return {"coef_": coef} | super().attributes(model, reading, w)
@@ -238,10 +238,10 @@ class ClassReader(Reader):
         scores = self.decision_function(estimator, X)
         return softmax(np.c_[np.zeros(len(scores)), scores] if scores.ndim == 1 else scores, axis=1)
 
-    def predict(self, estimator, X):
+    def predict(self, estimator, X) -> Any:
         return estimator.classes_[self._numbers(estimator, X)]
 
-    def losses(self, estimator, X, y):
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
         found = self._numbers(estimator, X)
         rows = Sequences(X, np.ones(len(found), np.int64), plain=True)
         model, n_classes = estimator.model_, len(estimator.classes_)
@@ -267,7 +267,7 @@ def _(model: Multiclass | Ontology) -> Reader:
 class StructureReader(Reader):
     """Lists of whatever the model understands."""
 
-    def read(self, estimator, X, y, sample_weight):
+    def read(self, estimator, X, y, sample_weight) -> Reading:
         X, y = _same_length(estimator, X, y)
         weights = check_sample_weight(sample_weight, len(X))
         with np.errstate(over="ignore"):
@@ -279,7 +279,7 @@ class StructureReader(Reader):
         data = [(Reading, {"X": X, "y": y, "weights": weights})]
         return Reading(X, y, weights, total, {}, partial(parts_fingerprint, data))
 
-    def predict(self, estimator, X):
+    def predict(self, estimator, X) -> Any:
         check_is_fitted(estimator)
         w, outputs = frozen(estimator.w_), []
         for i, x in enumerate(_listed("X", X)):
@@ -287,7 +287,7 @@ class StructureReader(Reader):
                 outputs.append(estimator.model_.inference(x, w))
         return outputs
 
-    def losses(self, estimator, X, y):
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
         X, y = _same_length(estimator, X, y)
         outputs, model = self.predict(estimator, X), estimator.model_
         losses, largest = np.empty(len(y)), np.empty(len(y))

@@ -1,5 +1,7 @@
 """X, y and weights as users give them -> arrays in few layouts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -110,7 +112,7 @@ def check_classification_data(
     X: Any,
     y: ArrayLike,
     sample_weight: ArrayLike | float | None,
-    class_weight: dict | str | None,
+    class_weight: dict[Any, float] | str | None,
 ) -> ClassificationData:
     """Check everything that is wrong with training data before any work starts."""
     if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:

@@ -33,7 +33,8 @@ class WarmStart:
         """Forget solvers and results of other settings."""
         if self.settings != settings or not self.solvers:
             self.settings = settings
-            self.tols, self.solvers, self.results = ([None] * len(self.kept) for _ in range(3))
+            n = len(self.kept)
+            self.tols, self.solvers, self.results = [None] * n, [None] * n, [None] * n
 
     def solver(self, k: int, tol: float) -> Resumable | None:
         """The one that can go on: what it does depends on the tol that it was made for."""
@@ -79,13 +80,13 @@ def _arrays(X: Any) -> Any:
 
 def problem_fingerprint(
     data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
-) -> tuple | None:
+) -> tuple[Any, ...] | None:
     """Equal for equal data, loss, regularizer and intercept; None if one has no hash."""
     parts = parts_fingerprint([(type(part), vars(part)) for part in formulation])
     return None if parts is None else (data_fingerprint(data), *parts, fit_intercept)
 
 
-def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple | None:
+def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple[Any, ...] | None:
     """Equal for the same classes with equal values in attributes; None if one has no hash.
 
     Classes and functions are compared as objects: one that was edited in a notebook and defined

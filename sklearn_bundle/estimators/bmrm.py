@@ -1,6 +1,8 @@
 """Linear classification by bundle methods."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -36,7 +38,7 @@ _SOLVERS = (
 )
 
 
-def _has_probability(estimator: "BMRMClassifier") -> bool:
+def _has_probability(estimator: BMRMClassifier) -> bool:
     loss = estimator._loss()
     if loss.probability is None:
         raise AttributeError(
@@ -244,7 +246,7 @@ default="l2"
         "fbeta": {"beta": 1.0},
     }
     _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],
@@ -264,7 +266,7 @@ default="l2"
         l1_ratio: float = 0.5,
         cost: ArrayLike | None = None,
         scaling: str = "margin",
-        edges: Sequence[tuple] | None = None,
+        edges: Sequence[tuple[Hashable, Hashable]] | None = None,
         beta: float = 1.0,
         solver: str = "auto",
         bundle_size: int | None = None,
@@ -273,7 +275,7 @@ default="l2"
         max_iter: int = 1000,
         max_time: float | None = None,
         fit_intercept: bool = True,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -1,6 +1,8 @@
 """BMRMClassifier and BMRMRegressor with reg_lambda by cross-validation."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
@@ -123,7 +125,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMClassifier
-    _parameter_constraints: ClassVar[dict] = path_constraints(
+    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
         BMRMClassifier, PathSearch._not_shared
     )
 
@@ -139,7 +141,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         l1_ratio: float = 0.5,
         cost: ArrayLike | None = None,
         scaling: str = "margin",
-        edges: Sequence[tuple] | None = None,
+        edges: Sequence[tuple[Hashable, Hashable]] | None = None,
         beta: float = 1.0,
         solver: str = "auto",
         bundle_size: int | None = None,
@@ -148,7 +150,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         max_iter: int = 1000,
         max_time: float | None = None,
         fit_intercept: bool = True,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -305,7 +307,9 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     """
 
     _kind = BMRMRegressor
-    _parameter_constraints: ClassVar[dict] = path_constraints(BMRMRegressor, PathSearch._not_shared)
+    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(
+        BMRMRegressor, PathSearch._not_shared
+    )
 
     def __init__(
         self,

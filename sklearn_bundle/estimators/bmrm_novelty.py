@@ -1,10 +1,12 @@
 """Novelty detection by bundle methods."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
@@ -12,7 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._blocks import check_blocks, is_collection, lazily
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_unlabelled_data
 from sklearn_bundle.losses import Novelty, NuNovelty, Target
@@ -30,7 +32,7 @@ _AROUND_ORIGIN = (
 )
 
 
-class BMRMNoveltyDetector(OutlierMixin, BundleEstimator):
+class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
     It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimises
@@ -171,10 +173,13 @@ default="l2"
     0.1
     """
 
+    intercept_: NDArray[np.float64]
+    offset_: float
+
     _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
     _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
     fit_intercept = False
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
         "nu": [Interval(Real, 0, 1, closed="right")],

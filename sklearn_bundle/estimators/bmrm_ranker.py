@@ -1,11 +1,14 @@
 """Linear ranking by bundle methods."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
@@ -14,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from sklearn_bundle._parameters import Names
 from sklearn_bundle._values import as_numbers
 from sklearn_bundle.estimators._bundle import BundleEstimator
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import (
@@ -41,7 +44,7 @@ class RankingData(TrainingData):
         return self.y, self.group
 
 
-def _has_grades(estimator: "BMRMRanker") -> bool:
+def _has_grades(estimator: BMRMRanker) -> bool:
     if not estimator._loss().has_grades:
         raise AttributeError(
             f"predict_grades needs loss='ordinal'; this {type(estimator).__name__} has "
@@ -50,7 +53,7 @@ def _has_grades(estimator: "BMRMRanker") -> bool:
     return True
 
 
-class BMRMRanker(BundleEstimator):
+class BMRMRanker(OneCertificate, BundleEstimator):
     """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
 
     It minimises over w::
@@ -175,11 +178,14 @@ default="l2"
     1.0
     """
 
+    grades_: NDArray[np.float64]  # with thresholds_, if the loss has grades
+    thresholds_: NDArray[np.float64]
+
     _losses = RANKING_LOSSES
     _loss_parameters = {"ordinal": {"cost": "absolute"}, "ndcg": {"k": None}}  # noqa: RUF012
     _loss_kinds = (RankingLoss,)
     fit_intercept = False
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],
@@ -373,7 +379,7 @@ default="l2"
     def _has_vector(self):
         return True
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags

@@ -1,15 +1,18 @@
 """Linear regression by bundle methods."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
+from sklearn_bundle.estimators._base import RegressorMixin
 from sklearn_bundle.estimators._blocks import (
     BlockedData,
     check_blocks,
@@ -18,7 +21,7 @@ from sklearn_bundle.estimators._blocks import (
     lazy_r2,
 )
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import Certificates, fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
 from sklearn_bundle.losses import (
@@ -42,7 +45,7 @@ def _squared_error(M: ArrayLike | None) -> RegressionLoss:
     return SquaredError() if M is None else MultivariateSquaredError(M)
 
 
-class BMRMRegressor(RegressorMixin, BundleEstimator):
+class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
     """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
 
     It minimises over w and b::
@@ -200,7 +203,7 @@ default="l2"
     }
     _loss_kinds = (RegressionLoss,)
     _unit = "target"
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinear._common_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],
@@ -361,7 +364,7 @@ default="l2"
     def _has_vector(self):
         return np.ndim(self.intercept_) == 0
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if self._takes_loss(self.loss):
             loss = self._loss()

@@ -1,16 +1,18 @@
 """Linear-chain conditional random fields."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle.estimators._chain_path import Passed
-from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
 from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._sequences import TrainingSequences, check_training_sequences
@@ -26,7 +28,7 @@ from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
 _DENSE = 0.5  # share of entries that are not zero, above which L-BFGS is the faster
 
 
-class SDCACRF(ChainLabeller, CertifiedEstimator):
+class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
 
     For sequences x_i of T_i tokens with labels y_i it minimises over w::
@@ -291,7 +293,9 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     ((5, 8), ['ends:s', 'word:boats'])
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    solver_: Literal["exponentiated", "sdca", "lbfgs"]
+
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [StrOptions({"auto", "exponentiated", "sdca", "lbfgs"})],
@@ -396,7 +400,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     def _seed(self) -> int:
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
-    def _fingerprint(self, data: TrainingSequences) -> tuple:
+    def _fingerprint(self, data: TrainingSequences) -> tuple[Any, ...]:
         return sequences_fingerprint(data), self.fit_intercept, self.solver
 
     def _take_further(
@@ -415,7 +419,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         kept = self._keep(solver, result)
         return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
 
-    def _settings(self, data: TrainingSequences) -> tuple:
+    def _settings(self, data: TrainingSequences) -> tuple[Any, ...]:
         of_steps = self.sampling, self.nonuniformity, self.line_search_tol
         return self._reg_lambda(data.total), self.l1_ratio, *of_steps
 
@@ -424,7 +428,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
     ) -> Any:
         return solver.kept
 
-    def _model(self, data: TrainingSequences, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: TrainingSequences, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         parts = taken_apart(points[0][0], len(data.classes))
         return {
             "classes_": data.classes,
@@ -464,7 +468,7 @@ class SDCACRF(ChainLabeller, CertifiedEstimator):
         )
         return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True

@@ -1,5 +1,7 @@
 """SDCACRF at many values of reg_lambda, and with one of them by cross-validation."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -264,10 +266,13 @@ n_features_in_, feature_names_in_
     'converged'
     """
 
+    reg_lambda_: float
+    reg_lambdas_: NDArray[np.float64]
+
     _kind, _chosen = SDCACRF, "reg_lambda"
     _not_shared = "reg_lambda", "warm_start"
     _require = None
-    _parameter_constraints: ClassVar[dict] = path_constraints(SDCACRF, _not_shared) | {
+    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(SDCACRF, _not_shared) | {
         "scoring": [StrOptions({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
     }
 

@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
@@ -157,7 +158,10 @@ class PragamSVC(CertifiedLinearClassifier):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    dual_coef_: NDArray[np.float64]
+    support_: NDArray[np.integer]
+
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
         "lipschitz": [
             Names({"adaptive", "power"}),
@@ -183,7 +187,7 @@ class PragamSVC(CertifiedLinearClassifier):
         tol: float = 1e-3,
         max_iter: int = 10000,
         max_time: float | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -221,7 +225,7 @@ class PragamSVC(CertifiedLinearClassifier):
             lipschitz = partial(problem.lipschitz_constant, seed)
         return ExcessiveGapSolver(problem, lipschitz, kept)
 
-    def _settings(self, data: ClassificationData) -> tuple:
+    def _settings(self, data: ClassificationData) -> tuple[Any, ...]:
         return self.reg_lambda, self.lipschitz
 
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:

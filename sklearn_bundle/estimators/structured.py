@@ -1,12 +1,14 @@
 """Structured outputs by large margins or by likelihood, to a certified optimum."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils import ClassifierTags, check_random_state
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
@@ -14,7 +16,12 @@ from sklearn_bundle.estimators import (  # noqa: F401 - each registers a reader
     _multilabel_reader,
     _segment_reader,
 )
-from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
+from sklearn_bundle.estimators._fit import (
+    CertifiedEstimator,
+    OneCertificate,
+    Outcome,
+    fit_certified,
+)
 from sklearn_bundle.estimators._outputs import OutputFinder
 from sklearn_bundle.estimators._structured_solvers import (
     SOLVERS,
@@ -44,7 +51,7 @@ class StructuredData:
     reg_lambda: float
 
 
-class StructuredSVM(OutputFinder, CertifiedEstimator):
+class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     """Support vector machine for structured outputs, to a certified optimum.
 
     A model says what an output y of an input x is: its features phi(x, y), its loss l_i(y) beside
@@ -348,7 +355,25 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     array([[0.97, 0.03, 0.  ]])
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    w_: NDArray[np.float64]
+    model_: StructuredModel
+    exact_: bool
+    solver_: str
+
+    # Those that the model has, as the list of attributes above says.
+    classes_: np.ndarray
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    transitions_: NDArray[np.float64]
+    start_: NDArray[np.float64]
+    end_: NDArray[np.float64]
+    first_: NDArray[np.float64]
+    last_: NDArray[np.float64]
+    lengths_: NDArray[np.float64]
+    pairs_: NDArray[np.float64]
+    attribute_names_: np.ndarray
+
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         "model": "no_validation",  # by checked_model, which says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [Names(SOLVERS)],
@@ -457,17 +482,17 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
     def _keep(self, solver: Any, result: SolverResult) -> Any:
         return solver.kept
 
-    def _fingerprint(self, data: StructuredData) -> tuple | None:
+    def _fingerprint(self, data: StructuredData) -> tuple[Any, ...] | None:
         of_data = data.reading.fingerprint()
         of_model = parts_fingerprint([(type(data.model), data.model.get_params(deep=False))])
         if of_data is None or of_model is None:
             return None
         return of_data, of_model, self.loss, self.scaling, self.solver, self.cache_size
 
-    def _settings(self, data: StructuredData) -> tuple:
+    def _settings(self, data: StructuredData) -> tuple[Any, ...]:
         return data.reg_lambda, self.sampling
 
-    def _model(self, data: StructuredData, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: StructuredData, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         of_w = reader_of(data.model).attributes(data.model, data.reading, points[0][0])
         return {"model_": data.model, **data.reading.fitted, **of_w}
 
@@ -490,7 +515,7 @@ class StructuredSVM(OutputFinder, CertifiedEstimator):
             "outputs that its inference has found, there may be worse ones, and nothing is proved."
         )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True

@@ -1,5 +1,7 @@
 """Kernel support vector classification: blocks of points, or Frank-Wolfe methods."""
 
+from __future__ import annotations
+
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -10,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
-from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome, fit_certified
+from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.estimators._kernel import (
     KernelClassifier,
     KernelTraining,
@@ -39,7 +41,7 @@ class _Task(NamedTuple):
     cache_bytes: int
 
 
-class SwapSVC(KernelClassifier, CertifiedEstimator):
+class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     """Kernel support vector machine with the squared hinge loss, by blocks or SWAP steps.
 
     For labels y_i in {-1, +1} it minimises over w, in the feature space of the kernel
@@ -221,7 +223,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelClassifier._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
         "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
@@ -262,7 +264,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
         n_candidates: int | None = None,
         n_initial: int = 1,
         active_set: str | int | None = "auto",
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         warm_start: bool = False,
@@ -338,10 +340,10 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _fingerprint(self, data: KernelTraining) -> tuple:
+    def _fingerprint(self, data: KernelTraining) -> tuple[Any, ...]:
         return data_fingerprint(data.samples), data.values.kernel
 
-    def _settings(self, data: KernelTraining) -> tuple:
+    def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed by now: its last point is a start, and no result."""
         scale = object() if callable(self.kernel) else self.C * data.samples.total
         return scale, self.solver
@@ -358,7 +360,7 @@ class SwapSVC(KernelClassifier, CertifiedEstimator):
             return solver
         return SimplexPoints(result.point / result.point.sum())
 
-    def _model(self, data: KernelTraining, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         kernel = data.values.kernel
         model = machine(data.samples, kernel, [alpha for alpha, _ in points])
         return model | {"gamma_": kernel.gamma}

@@ -121,9 +121,14 @@ n_features_in_, feature_names_in_, shape_fit_
     True
     """
 
+    C_: float
+    Cs_: NDArray[np.float64]
+
     _kind, _chosen = SwapSVC, "C"
     _not_shared = "C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start"
-    _parameter_constraints: ClassVar[dict] = search_constraints(SwapSVC, "Cs", _not_shared)
+    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(
+        SwapSVC, "Cs", _not_shared
+    )
 
     def __init__(
         self,
@@ -139,7 +144,7 @@ n_features_in_, feature_names_in_, shape_fit_
         tol: float = 1e-2,
         max_iter: int = 1_000_000,
         cache_size: float = 1000,
-        class_weight: dict | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         n_jobs: int | None = None,

@@ -1,5 +1,7 @@
 """Novelty detection with kernels and a squared loss."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 
@@ -164,7 +166,9 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     0.1
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    offset_: float
+
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._tube_constraints,
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
     }
@@ -279,7 +283,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     def _tube(self, data: TubeTraining) -> Tube:
         return Tube(np.ones(len(data.costs)), 0.0, np.inf)
 
-    def _model(self, data: TubeTraining, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """While the fit goes on scores are not known here, and the boundary is that of "auto"."""
         return self._machine(data, points[0][0]) | _boundary(1.0)
 

@@ -1,13 +1,15 @@
 """Kernel support vector regression with the squared epsilon-insensitive loss."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle.estimators._base import RegressorMixin
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
 from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
@@ -156,7 +158,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     ('converged', True)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._tube_constraints,
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
@@ -241,7 +243,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     def _tube(self, data: TubeTraining) -> Tube:
         return Tube(data.samples.y, float(self.epsilon), float(self.epsilon))
 
-    def _model(self, data: TubeTraining, points: list[tuple]) -> dict[str, Any]:
+    def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         return self._machine(data, points[0][0])
 
 

@@ -13,7 +13,7 @@ from scipy.special import entr
 
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle._jit import inner, registered
-from sklearn_bundle.losses._dual_loss import DualLoss
+from sklearn_bundle.losses._dual_loss import Array, DualLoss
 from sklearn_bundle.losses._dual_targets import DualTargets
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
@@ -151,13 +151,13 @@ def _log_loss_gain(loss, target, margin, alpha, new, weight, curvature):
 class _DualLabels(DualLoss):
     """Whose direction is the label, and whose alpha is not negative."""
 
-    def slope(self, alpha, target):
+    def slope(self, alpha, target) -> float:
         return float(alpha.sum())
 
-    def direction(self, target):
+    def direction(self, target) -> Array:
         return target
 
-    def balanced(self, alpha, target):
+    def balanced(self, alpha, target) -> Array:
         """The heavier class scaled down."""
         positive = target > 0.0
         of_positive = float(alpha[positive].sum())
@@ -172,20 +172,20 @@ class _DualLabels(DualLoss):
 class DualHinge(_DualLabels):
     steps = HingeSteps()
 
-    def bounds(self, weights):
+    def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, weights
 
-    def offset(self, alpha, target, weights, free):
+    def offset(self, alpha, target, weights, free) -> float:
         return float(np.sum(alpha))
 
 
 class DualSquaredHinge(_DualLabels):
     steps = SquaredHingeSteps()
 
-    def bounds(self, weights):
+    def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, np.inf
 
-    def offset(self, alpha, target, weights, free):
+    def offset(self, alpha, target, weights, free) -> float:
         return float(np.sum(alpha - 0.5 * alpha * alpha / weights))
 
 
@@ -194,10 +194,10 @@ class DualLogLoss(_DualLabels):
     at_bounds = False
     multiplications = 400.0  # about 15 logarithms and exponentials: 170 ns
 
-    def bounds(self, weights):
+    def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, weights
 
-    def offset(self, alpha, target, weights, free):
+    def offset(self, alpha, target, weights, free) -> float:
         p = alpha / weights
         return float(np.sum(weights * (entr(p) + entr(1.0 - p))))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle._jit import inner, registered
-from sklearn_bundle.losses._dual_loss import DualLoss
+from sklearn_bundle.losses._dual_loss import Array, DualLoss
 
 
 class TargetSteps(NamedTuple):
@@ -102,22 +102,22 @@ class DualTargets(DualLoss):
     def at_bounds(self) -> bool:
         return self.steps.half > 0.0 or np.isfinite(self.steps.high)
 
-    def bounds(self, weights):
+    def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return -weights * self.steps.high, -weights * self.steps.low
 
-    def offset(self, alpha, target, weights, free):
+    def offset(self, alpha, target, weights, free) -> float:
         """With ``free`` relative to the mean target: the terms stay as small as they can."""
         centre = float(weights @ target) if free else 0.0
         terms = alpha * (target - centre) - self.steps.half * np.abs(alpha)
         return float(np.sum(terms - 0.5 * self.steps.bend * alpha * alpha / weights))
 
-    def slope(self, alpha, target):
+    def slope(self, alpha, target) -> float:
         return max(float(np.sum(alpha * target - self.steps.half * np.abs(alpha))), 0.0)
 
-    def direction(self, target):
+    def direction(self, target) -> Array:
         return np.ones(len(target))
 
-    def balanced(self, alpha, target):
+    def balanced(self, alpha, target) -> Array:
         """The heavier sign scaled down: 0 is a derivative of each of these losses."""
         positive = alpha > 0.0
         up, down = float(alpha[positive].sum()), -float(alpha[~positive].sum())

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from sklearn_bundle._jit import jit
-from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._newton_loss import Array, NewtonLoss
 from sklearn_bundle.losses._sums import LANES, balance
 from sklearn_bundle.losses.hinge import squared_hinge_cut
 from sklearn_bundle.losses.logistic import (
@@ -110,15 +110,15 @@ def _squared_hinge_curved(scores, y, b, rows):
 
 
 class _NewtonBinary(NewtonLoss):
-    def suffices(self, y):
+    def suffices(self, y) -> bool:
         positive = np.count_nonzero(y > 0.0)
-        return min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS
+        return bool(min(positive, len(y) - positive) >= _FEWEST_OF_A_CLASS)
 
 
 class NewtonHinge(_NewtonBinary):
     smooth = False
 
-    def cut(self, scores, y, weights, width, b, free, out):
+    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
         risk, offset = _hinge_cut(scores, y, weights, width, b, out)
         if free:
             excess = float(out.sum())
@@ -126,13 +126,13 @@ class NewtonHinge(_NewtonBinary):
             offset -= abs(excess)
         return risk, offset
 
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+    def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return _hinge_slope(scores, direction, y, weights, width, b, along_b, t)
 
-    def curved(self, scores, y, width, b, rows):
+    def curved(self, scores, y, width, b, rows) -> int:
         return _hinge_curved(scores, y, width, b, rows)
 
-    def curvature(self, scores, y, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows) -> Array:
         return weights[rows] / width
 
 
@@ -141,7 +141,7 @@ class _SmoothBinary(_NewtonBinary):
 
     _cut_kernel: ClassVar[Callable]
 
-    def cut(self, scores, y, weights, width, b, free, out):
+    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
         risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
         return risk, balance(y, out, offset, signed) if free else offset
 
@@ -149,27 +149,27 @@ class _SmoothBinary(_NewtonBinary):
 class NewtonSquaredHinge(_SmoothBinary):
     _cut_kernel = staticmethod(squared_hinge_cut)
 
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+    def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return _squared_hinge_slope(scores, direction, y, weights, b, along_b, t)
 
-    def curved(self, scores, y, width, b, rows):
+    def curved(self, scores, y, width, b, rows) -> int:
         return _squared_hinge_curved(scores, y, b, rows)
 
-    def curvature(self, scores, y, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows) -> Array:
         return weights[rows]
 
 
 class NewtonLogLoss(_SmoothBinary):
     _cut_kernel = staticmethod(log_loss_cut)
 
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+    def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return log_loss_slope(scores, direction, y, weights, b, along_b, t)
 
-    def curved(self, scores, y, width, b, rows):
+    def curved(self, scores, y, width, b, rows) -> int:
         rows[:] = np.arange(len(rows))
         return len(rows)
 
-    def curvature(self, scores, y, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows) -> Array:
         p = expit(scores[rows] + b)
         return weights[rows] * p * (1.0 - p)
 
@@ -177,16 +177,16 @@ class NewtonLogLoss(_SmoothBinary):
 class NewtonExponential(_SmoothBinary):
     _cut_kernel = staticmethod(exponential_cut)
 
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+    def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return exponential_slope(scores, direction, y, weights, b, along_b, t)
 
-    def curved(self, scores, y, width, b, rows):
+    def curved(self, scores, y, width, b, rows) -> int:
         rows[:] = np.arange(len(rows))
         return len(rows)
 
-    def curvature(self, scores, y, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows) -> Array:
         return weights[rows] * np.exp(-y[rows] * (scores[rows] + b))
 
-    def intercept(self, scores, y, weights, width, b, unit, precision, scratch):
+    def intercept(self, scores, y, weights, width, b, unit, precision, scratch) -> float:
         """At which both classes have the same loss: in closed form."""
         return exponential_intercept(scores, y, weights)

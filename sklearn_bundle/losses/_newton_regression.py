@@ -16,7 +16,7 @@ import numpy as np
 from sklearn_bundle._compiled.elementary import exp, log
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses import _poisson
-from sklearn_bundle.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.losses._newton_loss import Array, NewtonLoss, Start
 from sklearn_bundle.losses._piecewise import balance_slopes
 from sklearn_bundle.losses._sums import LANES
 
@@ -112,7 +112,7 @@ class NewtonResidual(NewtonLoss):
         self.smooth, self._square = smooth, float(smooth)
         self.quadratic = smooth and high - low == np.inf and half == 0.0
 
-    def start(self, y, weights, free):
+    def start(self, y, weights, free) -> Start:
         """The median, or with other slopes another quantile; the unit from the residuals."""
         some = y[:: -(-len(y) // _SOME)]
         width = self._high - self._low
@@ -122,10 +122,10 @@ class NewtonResidual(NewtonLoss):
         unit = unit or float(weights @ np.abs(y - b)) or 1.0
         return Start(b, unit, min(max(self._high, -self._low), unit if self.smooth else np.inf))
 
-    def suffices(self, y):
+    def suffices(self, y) -> bool:
         return True
 
-    def cut(self, scores, y, weights, width, b, free, out):
+    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
         centre = float(weights @ y) if free else 0.0
         args = scores, y, weights, b, centre, *self._shape(width), self._square
         risk, offset = _residual_cut(*args, out)
@@ -134,14 +134,14 @@ class NewtonResidual(NewtonLoss):
             offset += _even_out(y, weights, out, excess, centre, self._half, self._square)
         return risk, offset
 
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+    def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         args = scores, direction, y, weights, b, along_b, t
         return _residual_slope(*args, *self._shape(width))
 
-    def curved(self, scores, y, width, b, rows):
+    def curved(self, scores, y, width, b, rows) -> int:
         return _residual_curved(scores, y, b, *self._shape(width), rows)
 
-    def curvature(self, scores, y, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows) -> Array:
         return weights[rows] * self._shape(width)[3]
 
     def _shape(self, width: float) -> tuple[float, float, float, float]:
@@ -176,14 +176,14 @@ def _poisson_cut(scores, y, weights, b, centre, out):
 
 
 class NewtonPoisson(NewtonLoss):
-    def start(self, y, weights, free):
+    def start(self, y, weights, free) -> Start:
         mean = float(weights @ y)
         return Start(float(np.log(mean)) if free else 0.0, 1.0, mean)
 
-    def suffices(self, y):
+    def suffices(self, y) -> bool:
         return bool(np.max(y) > 0.0)
 
-    def cut(self, scores, y, weights, width, b, free, out):
+    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
         mean = float(weights @ y)
         centre = float(np.log(mean)) if free else 0.0
         risk, offset = _poisson_cut(scores, y, weights, b, centre, out)
@@ -199,17 +199,17 @@ class NewtonPoisson(NewtonLoss):
         balance_slopes(weights, out)
         return risk, _poisson.plane_from_slopes(y, weights, centre, out)
 
-    def slope(self, scores, direction, y, weights, width, b, along_b, t):
+    def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return _poisson.slope(scores, direction, y, weights, b, along_b, t)
 
-    def curved(self, scores, y, width, b, rows):
+    def curved(self, scores, y, width, b, rows) -> int:
         rows[:] = np.arange(len(rows))
         return len(rows)
 
-    def curvature(self, scores, y, weights, width, b, rows):
+    def curvature(self, scores, y, weights, width, b, rows) -> Array:
         return weights[rows] * np.exp(scores[rows] + b)
 
-    def intercept(self, scores, y, weights, width, b, unit, precision, scratch):
+    def intercept(self, scores, y, weights, width, b, unit, precision, scratch) -> float:
         """At which the means have the mean of the targets: in closed form."""
         largest = float(scores.max())
         np.subtract(scores, largest, out=scratch)

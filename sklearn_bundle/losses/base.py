@@ -199,7 +199,7 @@ class Loss(Shown, ABC):
         """
         return self.evaluate(scores + intercept, y, weights, np.empty_like(scores))
 
-    def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float:
+    def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float | Array:
         """A b that minimises ``R(f + b)``; asked for where it is "minimised".
 
         Parameters

@@ -1,6 +1,9 @@
 """Loss of an order by grades, in O(n log n), with its compiled functions."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -146,7 +149,7 @@ class Ordinal(RankingLoss):
     def __init__(self, cost: str | ArrayLike = "absolute"):
         self.cost = cost
 
-    def prepare(self, y, group, n_samples):
+    def prepare(self, y, group, n_samples) -> Any:
         y = as_target(y, n_samples)
         queries = as_queries(group, n_samples)
         grades = self._check_cost(y)
@@ -164,13 +167,13 @@ class Ordinal(RankingLoss):
             starts_of(cell_ids // len(unique)),
         )
 
-    def plane(self, scores, y, weights, out):
+    def plane(self, scores, y, weights, out) -> float:
         gradient, offset = self._pair_sums(scores, y, weights, self.cost, 1.0)
         total = _pair_weight(y, weights)
         np.divide(gradient, total, out=out)
         return offset / total
 
-    def score(self, scores, y, weights):
+    def score(self, scores, y, weights) -> float:
         """Concordance: weighted share of the pairs in the right order, ties one half."""
         _, wrong = self._pair_sums(scores, y, weights, "constant", 0.0)
         _, right = self._pair_sums(-scores, y, weights, "constant", 0.0)

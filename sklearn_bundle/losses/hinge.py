@@ -10,7 +10,7 @@ from sklearn_bundle._compiled import vector
 from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses._sums import LANES, WEIGHT_ROUNDING, balance
-from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import BinaryLoss
 
 _SAMPLE = 128  # kinks to guess an intercept's neighbourhood from: sorting more would take longer,
@@ -221,26 +221,26 @@ class Hinge(BinaryLoss):
     array([0. , 0.5, 1.5])
     """
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return np.maximum(0.0, 1.0 - y * scores)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return np.where(y * scores < 1.0, -y, 0.0)
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         return _hinge_risk(scores, y, weights, intercept)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         if not fit_intercept:
             return Cut(*_hinge_cut(scores, y, weights, out), 0.0)
         b = self.intercept(scores, y, weights, scratch)
         return Cut(*_hinge_balanced_cut(scores, y, weights, b, out), b)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         size, risk_slope = _hinge_line_kinks(scores, direction, y, weights, *scratch[:3])
         return max(0.0, first_crossing(*scratch[:3], size, slope + risk_slope, curvature, 0.0))
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest t_i at which the weight up to it reaches that of the positives."""
         low, high = _hinge_intercept_bracket(scores, y, weights)
         kinks = scratch[:3]
@@ -320,27 +320,27 @@ class SquaredHinge(BinaryLoss):
     array([0.   , 0.125, 1.125])
     """
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return 0.5 * np.maximum(0.0, 1.0 - y * scores) ** 2
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return -y * np.maximum(0.0, 1.0 - y * scores)
 
-    def curvature(self, scores, y):
+    def curvature(self, scores, y) -> Array:
         return np.where(y * scores < 1.0, 1.0, 0.0)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         b = self.intercept(scores, y, weights, scratch) if fit_intercept else 0.0
         risk, offset, signed = squared_hinge_cut(scores, y, weights, b, out)
         if fit_intercept:
             offset = balance(y, out, offset, signed)
         return Cut(risk, offset, b)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         size, p, q = _squared_hinge_kinks(scores, direction, y, weights, *scratch[:3], 0.0)
         return max(0.0, first_crossing(*scratch[:3], size, slope + p, curvature + q, 0.0))
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest best b; one Newton step takes away what the long sums rounded."""
         kinks, jumps, bends, ones = scratch
         ones[:] = 1.0

@@ -4,6 +4,9 @@ Where a formula has ``z = y f`` it is the margin. ``Cut.offset`` is written in c
 the cancellation in ``l - l' f``.
 """
 
+from collections.abc import Callable
+from typing import ClassVar
+
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
@@ -11,7 +14,7 @@ from sklearn_bundle._compiled.elementary import exp, log1p_unit
 from sklearn_bundle._jit import jit
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses._sums import LANES, balance
-from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import BinaryLoss
 
 # ---- logistic and exponential loss ---------------------------------------------------------
@@ -98,17 +101,20 @@ def exponential_intercept(scores, y, weights):
 class _SmoothLoss(BinaryLoss):
     """Losses with a compiled cut and slope, minimised along lines by safeguarded Newton steps."""
 
-    def risk(self, scores, y, weights, intercept):
+    _cut_kernel: ClassVar[Callable[..., tuple[float, float, float]]]
+    _slope_kernel: ClassVar[Callable[..., tuple[float, float]]]
+
+    def risk(self, scores, y, weights, intercept) -> float:
         return self._cut_kernel(scores, y, weights, intercept, np.empty_like(scores))[0]
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         b = self.intercept(scores, y, weights, scratch) if fit_intercept else 0.0
         risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
         if fit_intercept:
             offset = balance(y, out, offset, signed)
         return Cut(risk, offset, b)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         def derivative(t):
             first, second = self._slope_kernel(scores, direction, y, weights, 0.0, 0.0, t)
             return slope + curvature * t + first, curvature + second
@@ -140,17 +146,17 @@ class LogLoss(_SmoothLoss):
     _cut_kernel = staticmethod(log_loss_cut)
     _slope_kernel = staticmethod(log_loss_slope)
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return np.logaddexp(0.0, -y * scores)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return -y * self.probability(-y * scores)
 
-    def curvature(self, scores, y):
+    def curvature(self, scores, y) -> Array:
         p = self.probability(scores)
         return p * (1.0 - p)
 
-    def probability(self, scores):
+    def probability(self, scores: Array) -> Array:
         """P(y = +1 | f) = 1 / (1 + exp(-f)).
 
         Parameters
@@ -165,7 +171,7 @@ class LogLoss(_SmoothLoss):
         """
         return expit(scores)
 
-    def log_probability(self, scores):
+    def log_probability(self, scores: Array) -> Array:
         """Logarithm of :meth:`probability`, finite where that is 0.
 
         Parameters
@@ -180,7 +186,7 @@ class LogLoss(_SmoothLoss):
         """
         return log_expit(scores)
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """Newton's method in b from the scores' mean, whichever direction goes downhill."""
         start = -float(np.sum(weights * scores))
         centred, ones = scores + start, scratch[0]
@@ -217,16 +223,16 @@ class Exponential(_SmoothLoss):
     _cut_kernel = staticmethod(exponential_cut)
     _slope_kernel = staticmethod(exponential_slope)
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         with np.errstate(over="ignore"):
             return np.exp(-y * scores)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return -y * self.value(scores, y)
 
-    def curvature(self, scores, y):
+    def curvature(self, scores, y) -> Array:
         return self.value(scores, y)
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """The b at which both classes have the same weighted loss, in closed form."""
         return exponential_intercept(scores, y, weights)

@@ -30,7 +30,7 @@ class PiecewiseLinearLoss(Loss):
     """
 
     @abstractmethod
-    def plane(self, scores, y, weights, out):
+    def plane(self, scores: Array, y: Any, weights: Array, out: Array) -> float:
         """The offset c of a plane ``<g, h> + c`` that touches the risk at f. Required.
 
         Parameters
@@ -50,16 +50,16 @@ class PiecewiseLinearLoss(Loss):
             Height c at scores of zero: ``R(h) >= <g, h> + c`` for all scores h, with equality at f.
         """
 
-    def evaluate(self, scores, y, weights, out):
+    def evaluate(self, scores, y, weights, out) -> float:
         offset = self.plane(scores, y, weights, out)
         return _height(offset, out, scores)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         """The plane at f. The intercept is in f already, or makes no difference."""
         offset = self.plane(scores, y, weights, out)
         return Cut(_height(offset, out, scores), offset, 0.0)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         """Inexact: a better step would cost as much as the next plane, and gain less."""
         return search_tangents(self, scores, direction, y, weights, slope, curvature)
 
@@ -114,7 +114,7 @@ class MeasureLoss(PiecewiseLinearLoss):
     >>> class WorstSample(MeasureLoss):
     ...     free_intercept = "joint"
     ...
-    ...     def plane(self, scores, y, weights, out):
+    ...     def plane(self, scores, y, weights, out) -> float:
     ...         worst = np.argmin(y * scores)
     ...         wrong = float(y[worst] * scores[worst] < 1.0)
     ...         out[:] = 0.0
@@ -191,12 +191,12 @@ class ROCAUC(MeasureLoss):
 
     free_intercept: ClassVar[str | None] = None
 
-    def check(self, y):
+    def check(self, y) -> None:
         """Raise ValueError unless both classes are present."""
         if not ((y > 0.0).any() and (y < 0.0).any()):
             raise ValueError("The ROC area needs samples of both classes, but y has one only.")
 
-    def plane(self, scores, y, weights, out):
+    def plane(self, scores, y, weights, out) -> float:
         order = np.argsort(scores)
         gradient = np.zeros_like(out)
         offset, positive, negative = _roc_plane(scores[order], (y * weights)[order], gradient)
@@ -290,14 +290,14 @@ class FBeta(MeasureLoss):
     def __init__(self, beta: float = 1.0):
         self.beta = as_float(beta)
 
-    def check(self, y):
+    def check(self, y) -> None:
         """Raise ValueError for a beta that is not positive, or without positives."""
         if not is_between(self.beta, 0.0, np.inf):
             raise ValueError(f"beta must be positive and finite, but is {shown(self.beta)}.")
         if not (y > 0.0).any():
             raise ValueError("F_beta needs a sample of the positive class, but y has none.")
 
-    def plane(self, scores, y, weights, out):
+    def plane(self, scores, y, weights, out) -> float:
         order = np.argsort(-scores)
         is_positive = y[order] > 0.0
         positives, negatives = order[is_positive], order[~is_positive]

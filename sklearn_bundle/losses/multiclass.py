@@ -5,6 +5,9 @@
 probabilities.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -95,11 +98,11 @@ class MulticlassLoss(SampleLoss):
         """
         return scores
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         risk = self.evaluate(scores, y, weights, out)
         return Cut(risk, risk - float(np.sum(out * scores)), 0.0)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         gradient = np.empty_like(scores)
 
         def derivative(t):
@@ -116,17 +119,20 @@ class CompiledLoss(MulticlassLoss):
     weights, t)`` value, first and second derivative in t of ``R(f + t h)``.
     """
 
-    def evaluate(self, scores, y, weights, out):
+    _cut: Callable[..., tuple[float, float]]
+    _along: Callable[..., tuple[float, float, float]]
+
+    def evaluate(self, scores, y, weights, out) -> float:
         return self._cut(scores, y, weights, out)[0]
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         moved = scores + intercept if np.any(intercept) else scores
         return self._along(moved, moved, y, weights, 0.0)[0]
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         return Cut(*self._cut(scores, y, weights, out), 0.0)
 
-    def slope(self, scores, direction, y, weights, t):
+    def slope(self, scores, direction, y, weights, t) -> tuple[float, float]:
         return self._along(scores, direction, y, weights, t)[1:]
 
 
@@ -221,7 +227,7 @@ class MulticlassHinge(CompiledLoss):
         self.cost = cost
         self.scaling = scaling
 
-    def check(self, y):
+    def check(self, y) -> None:
         if not (isinstance(self.scaling, str) and self.scaling in ("margin", "slack")):
             raise ValueError(f"scaling must be 'margin' or 'slack', but is {shown(self.scaling)}.")
         check_cost(self.cost, int(y.max()) + 1)
@@ -240,7 +246,7 @@ class MulticlassHinge(CompiledLoss):
         slack = self.scaling == "slack"
         return *_hinge_along(scores, direction, y, weights, costs, slack, t), np.nan
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         arguments = scores, direction, y, weights, self._costs(scores.shape[1])
         slack = self.scaling == "slack"
         return search_kink(lambda t: _hinge_along(*arguments, slack, t), slope, curvature)
@@ -255,10 +261,10 @@ class MulticlassHinge(CompiledLoss):
         pieces[rows, y] = 0.0
         return gamma, pieces
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return self._pieces(scores, y)[1].max(axis=1)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         gamma, pieces = self._pieces(scores, y)
         rows, best = np.arange(len(y)), pieces.argmax(axis=1)
         gradient = np.zeros_like(scores)
@@ -267,7 +273,7 @@ class MulticlassHinge(CompiledLoss):
         return gradient
 
 
-def check_cost(cost, n_classes):
+def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
     """Raise ValueError unless cost is None or a matrix of costs, one row and column a class."""
     if cost is None:
         return

@@ -13,7 +13,7 @@ from sklearn_bundle.losses._piecewise import (
     step_slopes,
 )
 from sklearn_bundle.losses._sums import WEIGHT_ROUNDING
-from sklearn_bundle.losses.base import Cut, Loss
+from sklearn_bundle.losses.base import Array, Cut, Loss
 from sklearn_bundle.losses.measures import search_tangents
 from sklearn_bundle.losses.samples import SampleLoss
 
@@ -61,27 +61,27 @@ class Novelty(SampleLoss):
     def __init__(self, rho=1.0):
         self.rho = as_float(rho)
 
-    def check(self, y):
+    def check(self, y) -> None:
         """Raise ValueError unless rho is a positive finite number."""
         if not is_between(self.rho, 0.0, np.inf):
             raise ValueError(f"rho must be above 0 and finite, but is {shown(self.rho)}.")
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return np.maximum(0.0, self.rho - scores)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return np.where(scores < self.rho, -1.0, 0.0)
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         return step_risk(scores, self._target(scores), weights, intercept, *self._slopes, 0.0)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         target = self._target(scores)
         step_slopes(scores, target, 0.0, *self._slopes, 0.0, False, 0.0, out)
         offset = plane_from_slopes(target, weights, 0.0, 0.0, 0.0, out)
         return Cut(step_risk(scores, target, weights, 0.0, *self._slopes, 0.0), offset, 0.0)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         low, high = self._slopes
         kinks = [(0.0, high - low, 0.0)]
         target = self._target(scores)
@@ -141,12 +141,12 @@ class NuNovelty(Loss):
     def __init__(self, nu=0.5):
         self.nu = as_float(nu)
 
-    def check(self, y):
+    def check(self, y) -> None:
         """Raise ValueError unless nu is above 0 and at most 1."""
         if not (self.nu == 1.0 or is_between(self.nu, 0.0, 1.0)):
             raise ValueError(f"nu must be above 0 and at most 1, but is {shown(self.nu)}.")
 
-    def offset(self, scores, weights):
+    def offset(self, scores: Array, weights: Array) -> float:
         """The best rho, a weighted quantile of the scores; in the middle where there are several.
 
         Parameters
@@ -167,7 +167,7 @@ class NuNovelty(Loss):
             return 0.5 * (top + float(scores[below].max()))
         return top
 
-    def evaluate(self, scores, y, weights, out):
+    def evaluate(self, scores, y, weights, out) -> float:
         # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
         # - f. Samples at rho share what is left of the weight nu.
         shape = self._shape()
@@ -181,16 +181,16 @@ class NuNovelty(Loss):
         out *= weights
         return float(out @ scores)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         return Cut(self.evaluate(scores, y, weights, out), 0.0, 0.0)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         return search_tangents(self, scores, direction, y, weights, slope, curvature)
 
-    def _shape(self):
+    def _shape(self) -> tuple[float, float, float]:
         return self.nu - 1.0, self.nu, 0.0
 
-    def _top(self, scores, weights):
+    def _top(self, scores: Array, weights: Array) -> float:
         """The largest rho that is best."""
         low, high, _ = self._shape()
         kinks, scratch = [(0.0, high - low, 0.0)], np.empty((4, len(scores)))

@@ -1,9 +1,11 @@
 """Hierarchical classification: classes are the leaves of a tree or a directed acyclic graph."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from copy import copy
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -94,15 +96,15 @@ class Ontology(CompiledLoss):
         self.edges = edges
         self.cost = cost
 
-    def check(self, y):
+    def check(self, y) -> None:
         check_cost(self.cost, int(y.max()) + 1)
 
-    def prepare_target(self, target):
+    def prepare_target(self, target) -> Prepared:
         bound = self.bind(target.classes)
         bound.check(target.y)
         return Prepared(bound, target.y)
 
-    def bind(self, classes):
+    def bind(self, classes: Sequence[Hashable] | np.ndarray) -> Ontology:
         """A copy that knows the graph.
 
         Parameters
@@ -135,15 +137,15 @@ class Ontology(CompiledLoss):
     _bound_to: Hierarchy | None = None
 
     @property
-    def _hierarchy(self):
+    def _hierarchy(self) -> Hierarchy:
         if self._bound_to is None:
             raise ValueError("The ontology does not know the classes: call bind(classes) first.")
         return self._bound_to
 
-    def n_outputs(self, y):
+    def n_outputs(self, y) -> int:
         return len(self.nodes)
 
-    def class_scores(self, scores):
+    def class_scores(self, scores) -> Array:
         ancestors = self._hierarchy.ancestors
         out = np.empty((len(scores), ancestors.shape[0]))
         class_scores(
@@ -152,14 +154,14 @@ class Ontology(CompiledLoss):
         return out
 
     @property
-    def _hinge(self):
+    def _hinge(self) -> MulticlassHinge:
         """The loss of the classes' scores."""
         return MulticlassHinge(self._hierarchy.distances if self.cost is None else self.cost)
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return self._hinge.value(self.class_scores(scores), y)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return self._hinge.gradient(self.class_scores(scores), y) @ self._hierarchy.ancestors
 
     def _cut(self, scores, y, weights, out):
@@ -173,12 +175,12 @@ class Ontology(CompiledLoss):
         drift = start if direction is scores else self.class_scores(direction)
         return self._hinge._along(start, drift, y, weights, t)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         start, drift = self.class_scores(scores), self.class_scores(direction)
         return self._hinge.line_search(start, drift, y, weights, slope, curvature, scratch)
 
 
-def hierarchy(edges, classes):
+def hierarchy(edges: Any, classes: Sequence[Hashable] | np.ndarray) -> Hierarchy:
     """Ancestors of the classes in the graph; ValueError if it does not fit to them."""
     classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     parents = _parents(edges)

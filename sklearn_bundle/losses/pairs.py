@@ -1,6 +1,7 @@
 """Loss of an order by pairs of rows, with its compiled functions."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Preference(RankingLoss):
 
     takes_pairs = True
 
-    def prepare(self, y, group, n_samples):
+    def prepare(self, y, group, n_samples) -> Any:
         y = as_numbers("y", y)
         if y.ndim != 2 or y.shape[1] not in (2, 3) or len(y) == 0:
             raise ValueError(
@@ -98,12 +99,12 @@ class Preference(RankingLoss):
             raise ValueError("The costs in y must be finite and not negative.")
         return Pairs(better, worse, costs)
 
-    def plane(self, scores, y, weights, out):
+    def plane(self, scores, y, weights, out) -> float:
         offset, total = _preference_plane(scores, y.better, y.worse, y.costs, weights, out)
         out /= total
         return offset / total
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         """Exact, in O(m): a hinge loss of the differences of scores."""
         pairs = weights[y.better] * weights[y.worse]
         apart, moves = (f[y.better] - f[y.worse] for f in (scores, direction))
@@ -111,7 +112,7 @@ class Preference(RankingLoss):
         shares = pairs * y.costs / pairs.sum()
         return Hinge().line_search(apart, moves, ones, shares, slope, curvature, scratch)
 
-    def score(self, scores, y, weights):
+    def score(self, scores, y, weights) -> float:
         """Weighted share of the pairs in the right order, ties one half."""
         apart = scores[y.better] - scores[y.worse]
         pairs = weights[y.better] * weights[y.worse]

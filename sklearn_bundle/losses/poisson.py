@@ -6,7 +6,7 @@ from scipy.special import xlogy
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses import _poisson
 from sklearn_bundle.losses._piecewise import balance_slopes
-from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.regression import RegressionLoss, weighted_mean
 
 
@@ -37,7 +37,7 @@ class Poisson(RegressionLoss):
 
     positive_only = True
 
-    def check(self, y):
+    def check(self, y) -> None:
         if np.min(y) < 0.0:
             raise ValueError(
                 f"y must not be negative with the Poisson loss, but has a value {np.min(y)}."
@@ -45,30 +45,30 @@ class Poisson(RegressionLoss):
         if not np.max(y) > 0.0:
             raise ValueError("y must have a value above 0 with the Poisson loss, but is all 0.")
 
-    def mean(self, scores):
+    def mean(self, scores) -> Array:
         """The exponential of the scores; infinite where that overflows."""
         with np.errstate(over="ignore"):
             return np.exp(scores)
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return np.maximum(0.0, self.mean(scores) - y * scores + xlogy(y, y) - y)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return self.mean(scores) - y
 
-    def curvature(self, scores, y):
+    def curvature(self, scores, y) -> Array:
         return self.mean(scores)
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         return _poisson.risk(scores, y, weights, intercept)
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """The b at which the predictions have the mean of the targets, in closed form."""
         largest = float(scores.max())
         means = np.exp(np.subtract(scores, largest, out=scratch[0]), out=scratch[0])
         return float(np.log(weighted_mean(y, weights) / weighted_mean(means, weights))) - largest
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         b = centre = 0.0
         if fit_intercept:
             b = self.intercept(scores, y, weights, scratch)
@@ -79,7 +79,7 @@ class Poisson(RegressionLoss):
         risk = _poisson.risk(scores, y, weights, b)
         return Cut(risk, _poisson.plane_from_slopes(y, weights, centre, out), b)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         def derivative(t):
             first, second = _poisson.slope(scores, direction, y, weights, 0.0, 0.0, t)
             return slope + curvature * t + first, curvature + second

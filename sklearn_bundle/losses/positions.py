@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from sklearn_bundle._values import as_numbers, plain, shown
-from sklearn_bundle.losses.base import Array
+from sklearn_bundle.losses.base import Array, Prepared
 from sklearn_bundle.losses.ranking import Indices, RankingLoss, as_queries, as_target, starts_of
 
 _DECAY = 0.25  # of the weights of positions, (i + 1)^-0.25 as in Le and Smola (2007)
@@ -120,13 +120,13 @@ class PositionMeasure(RankingLoss):
         self.gain = gain
         self.k = plain(k)
 
-    def prepare_target(self, target):
+    def prepare_target(self, target) -> Prepared:
         prepared = super().prepare_target(target)
         if target.weights is not None:
             _check_alike(target.weights, target.group)
         return prepared
 
-    def prepare(self, y, group, n_samples):
+    def prepare(self, y, group, n_samples) -> Any:
         y = as_target(y, n_samples)
         if group is None:
             name = type(self).__name__
@@ -151,7 +151,7 @@ class PositionMeasure(RankingLoss):
         rows = np.concatenate([query.rows for query in queries])
         return Queries(queries, rows, np.cumsum(sizes) - sizes, sizes)
 
-    def plane(self, scores, y, weights, out):
+    def plane(self, scores, y, weights, out) -> float:
         out[:] = 0.0
         offset = 0.0
         for query, share in zip(y.queries, _query_weights(y, weights), strict=True):
@@ -163,7 +163,7 @@ class PositionMeasure(RankingLoss):
             out[rows[listed]] += share * emphasis
         return offset
 
-    def score(self, scores, y, weights):
+    def score(self, scores, y, weights) -> float:
         """Weighted mean of the measure; documents with the same score in every order, averaged."""
         total = 0.0
         for query, share in zip(y.queries, _query_weights(y, weights), strict=True):

@@ -14,7 +14,7 @@ from sklearn_bundle.losses._piecewise import (
     step_share,
     step_slopes,
 )
-from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.regression import RegressionLoss, require, weighted_mean
 
 
@@ -33,14 +33,14 @@ class _PiecewiseLinear(RegressionLoss):
         low, high, half = self._shape()
         return [(-half, -low, 0.0), (half, high, 0.0)] if half > 0.0 else [(0.0, high - low, 0.0)]
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         return step_risk(scores, y, weights, intercept, *self._shape())
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest best b, a weighted quantile of the kinks."""
         return intercept_zero(scores, y, weights, self._shape()[0], self._kinks(), scratch)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         shape = self._shape()
         b = share = centre = 0.0
         if fit_intercept:
@@ -52,7 +52,7 @@ class _PiecewiseLinear(RegressionLoss):
         risk = step_risk(scores, y, weights, b, *shape)
         return Cut(risk, plane_from_slopes(y, weights, centre, shape[2], 0.0, out), b)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         low, kinks = self._shape()[0], self._kinks()
         args = scores, direction, y, weights, low, kinks, slope, curvature, scratch
         return max(0.0, line_zero(*args))
@@ -76,10 +76,10 @@ class AbsoluteError(_PiecewiseLinear):
     array([1., 2.])
     """
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return np.abs(scores - y)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return np.sign(scores - y)
 
     def _shape(self):
@@ -118,14 +118,14 @@ class Quantile(_PiecewiseLinear):
     def __init__(self, quantile=0.5):
         self.quantile = as_float(quantile)
 
-    def check(self, y):
+    def check(self, y) -> None:
         allowed = is_between(self.quantile, 0.0, 1.0)
         require(allowed, "quantile", self.quantile, "above 0 and below 1")
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return np.maximum(self.quantile * (y - scores), (1.0 - self.quantile) * (scores - y))
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         low, high, _ = self._shape()
         return low * (scores < y) + high * (scores > y)
 
@@ -165,14 +165,14 @@ class EpsilonInsensitive(_PiecewiseLinear):
     def __init__(self, epsilon=0.1):
         self.epsilon = as_float(epsilon)
 
-    def check(self, y):
+    def check(self, y) -> None:
         allowed = self.epsilon == 0.0 or is_between(self.epsilon, 0.0, np.inf)
         require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return np.maximum(0.0, np.abs(scores - y) - self.epsilon)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         residual = scores - y
         return np.sign(residual) * (np.abs(residual) > self.epsilon)
 

@@ -1,5 +1,7 @@
 """Losses of an order, to derive from, and how their targets are checked."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -44,7 +46,7 @@ class RankingLoss(PiecewiseLinearLoss):
     #: Whether the target has grades, between which there are thresholds on the scores.
     has_grades: ClassVar[bool] = False
 
-    def prepare_target(self, target):
+    def prepare_target(self, target) -> Prepared:
         return Prepared(self, self.prepare(target.y, target.group, target.n_samples))
 
     @abstractmethod
@@ -91,7 +93,7 @@ class RankingLoss(PiecewiseLinearLoss):
         """
 
 
-def as_target(y, n_samples):
+def as_target(y: ArrayLike, n_samples: int) -> Array:
     """Finite numbers, one a sample."""
     y = as_numbers("y", y)
     if y.shape != (n_samples,):
@@ -101,14 +103,14 @@ def as_target(y, n_samples):
     return y
 
 
-def as_queries(group, n_samples):
+def as_queries(group: ArrayLike | None, n_samples: int) -> Indices:
     """Number of each sample's query, 0, 1, ..."""
     if group is None:
         return np.zeros(n_samples, dtype=np.int64)
     return np.unique(as_group(group, n_samples), return_inverse=True)[1].astype(np.int64)
 
 
-def as_group(group, n_samples):
+def as_group(group: ArrayLike, n_samples: int) -> np.ndarray:
     """Query ids of one kind that can be sorted, one a sample."""
     refuse_mixed("group", group)
     try:
@@ -135,6 +137,6 @@ def as_group(group, n_samples):
     return ids
 
 
-def starts_of(sorted_or_not):
+def starts_of(sorted_or_not: Indices) -> Indices:
     """First place of each number 0, 1, ... once they are sorted, and the end."""
     return np.r_[0, np.cumsum(np.bincount(sorted_or_not))].astype(np.int64)

@@ -21,7 +21,7 @@ from sklearn_bundle.losses._piecewise import (
     plane_from_slopes,
     squared_cut,
 )
-from sklearn_bundle.losses.base import Array, Cut
+from sklearn_bundle.losses.base import Array, Cut, Prepared
 from sklearn_bundle.losses.samples import SampleLoss
 
 _ROUNDING = 1e-12  # of a mean of slopes, in units of the steepest
@@ -111,10 +111,10 @@ class _Clipped(RegressionLoss):
     def _limit(self) -> float:
         """The largest derivative."""
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         return clipped_risk(scores, y, weights, intercept, self._limit())
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         limit = self._limit()
         b = fine = centre = 0.0
         if fit_intercept:
@@ -150,28 +150,28 @@ class SquaredError(_Clipped):
 
     multi_output = True
 
-    def prepare_target(self, target):
+    def prepare_target(self, target) -> Prepared:
         if np.ndim(target.y) == 2:
             return MultivariateSquaredError().prepare_target(target)
         return super().prepare_target(target)
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return 0.5 * (scores - y) ** 2
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return scores - y
 
-    def curvature(self, scores, y):
+    def curvature(self, scores, y) -> Array:
         return np.ones_like(scores)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         return Cut(*squared_cut(scores, y, weights, fit_intercept, out))
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """The mean residual; the second mean takes away what the first one rounded."""
         return sum(mean_residual(scores, y, weights))
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         weighted = weights * direction
         first = slope + float(np.sum(weighted * (scores - y)))
         second = curvature + float(np.sum(weighted * direction))
@@ -215,22 +215,22 @@ class Huber(_Clipped):
     def __init__(self, delta=1.0):
         self.delta = as_float(delta)
 
-    def check(self, y):
+    def check(self, y) -> None:
         allowed = is_between(self.delta, 0.0, np.inf)
         require(allowed, "delta", self.delta, "above 0 and finite")
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         r = np.abs(scores - y)
         u = np.minimum(r, self.delta)
         return u * (r - 0.5 * u)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return np.clip(scores - y, -self.delta, self.delta)
 
-    def curvature(self, scores, y):
+    def curvature(self, scores, y) -> Array:
         return (np.abs(scores - y) <= self.delta).astype(np.float64)
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """A best b, by selection; Newton steps take away what the long sums rounded.
 
         Residuals far above delta may round so much that the steps fail: then by bisection.
@@ -246,7 +246,7 @@ class Huber(_Clipped):
                 break
         return b if resolved else super().intercept(scores, y, weights, scratch)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         low, kinks = -self._limit(), self._kinks()
         args = scores, direction, y, weights, low, kinks, slope, curvature, scratch
         return max(0.0, line_zero(*args))
@@ -300,7 +300,7 @@ class MultivariateSquaredError(RegressionLoss):
     def __init__(self, M=None):
         self.M = M
 
-    def check(self, y):
+    def check(self, y) -> None:
         if np.ndim(y) != 2:
             raise ValueError(
                 "MultivariateSquaredError needs y of shape (n_samples, n_targets) with two targets "
@@ -320,22 +320,22 @@ class MultivariateSquaredError(RegressionLoss):
         if least < -rounding:
             raise ValueError(f"M must be positive semidefinite, but has an eigenvalue {least}.")
 
-    def n_outputs(self, y):
+    def n_outputs(self, y) -> int:
         return y.shape[1]
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         residual = scores - y
         return np.maximum(0.0, 0.5 * np.sum(residual * self._times(residual), axis=1))
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         return self._times(scores - y)
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> Array:
         """The mean residual of each output, shape (k,)."""
         b = weights @ (y - scores)
         return b + weights @ ((y - scores) - b)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         b = centre = np.zeros(y.shape[1])
         if fit_intercept:
             b, centre = self.intercept(scores, y, weights, scratch), weights @ y
@@ -349,13 +349,13 @@ class MultivariateSquaredError(RegressionLoss):
         offset = -0.5 * np.sum(out * residual) - np.sum(out * (y - centre))
         return Cut(risk, float(offset), b if fit_intercept else 0.0)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         weighted = weights[:, None] * self._times(direction)
         first = slope + float(np.sum(weighted * (scores - y)))
         second = curvature + float(np.sum(weighted * direction))
         return max(0.0, -first / second) if second > 0.0 else 0.0
 
-    def metric(self):
+    def metric(self) -> Array | None:
         """M as an array, symmetric whatever rounding has made of it.
 
         Returns

@@ -90,7 +90,7 @@ class SampleLoss(Loss):
         """
         return None
 
-    def evaluate(self, scores, y, weights, out):
+    def evaluate(self, scores, y, weights, out) -> float:
         n = len(scores)
         values = self._checked(self.value(scores, y), "value", (n,))
         if values.min() < -_NEGATIVE:
@@ -102,10 +102,10 @@ class SampleLoss(Loss):
         np.multiply(weights if scores.ndim == 1 else weights[:, None], gradient, out=out)
         return float(np.sum(weights * values))
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         return float(np.sum(weights * self.value(scores + intercept, y)))
 
-    def slope(self, scores, direction, y, weights, t):
+    def slope(self, scores, direction, y, weights, t) -> tuple[float, float]:
         moved = scores + t * direction
         gradient = self.gradient(moved, y)
         if scores.ndim == 2:

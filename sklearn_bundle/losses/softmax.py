@@ -6,6 +6,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklearn_bundle._compiled.elementary import exp
 from sklearn_bundle._jit import jit
 from sklearn_bundle._numeric.roots import search_zero
+from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.multiclass import CompiledLoss
 
 _BLOCK = 256  # exponentials in one loop: a row alone is too short for it to vectorise well
@@ -125,16 +126,16 @@ class Softmax(CompiledLoss):
     _cut = staticmethod(_softmax_cut)
     _along = staticmethod(_softmax_along)
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         own = np.take_along_axis(scores, y[:, None], axis=1)
         return logsumexp(scores - own, axis=1)
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         gradient = self.probability(scores)
         gradient[np.arange(len(y)), y] -= 1.0
         return gradient
 
-    def probability(self, scores):
+    def probability(self, scores: Array) -> Array:
         """P(y = k | f) = exp f_k / sum_j exp f_j.
 
         Parameters
@@ -149,7 +150,7 @@ class Softmax(CompiledLoss):
         """
         return softmax(scores, axis=1)
 
-    def log_probability(self, scores):
+    def log_probability(self, scores: Array) -> Array:
         """Logarithm of :meth:`probability`, finite where that is 0.
 
         Parameters
@@ -164,7 +165,7 @@ class Softmax(CompiledLoss):
         """
         return log_softmax(scores, axis=1)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         def derivative(t):
             _, first, second = _softmax_along(scores, direction, y, weights, t)
             return slope + curvature * t + first, curvature + second

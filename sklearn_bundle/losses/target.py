@@ -1,7 +1,10 @@
 """What estimators know of a target."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
@@ -42,4 +45,4 @@ class Target(NamedTuple):
     n_samples: int
     classes: Any = None
     group: ArrayLike | None = None
-    weights: NDArray | None = None
+    weights: NDArray[np.float64] | None = None

@@ -11,7 +11,7 @@ from sklearn_bundle.losses._piecewise import (
     tube_slope,
     tube_slopes,
 )
-from sklearn_bundle.losses.base import Cut
+from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.regression import RegressionLoss, require, weighted_mean
 
 _ROUNDING = 1e-12  # of a mean of slopes, in units of their mean size
@@ -51,24 +51,24 @@ class SquaredEpsilonInsensitive(RegressionLoss):
     def __init__(self, epsilon=0.1):
         self.epsilon = as_float(epsilon)
 
-    def check(self, y):
+    def check(self, y) -> None:
         allowed = self.epsilon == 0.0 or is_between(self.epsilon, 0.0, np.inf)
         require(allowed, "epsilon", self.epsilon, "at least 0 and finite")
 
-    def value(self, scores, y):
+    def value(self, scores, y) -> Array:
         return 0.5 * np.maximum(0.0, np.abs(scores - y) - self.epsilon) ** 2
 
-    def gradient(self, scores, y):
+    def gradient(self, scores, y) -> Array:
         residual = scores - y
         return np.sign(residual) * np.maximum(0.0, np.abs(residual) - self.epsilon)
 
-    def curvature(self, scores, y):
+    def curvature(self, scores, y) -> Array:
         return (np.abs(scores - y) > self.epsilon).astype(np.float64)
 
-    def risk(self, scores, y, weights, intercept):
+    def risk(self, scores, y, weights, intercept) -> float:
         return tube_risk(scores, y, weights, intercept, self._half())
 
-    def intercept(self, scores, y, weights, scratch):
+    def intercept(self, scores, y, weights, scratch) -> float:
         """A best b, by selection; Newton steps take away what the long sums rounded."""
         ones = scratch[3]
         ones[:] = 1.0
@@ -81,7 +81,7 @@ class SquaredEpsilonInsensitive(RegressionLoss):
             b -= first / second
         return b if resolved else super().intercept(scores, y, weights, scratch)
 
-    def cut(self, scores, y, weights, fit_intercept, out, scratch):
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         half = self._half()
         b = fine = centre = 0.0
         if fit_intercept:
@@ -94,7 +94,7 @@ class SquaredEpsilonInsensitive(RegressionLoss):
         risk = tube_risk(scores, y, weights, b, half)
         return Cut(risk, plane_from_slopes(y, weights, centre, half, 1.0, out), b)
 
-    def line_search(self, scores, direction, y, weights, slope, curvature, scratch):
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         args = scores, direction, y, weights, slope, curvature, scratch
         return max(0.0, self._line_zero(*args))
 

@@ -1,5 +1,7 @@
 """scikit-learn's scores of the labels of all tokens, under the names that sklearn-crfsuite uses."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
@@ -53,7 +55,11 @@ def _flat(
     """A score of labels as one of label sequences."""
 
     def flat_score(
-        y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None, **params: Any
+        y_true: Iterable[Any],
+        y_pred: Iterable[Any],
+        *,
+        sample_weight: ArrayLike | None = None,
+        **params: Any,
     ) -> Any:
         y_true, y_pred, weights = check_label_sequences(
             y_true, y_pred, sample_weight, single_labels=True

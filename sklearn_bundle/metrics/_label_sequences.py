@@ -1,5 +1,7 @@
 """Sequences of labels: checks of their shape, and the spans that they mark."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ OUTSIDE, _FIRST, _LAST = frozenset("O."), frozenset("BS[]"), frozenset("ES[]")
 
 def check_label_sequences(
     y_true, y_pred, sample_weight, *, single_labels: bool
-) -> tuple[list[list], list[list], NDArray[np.float64]]:
+) -> tuple[list[list[Any]], list[list[Any]], NDArray[np.float64]]:
     """Lists of lists of labels, of equal lengths, and one weight per sequence.
 
     ``single_labels``: whether labels that are in no sequence are sequences of length one.
@@ -49,7 +51,7 @@ def check_label_sequences(
     return y_true, y_pred, check_sample_weight(sample_weight, len(y_true))
 
 
-def _as_lists(name: str, y) -> tuple[list[list], bool]:
+def _as_lists(name: str, y) -> tuple[list[list[Any]], bool]:
     """A list of lists of labels, and whether y held single labels."""
     if isinstance(y, str | bytes) or not hasattr(y, "__len__"):
         raise TypeError(f"{name} must be a list of sequences of labels, got {shown(y)}.")

@@ -1,5 +1,7 @@
 """Precision, recall and F of the spans that labels mark, as conlleval counts them."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
@@ -85,8 +87,8 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
 
 
 def span_precision_recall_fscore_support(
-    y_true: Iterable,
-    y_pred: Iterable,
+    y_true: Iterable[Any],
+    y_pred: Iterable[Any],
     *,
     scheme: str = "IOB2",
     beta: float = 1.0,
@@ -197,8 +199,8 @@ def span_precision_recall_fscore_support(
 
 
 def span_precision_score(
-    y_true: Iterable,
-    y_pred: Iterable,
+    y_true: Iterable[Any],
+    y_pred: Iterable[Any],
     *,
     scheme: str = "IOB2",
     labels: Sequence[str] | None = None,
@@ -262,8 +264,8 @@ def span_precision_score(
 
 
 def span_recall_score(
-    y_true: Iterable,
-    y_pred: Iterable,
+    y_true: Iterable[Any],
+    y_pred: Iterable[Any],
     *,
     scheme: str = "IOB2",
     labels: Sequence[str] | None = None,
@@ -327,8 +329,8 @@ def span_recall_score(
 
 
 def span_f1_score(
-    y_true: Iterable,
-    y_pred: Iterable,
+    y_true: Iterable[Any],
+    y_pred: Iterable[Any],
     *,
     scheme: str = "IOB2",
     labels: Sequence[str] | None = None,
@@ -409,9 +411,11 @@ def _strings(labels: Any) -> list[str]:
     return list(labels)
 
 
-def _count(y_true: list[list], y_pred: list[list], weights, finder: SpanFinder) -> Counter:
+def _count(
+    y_true: list[list[Any]], y_pred: list[list[Any]], weights, finder: SpanFinder
+) -> Counter:
     """(type, "right", "missed" or "invented") -> how often, weighted."""
-    counts: Counter = Counter()
+    counts: Counter[Any] = Counter()
     for true, predicted, weight in zip(y_true, y_pred, weights.tolist(), strict=True):
         expected, found = set(finder(true)), set(finder(predicted))
         if weight:

@@ -1,6 +1,9 @@
 """Accuracy of tokens and of whole sequences."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +13,7 @@ from sklearn_bundle.metrics._label_sequences import check_label_sequences
 
 
 def token_accuracy_score(
-    y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None
+    y_true: Iterable[Any], y_pred: Iterable[Any], *, sample_weight: ArrayLike | None = None
 ) -> float:
     """Fraction of the tokens whose label is right.
 
@@ -63,7 +66,7 @@ def token_accuracy_score(
 
 
 def sequence_accuracy_score(
-    y_true: Iterable, y_pred: Iterable, *, sample_weight: ArrayLike | None = None
+    y_true: Iterable[Any], y_pred: Iterable[Any], *, sample_weight: ArrayLike | None = None
 ) -> float:
     """Fraction of the sequences of which every label is right.
 
@@ -109,7 +112,7 @@ token_accuracy_scorer = make_scorer(token_accuracy_score)
 sequence_accuracy_scorer = make_scorer(sequence_accuracy_score)
 
 
-def _agreements(y_true: list[list], y_pred: list[list]) -> NDArray[np.int64]:
+def _agreements(y_true: list[list[Any]], y_pred: list[list[Any]]) -> NDArray[np.int64]:
     """Number of right labels of each sequence."""
     pairs = zip(y_true, y_pred, strict=True)
     return np.array([sum(a == b for a, b in zip(t, p, strict=True)) for t, p in pairs])

@@ -1,5 +1,7 @@
 """What an output structure is: features, loss and inference. The one contract for models."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -86,7 +88,7 @@ class StructuredModel(BaseEstimator):
     #: unless there is ``upper_bound``.
     exact: bool = True
 
-    def n_parameters(self, X: list, y: list) -> int:
+    def n_parameters(self, X: list[Any], y: list[Any]) -> int:
         """Length of w, and of every joint feature: below 2^32.
 
         Parameters

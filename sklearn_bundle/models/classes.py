@@ -1,5 +1,7 @@
 """Models of classes: one out of many, and leaves of a hierarchy."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle.losses.multiclass import check_cost
 from sklearn_bundle.losses.ontology import hierarchy
 from sklearn_bundle.models.base import StructuredModel
-from sklearn_bundle.models.examples import Array, CompiledExamples
+from sklearn_bundle.models.examples import Array, CompiledExamples, Examples
 
 Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
 
@@ -40,24 +42,24 @@ class _Classes(StructuredModel, ABC):
     def _learn(self, rows: Rows) -> None:
         """Set the two, now that the classes are known, or refuse the parameters."""
 
-    def n_parameters(self, X, y):
+    def n_parameters(self, X, y) -> int:
         rows = _as_rows(X, y)
         self._learn(rows)
         return self.ancestors_.shape[1] * rows.X.shape[1]
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x, y) -> np.ndarray:
         return np.outer(self.ancestors_[[y]].toarray(), x).ravel()
 
-    def loss(self, y, y_hat):
-        return self._costs_of(y)[y_hat]
+    def loss(self, y, y_hat) -> float:
+        return float(self._costs_of(y)[y_hat])
 
-    def inference(self, x, w):
+    def inference(self, x, w) -> int:
         return int(np.argmax(self._class_scores(x, w)))
 
-    def loss_augmented_inference(self, x, y, w):
+    def loss_augmented_inference(self, x, y, w) -> int:
         return int(np.argmax(self._class_scores(x, w) + self._costs_of(y)))
 
-    def slack_rescaled_inference(self, x, y, w):
+    def slack_rescaled_inference(self, x: Any, y: int, w: Array) -> int:
         """The class k of the highest ``l(y, k) (1 + <w, phi(x, k) - phi(x, y)>)``.
 
         Parameters
@@ -77,7 +79,7 @@ class _Classes(StructuredModel, ABC):
         scores = self._class_scores(x, w)
         return int(np.argmax(self._costs_of(y) * (1.0 + scores - scores[y])))
 
-    def max_loss(self, y):
+    def max_loss(self, y) -> float:
         return float(self._costs_of(y).max()) or 1.0
 
     def decision_values(self, X: Matrix, w: Array) -> Array:
@@ -97,7 +99,7 @@ class _Classes(StructuredModel, ABC):
         """
         return X @ (self.ancestors_ @ w.reshape(-1, X.shape[1])).T
 
-    def examples(self, X, y, scaling):
+    def examples(self, X, y, scaling) -> Examples:
         rows = _as_rows(X, y)
         n_parameters, (n, d) = self.n_parameters(rows, y), rows.X.shape
         if n_parameters >= 1 << 32:

@@ -1,5 +1,7 @@
 """Matchings as a structured model: the points of one set, each with a point of another."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import frexp, ldexp
 from typing import Any

@@ -1,5 +1,7 @@
 """Sets of labels for a row, with scores of pairs of labels."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.classes import Matrix, stored
-from sklearn_bundle.models.examples import Array, CompiledExamples
+from sklearn_bundle.models.examples import Array, CompiledExamples, Examples
 
 Numbers = NDArray[np.int64]
 
@@ -114,30 +116,30 @@ class Multilabel(StructuredModel):
         self.edges = edges
         self.fit_intercept = fit_intercept
 
-    def n_parameters(self, X, y):
+    def n_parameters(self, X, y) -> int:
         rows, sets = _as_rows(X), _as_sets(y)
         self._learn(rows, sets)
         return self._size(rows.X.shape[1])
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x, y) -> np.ndarray:
         y = _as_sets([y], self.n_labels_)[0]
         x = x.toarray().ravel() if sp.issparse(x) else np.asarray(x)
         states = np.eye(4)[2 * y[self.edges_[:, 0]] + y[self.edges_[:, 1]]]
         return np.concatenate([np.outer(y, x).ravel(), self._bias * y, states.ravel()])
 
-    def loss(self, y, y_hat):
+    def loss(self, y, y_hat) -> float:
         return float(np.count_nonzero(np.asarray(y) != np.asarray(y_hat)))
 
-    def max_loss(self, y):
+    def max_loss(self, y) -> float:
         return float(self.n_labels_)
 
-    def inference(self, x, w):
+    def inference(self, x, w) -> np.ndarray:
         return self.best_sets(_row(x), w)[0]
 
-    def loss_augmented_inference(self, x, y, w):
+    def loss_augmented_inference(self, x, y, w) -> np.ndarray:
         return self._augmented(x, y, w, slack=False)
 
-    def slack_rescaled_inference(self, x, y, w):
+    def slack_rescaled_inference(self, x: Any, y: Any, w: Array) -> np.ndarray:
         """The set y' of the highest ``l(y, y') (1 + <w, phi(x, y') - phi(x, y)>)``.
 
         Parameters
@@ -199,7 +201,7 @@ class Multilabel(StructuredModel):
         best_sets(self._outputs(X, none, 0.0, slack=False), _weights(w), found)
         return found
 
-    def examples(self, X, y, scaling):
+    def examples(self, X, y, scaling) -> Examples:
         rows, sets = _as_rows(X), _as_sets(y)
         self._learn(rows, sets)
         n_parameters = self._size(rows.X.shape[1])

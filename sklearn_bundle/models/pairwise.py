@@ -10,7 +10,7 @@ from sklearn_bundle._compiled.pairwise_oracle import PairwiseOutputs
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._values import plain, shown
 from sklearn_bundle.models.base import StructuredModel
-from sklearn_bundle.models.examples import Array, CompiledExamples, Found
+from sklearn_bundle.models.examples import Array, CompiledExamples, Examples, Found
 from sklearn_bundle.models.pairwise_input import (
     GraphInput,
     as_graph,
@@ -154,11 +154,11 @@ class PairwiseGraph(StructuredModel):
         self.relaxed = relaxed
         self.max_branches = max_branches
 
-    def n_parameters(self, X, y):
+    def n_parameters(self, X, y) -> int:
         self._learn(*self._checked(X, y))
         return self.n_labels_ * (self._d + self._e * self.n_labels_)
 
-    def joint_feature(self, x, y):
+    def joint_feature(self, x, y) -> np.ndarray:
         graph = self._graph(x)
         K = self.n_labels_
         if isinstance(y, Relaxed):
@@ -170,23 +170,23 @@ class PairwiseGraph(StructuredModel):
         of_edges = graph.edge_features.T @ pairs.reshape(-1, K * K)
         return np.concatenate([(nodes.T @ graph.nodes).ravel(), of_edges.ravel()])
 
-    def loss(self, y, y_hat):
+    def loss(self, y, y_hat) -> float:
         if isinstance(y_hat, Relaxed):
             y = np.asarray(y)
             return float(len(y) - y_hat.nodes[np.arange(len(y)), y].sum())
         y_hat = np.asarray(y_hat)
         return float(np.count_nonzero(as_labels(y, len(y_hat), None, "y") != y_hat))
 
-    def max_loss(self, y):
+    def max_loss(self, y) -> float:
         return float(len(y))
 
-    def inference(self, x, w):
+    def inference(self, x, w) -> Labels:
         return self._best(x, None, w)[0]
 
-    def loss_augmented_inference(self, x, y, w):
+    def loss_augmented_inference(self, x, y, w) -> Labels:
         return self._best(x, y, w)[0]
 
-    def upper_bound(self, x, y, w):
+    def upper_bound(self, x: Any, y: Any, w: np.ndarray) -> float:
         """What no labelling's loss and score exceed together.
 
         Parameters
@@ -205,7 +205,7 @@ class PairwiseGraph(StructuredModel):
         """
         return self._best(x, y, w)[1] + float(w @ self.joint_feature(x, y))
 
-    def examples(self, X, y, scaling):
+    def examples(self, X, y, scaling) -> Examples:
         if scaling == "slack":
             raise ValueError(
                 "PairwiseGraph takes scaling='margin' alone: with slack rescaling the loss is no "

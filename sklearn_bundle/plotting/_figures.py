@@ -1,5 +1,7 @@
 """What the displays share: colors, axes, and where in a pipeline a model is."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import Any
 

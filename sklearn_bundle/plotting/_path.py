@@ -1,5 +1,7 @@
 """The display of paths and of the cross-validation over them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, Self
 

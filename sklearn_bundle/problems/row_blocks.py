@@ -40,8 +40,13 @@ class Workers(Protocol):
 
     n_blocks: int
 
-    def total(self, task: Callable[..., list[Array]], *args: Any) -> list[Array]:
-        """The sums over all blocks of the arrays that ``task(block, *args)`` gives."""
+    def total(
+        self, task: Callable[..., list[Array]], *args: Any, answer_bytes: int = 0
+    ) -> list[Array]:
+        """The sums over all blocks of the arrays that ``task(block, *args)`` gives.
+
+        Those of one block have about so many bytes: large ones are better summed where they are.
+        """
 
     def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         """``task(block, *args)`` of each block, in their order."""
@@ -72,6 +77,7 @@ class RowBlocks:
     """
 
     nonnegative: bool
+    class_loss = None  # scores lie by rows
 
     def __init__(
         self,
@@ -210,9 +216,12 @@ class RowBlocks:
         every: int,
     ) -> list[Array]:
         """The sums of :func:`~.row_block.newton_look`: one round."""
-        products = len(ends) + len(widths)
-        free = self.n_free > 0
-        return self._total(products, row_block.newton_look, ends, steps, widths, every, free)
+        products, free = len(ends) + len(widths), self.n_free > 0
+        matrix = 8 * (self.n_features + free) ** 2 if every else 0
+        self._count(products)
+        args = self.formulation, ends, steps, widths, every, free
+        answer_bytes = len(widths) * (matrix + 8 * self.n_features)
+        return self.workers.total(row_block.newton_look, *args, answer_bytes=answer_bytes)
 
     def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
         """First derivatives of the smoothed risk at steps from one point to another: one round."""
@@ -251,9 +260,13 @@ class RowBlocks:
         return risk
 
     def _total(self, n_products: int, task: Callable[..., list[Array]], *args: Any) -> list[Array]:
+        self._count(n_products)
+        answer_bytes = 8 * self.dimension  # a gradient
+        return self.workers.total(task, self.formulation, *args, answer_bytes=answer_bytes)
+
+    def _count(self, n_products: int) -> None:
         self.passes += n_products
         self.rounds += 1
-        return self.workers.total(task, self.formulation, *args)
 
     def _ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         self.rounds += 1

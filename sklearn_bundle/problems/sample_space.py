@@ -44,16 +44,16 @@ class SampleNorm(Regularizer):
         self.scores = scores
         self._square = 0.0 if start is None else float(np.sum(start * start))
 
-    def value(self, w):
+    def value(self, w) -> float:
         return 0.5 * self._product(w, w)
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         return self.value(m)
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         return m
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         return self._product(w, direction), max(self._product(direction, direction), 0.0)
 
     def _product(self, left: Array, right: Array) -> float:

@@ -256,24 +256,24 @@ class WithIntercept(Regularizer):
         self.omega = omega
         self.n_free = n_free
 
-    def value(self, w):
+    def value(self, w) -> float:
         w, b = w[: -self.n_free], w[-self.n_free :]
         return self.omega.value(w) + 0.5 * float(b @ b)
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         m, r = m[: -self.n_free], m[-self.n_free :]
         return self.omega.conjugate(m) + 0.5 * float(r @ r)
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         return np.r_[self.omega.conjugate_gradient(m[: -self.n_free]), m[-self.n_free :]]
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         balance = planes[:, -self.n_free :]
         planes = np.ascontiguousarray(planes[:, : -self.n_free])
         bent = self.omega.conjugate_curvature(m[: -self.n_free], planes)
         return bent + balance @ balance.T
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         b, step = w[-self.n_free :], direction[-self.n_free :]
         first, second = self.omega.slope(w[: -self.n_free], direction[: -self.n_free])
         return first + float(b @ step), second + float(step @ step)

@@ -31,27 +31,27 @@ class Entropy(Regularizer):
     (0.735759, inf)
     """
 
-    def value(self, w):
+    def value(self, w) -> float:
         if not np.all(w >= 0.0):
             return np.inf
         return _divergence(w, 1.0 / e)
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         with np.errstate(over="ignore"):
             return float(np.sum(np.expm1(m))) / e
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         with np.errstate(over="ignore"):
             return np.exp(m - 1.0)
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         bent = planes * np.exp(0.5 * (m - 1.0))
         return bent @ bent.T
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         return _entropy_slope(w, direction)
 
-    def start(self, size):
+    def start(self, size) -> Array:
         return np.full(size, 1.0 / e)
 
 
@@ -78,12 +78,12 @@ class EntropySimplex(Regularizer):
     array([0.25, 0.75])
     """
 
-    def value(self, w):
+    def value(self, w) -> float:
         if not (np.all(w >= 0.0) and abs(np.sum(w) - 1.0) <= _OFF_SIMPLEX):
             return np.inf
         return _divergence(w, 1.0 / len(w))
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         """``log(mean(exp m))``; where all m are nearly the same, log p is not in the sum."""
         largest = float(m.max())
         below = m - largest
@@ -92,20 +92,20 @@ class EntropySimplex(Regularizer):
             return largest + float(np.log1p(mean))
         return largest + float(np.log(np.sum(np.exp(below))) - np.log(len(m)))
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         w = np.exp(m - m.max())
         return w / w.sum()
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         """``P (diag(w) - w w') P'``, as squares of differences: no cancellation."""
         w = self.conjugate_gradient(m)
         bent = (planes - (planes @ w)[:, None]) * np.sqrt(w)
         return bent @ bent.T
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         return _entropy_slope(w, direction)
 
-    def start(self, size):
+    def start(self, size) -> Array:
         return np.full(size, 1.0 / size)
 
 

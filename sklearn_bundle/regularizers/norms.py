@@ -1,5 +1,7 @@
 """Norms and quadratic forms."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -32,22 +34,22 @@ class L2(Regularizer):
     is_quadratic = True
 
     @property
-    def is_euclidean(self):
+    def is_euclidean(self) -> bool:
         return type(self) is L2
 
-    def value(self, w):
+    def value(self, w) -> float:
         return 0.5 * float(np.sum(w * w))
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         return 0.5 * float(np.sum(m * m))
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         return m
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         return planes @ planes.T
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         return float(np.sum(w * direction)), float(np.sum(direction * direction))
 
 
@@ -85,24 +87,24 @@ class Lp(Regularizer):
     def __init__(self, p: float = 1.5):
         self.p = as_float(p)
 
-    def bind(self, n_features, dimension):
+    def bind(self, n_features, dimension) -> Regularizer:
         if not (isinstance(self.p, float) and 1.0 < self.p <= 2.0):
             raise ValueError(f"p={shown(self.p)} must be greater than 1 and at most 2.")
         return self
 
-    def value(self, w):
+    def value(self, w) -> float:
         norm = _norm(w, self.p)[0]
         return 0.5 * norm * norm
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         norm = _norm(m, self._q)[0]
         return 0.5 * norm * norm
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         norm, share = _norm(m, self._q)
         return np.sign(m) * share ** (self._q - 1.0) * norm
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         """``(q-1) diag(u^(q-2)) + (2-q) v v'`` with ``u = |m| / ||m||_q``, ``v = sign(m) u^(q-1)``.
 
         It depends on the direction of m alone, and has no limit at m = 0 unless q = 2: there
@@ -116,7 +118,7 @@ class Lp(Regularizer):
         bent = planes * np.sqrt((q - 1.0) * share ** (q - 2.0))
         return bent @ bent.T + (2.0 - q) * np.outer(along, along)
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         p = self.p
         norm, share = _norm(w, p)
         if norm == 0.0:
@@ -170,28 +172,28 @@ class Quadratic(Regularizer):
         self.B = B
 
     @property
-    def has_form(self):
+    def has_form(self) -> bool:
         return type(self) is Quadratic
 
-    def bind(self, n_features, dimension):
+    def bind(self, n_features, dimension) -> Regularizer:
         return _FactoredQuadratic(self.B, n_features)
 
-    def value(self, w):
+    def value(self, w) -> float:
         return self._factored().value(w)
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         return self._factored().conjugate(m)
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         return self._factored().conjugate_gradient(m)
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         return self._factored().conjugate_curvature(m, planes)
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         return self._factored().slope(w, direction)
 
-    def _factored(self) -> "_FactoredQuadratic":
+    def _factored(self) -> _FactoredQuadratic:
         return _FactoredQuadratic(self.B, None)
 
 
@@ -205,24 +207,24 @@ class _FactoredQuadratic(Regularizer):
         self._side = self._matrix.shape[0]
 
     @property
-    def form(self):
+    def form(self) -> Any:
         return self._matrix
 
-    def value(self, w):
+    def value(self, w) -> float:
         return 0.5 * float(np.sum(w * self._times(w)))
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         return 0.5 * float(np.sum(m * self.conjugate_gradient(m)))
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         outputs = m.reshape(-1, self._side)
         return np.ascontiguousarray(self._solve(outputs.T).T).reshape(m.shape)
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         products = planes @ self.conjugate_gradient(planes).T
         return 0.5 * (products + products.T)
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         image = self._times(direction)
         return float(np.sum(w * image)), float(np.sum(direction * image))
 

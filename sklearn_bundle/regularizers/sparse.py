@@ -1,5 +1,7 @@
 """Regularizers with a multiple of ``|w_j|`` per weight: their models have exact zeros."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -31,19 +33,19 @@ class L1(Regularizer):
     """
 
     @property
-    def lasso_form(self):
+    def lasso_form(self) -> LassoForm:
         return LassoForm(1.0, 0.0)
 
-    def value(self, w):
+    def value(self, w) -> float:
         return float(np.sum(np.abs(w)))
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         return 0.0 if np.abs(m).max(initial=0.0) <= 1.0 else np.inf
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         return np.zeros_like(m)
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
         return float(np.sum(at_kink)), 0.0
 
@@ -82,7 +84,7 @@ class WeightedL1(Regularizer):
     def __init__(self, weights: ArrayLike):
         self.weights = weights
 
-    def bind(self, n_features, dimension):
+    def bind(self, n_features, dimension) -> Regularizer:
         weights = as_numbers("weights", self.weights).astype(np.float64)
         if weights.shape != (n_features,):
             raise ValueError(
@@ -98,19 +100,19 @@ class WeightedL1(Regularizer):
         return WeightedL1(np.tile(weights, dimension // n_features))
 
     @property
-    def lasso_form(self):
+    def lasso_form(self) -> LassoForm:
         return LassoForm(np.asarray(self.weights, dtype=np.float64), 0.0)
 
-    def value(self, w):
+    def value(self, w) -> float:
         return float(np.sum(self.lasso_form.thresholds * np.abs(w)))
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         return 0.0 if (np.abs(m) <= self.lasso_form.thresholds).all() else np.inf
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         return np.zeros_like(m)
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
         return float(np.sum(self.lasso_form.thresholds * at_kink)), 0.0
 
@@ -152,7 +154,7 @@ class ElasticNet(Regularizer):
     def __init__(self, l1_ratio: float = 0.5):
         self.l1_ratio = as_float(l1_ratio)
 
-    def bind(self, n_features, dimension):
+    def bind(self, n_features, dimension) -> Regularizer:
         ratio = self.l1_ratio
         if not (isinstance(ratio, float) and 0.0 <= ratio <= 1.0):
             raise ValueError(
@@ -163,28 +165,28 @@ class ElasticNet(Regularizer):
         return ElasticNet(ratio)
 
     @property
-    def lasso_form(self):
+    def lasso_form(self) -> LassoForm:
         return LassoForm(self.l1_ratio, 1.0 - self.l1_ratio)
 
-    def value(self, w):
+    def value(self, w) -> float:
         thresholds, ridge = self.lasso_form
         return thresholds * float(np.sum(np.abs(w))) + 0.5 * ridge * float(np.sum(w * w))
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         thresholds, ridge = self.lasso_form
         beyond = np.maximum(np.abs(m) - thresholds, 0.0)
         return 0.5 * float(np.sum(beyond * beyond)) / ridge
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         thresholds, ridge = self.lasso_form
         return np.copysign(np.maximum(np.abs(m) - thresholds, 0.0) / ridge, m)
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         thresholds, ridge = self.lasso_form
         active = planes[:, np.abs(m) > thresholds]
         return active @ active.T / ridge
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         thresholds, ridge = self.lasso_form
         at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
         first = thresholds * float(np.sum(at_kink)) + ridge * float(np.sum(w * direction))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Status(StrEnum):
     STALLED = "stalled"
 
 
+#: The values of :class:`Status`, as type checkers know them: what ``status_`` may be.
+StatusName = Literal["converged", "max_iter", "max_time", "callback", "interrupted", "stalled"]
 MISSES = frozenset({Status.MAX_ITER, Status.MAX_TIME, Status.STALLED})  # nobody asked for these
 
 

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import (
     BMRMClassifier,
+    BMRMClassifierCV,
     BMRMNoveltyDetector,
     BMRMRegressor,
     bmrm_path,
@@ -111,6 +112,7 @@ def test_every_solver_of_blocks(rows, solver):
     judge(model, X, y)
 
 
+@pytest.mark.wide
 def test_a_loss_of_one_s_own(rows):
     X, y = rows[0], rows[1] > 0
     ours, theirs = (
@@ -129,6 +131,7 @@ def test_bounds_of_the_first_steps_are_true(rows, max_iter):
         judge(quiet(model, *collected(X, y)), X, y)
 
 
+@pytest.mark.wide
 def test_several_targets_and_one_class(rows):
     X, Y = rows[0], rows[0] @ np.ones((6, 2)) + rows[1][:, None]
     judge(BMRMRegressor(tol=1e-4).fit(*collected(X, Y)), X, Y)
@@ -136,6 +139,7 @@ def test_several_targets_and_one_class(rows):
     judge(BMRMNoveltyDetector(rho=1.0, tol=1e-3).fit(*collected(X)), X)
 
 
+@pytest.mark.wide
 def test_l1_and_a_path(rows):
     X, y = rows[0], rows[1] > 0
     model = BMRMClassifier("log_loss", regularizer="l1", reg_lambda=0.02, tol=1e-3)
@@ -144,6 +148,23 @@ def test_l1_and_a_path(rows):
     ours, theirs = (bmrm_path(*data, reg_lambdas=values) for data in (collected(X, y), (X, y)))
     np.testing.assert_array_less(ours[3], 1e-3)
     np.testing.assert_allclose(ours[1], theirs[1], atol=0.03)
+
+
+def test_a_search_has_folds_of_blocks(rows):
+    X, y = rows[0], rows[1] > 0
+    data, values = collected(X, y), [1.0, 1e-2]
+    model = BMRMClassifierCV("log_loss", reg_lambdas=values, cv=2, tol=1e-6).fit(*data)
+    held_out = np.zeros(300, dtype=bool)
+    held_out[:70] = held_out[75:190] = True
+    for k, test in enumerate((held_out, ~held_out)):
+        for i, value in enumerate(values):
+            alone = BMRMClassifier("log_loss", reg_lambda=value, tol=1e-6).fit(X[~test], y[~test])
+            assert model.scores_[k, i] == pytest.approx(alone.score(X[test], y[test]), abs=0.011)
+    judge(model, X, y)
+    with pytest.raises(ValueError, match="cv must be a number of folds from 2 to 4"):
+        BMRMClassifierCV(cv=5).fit(*data)
+    with pytest.raises(ValueError, match="scoring must be None where rows lie in blocks"):
+        BMRMClassifierCV(cv=2, scoring="roc_auc").fit(*data)
 
 
 def test_rounds_are_few_and_counted(rows):
@@ -281,20 +302,22 @@ def at_round(monkeypatch, number, act):
     """Call ``act`` before this round of all sums that are asked for."""
     numbers, total = count(1), ClusterWorkers.total
 
-    def acting(self, *args):
+    def acting(self, *args, **sizes):
         if next(numbers) == number:
             act()
-        return total(self, *args)
+        return total(self, *args, **sizes)
 
     monkeypatch.setattr(ClusterWorkers, "total", acting)
 
 
 @pytest.mark.wide
-def test_the_same_bits_on_any_number_of_workers(rows, cluster):
+def test_the_same_bits_on_any_number_of_workers(rows, cluster, monkeypatch):
     X, labels = rows
     model = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
     for n_workers in (1, 2, 4):
         client = cluster(n_workers)
+        if n_workers == 4:  # sums are made on the workers, in the same order
+            monkeypatch.setattr("sklearn_bundle._dask._SUMMED_THERE", 0)
         other = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
         client.close()
         np.testing.assert_array_equal(other.coef_, model.coef_)

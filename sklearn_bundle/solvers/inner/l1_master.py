@@ -130,23 +130,23 @@ class NearL1(Regularizer):
     def __init__(self, limits: Limits, weight: float, centre: Array):
         self._limits, self._weight, self._centre = limits, weight, centre
 
-    def value(self, w):
+    def value(self, w) -> float:
         off = w - self._centre
         return float(np.sum(self._limits * np.abs(w))) + 0.5 * self._weight * float(off @ off)
 
-    def conjugate(self, m):
+    def conjugate(self, m) -> float:
         w = self.conjugate_gradient(m)
         return float(w @ m) - self.value(w)
 
-    def conjugate_gradient(self, m):
+    def conjugate_gradient(self, m) -> Array:
         raw = self._centre + m / self._weight
         return np.sign(raw) * np.maximum(np.abs(raw) - self._limits / self._weight, 0.0)
 
-    def conjugate_curvature(self, m, planes):
+    def conjugate_curvature(self, m, planes) -> Array:
         active = planes[:, self.conjugate_gradient(m) != 0.0]
         return active @ active.T / self._weight
 
-    def slope(self, w, direction):
+    def slope(self, w, direction) -> tuple[float, float]:
         at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
         first = np.sum(self._limits * at_kink) + self._weight * ((w - self._centre) @ direction)
         return float(first), self._weight * float(direction @ direction)
