@@ -2,6 +2,9 @@
 
 import os
 import re
+import shutil
+from importlib.metadata import distribution
+from pathlib import Path
 
 # The examples are run by sphinx-gallery; a window must never open.
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -21,11 +24,22 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_templates", "auto_examples/*.md5", "auto_examples/*.ipynb"]
 templates_path = ["_templates"]
 default_role = "literal"
+
+# The pages work without a network: the one file of MathJax that draws formulas as SVG, without
+# fonts, is copied from the distribution that bundles it. Its own Sphinx extension copies 24 MB.
+MATHJAX = "mathjax/tex-svg.js"
+mathjax_path = MATHJAX
+
+# The button copies what is typed: no prompts, no output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # API pages: one page per class, its methods on the page itself. What scikit-learn mixes in for
 # metadata routing and callbacks is left out: its text refers to pages of scikit-learn.
@@ -40,6 +54,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"quickstart\.py",  # for a terminal; CI runs it on its own
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # short ones first
     "download_all_examples": False,
+    "write_computation_times": False,  # its page loads tables from other servers
 }
 
 # Every link within the site must lead somewhere; other projects' pages are not ours to check.
@@ -51,13 +66,14 @@ html_title = f"sklearn-bundle {release}"
 html_theme_options = {
     "logo": {"text": "sklearn-bundle"},  # the version does not fit on a phone
     "navigation_with_keys": False,
-    "show_prev_next": False,
+    "show_prev_next": True,
+    "header_links_before_dropdown": 6,  # up to the API reference; the rest folds into "More"
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["version"],
 }
 html_static_path = ["_static"]
 html_css_files = ["house.css"]
-html_sidebars = {"changes": [], "install": []}
+html_sidebars = {name: [] for name in ("index", "install", "quickstart", "changes")}
 html_show_sourcelink = False
 
 
@@ -68,5 +84,17 @@ def unlink_scikit_learn(app, what, name, obj, options, lines):
         lines[:] = text.split("\n")
 
 
+def copy_mathjax(app):
+    """Put MathJax beside the pages, before Sphinx writes the links to it."""
+    if app.builder.format != "html":
+        return
+    bundled = distribution("sphinx-mathjax-offline")
+    (source,) = (file for file in bundled.files if str(file).endswith("static/" + MATHJAX))
+    target = Path(app.outdir, "_static", MATHJAX)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(bundled.locate_file(source), target)
+
+
 def setup(app):
+    app.connect("builder-inited", copy_mathjax)
     app.connect("autodoc-process-docstring", unlink_scikit_learn, priority=100)
