@@ -5,7 +5,7 @@
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
   meaning, because certificates are made of them.
 * Signatures are lazy: a type that nobody uses is never compiled.
-* Results go to numba's disk cache if a cache folder can be written, and nowhere if not.
+* Results go to a cache folder if one can be written, and come from one that can be read.
 """
 
 import hashlib
@@ -17,6 +17,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba.extending import overload
+
+from sklearn_bundle import _announce  # noqa: F401
+from sklearn_bundle._cache import enable_cache
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
@@ -38,13 +41,8 @@ def source_stamp() -> bytes:
 
 def jit(function: Callable[..., Any], **further: bool) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
-    options = _OPTIONS | further
-    try:
-        compiled = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**options)(function)
-    # Not public in numba; tests/test_jit.py fails if a release moves it.
-    compiled._cache._cache_file._source_stamp = source_stamp()
+    compiled = numba.njit(**_OPTIONS | further)(function)
+    enable_cache(compiled, source_stamp())
     return compiled
 
 
