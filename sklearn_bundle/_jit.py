@@ -20,9 +20,11 @@ from numba.extending import overload
 
 from sklearn_bundle import _announce  # noqa: F401
 from sklearn_bundle._cache import enable_cache
+from sklearn_bundle._linked import LinkedCompiler
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
+_WITHOUT_WRAPPERS = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @cache
@@ -32,7 +34,12 @@ def source_stamp() -> bytes:
     numba's own stamp is that of the file in which a function stands: after an edit of a function
     that it calls in another file, old machine code would run.
     """
-    files = [_PACKAGE / "_jit.py", *_PACKAGE.glob("_compiled/*.py"), *_PACKAGE.glob("losses/*.py")]
+    files = [
+        _PACKAGE / "_jit.py",
+        _PACKAGE / "_linked.py",
+        *_PACKAGE.glob("_compiled/*.py"),
+        *_PACKAGE.glob("losses/*.py"),
+    ]
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -57,9 +64,10 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a function that only compiled code calls.
 
     It has no wrapper that Python could call: LLVM takes longer for that than for many a function,
-    above all where arguments are named tuples of arrays.
+    above all where arguments are named tuples of arrays. Nor has it machine code of its own, on
+    disk or in memory: that is made of what calls it.
     """
-    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return numba.njit(pipeline_class=LinkedCompiler, **_WITHOUT_WRAPPERS)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,9 +88,7 @@ def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        options = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-        @overload(declared, jit_options=options, strict=False)
+        @overload(declared, jit_options=_WITHOUT_WRAPPERS, strict=False)
         def choose(first, *further):
             return function if getattr(first, "instance_class", None) is kind else None
 

@@ -1,8 +1,8 @@
 """Compile ahead of the first fit: ``python -m sklearn_bundle.compile [estimator ...]``.
 
 numba compiles on first use and keeps the machine code on disk. To do so when an image is built, or
-before a first fit is timed, this fits each estimator to data of a few rows, dense and CSR, in single
-and double precision, with the solvers that its defaults may choose.
+before a first fit is timed, this fits each estimator to data of a few rows, dense and CSR, in
+single and double precision, with the solvers that its defaults may choose.
 """
 
 import argparse

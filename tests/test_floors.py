@@ -14,6 +14,7 @@ FLOORS = (
     (
         "_jit",
         "_cache",
+        "_linked",
         "_announce",
         "_parallel",
         "_values",

@@ -10,12 +10,12 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core import caching
+from numba.core import caching, config
 
 import sklearn_bundle
 from sklearn_bundle import _announce
 from sklearn_bundle._compiled.design import blend
-from sklearn_bundle._jit import jit, source_stamp
+from sklearn_bundle._jit import inner, jit, source_stamp
 
 PROGRAM = """
 import numpy as np
@@ -73,6 +73,7 @@ def test_no_writable_cache_folder(monkeypatch):
 
 def test_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
     """As in an image that was filled by its builder and is run by somebody else."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")
     source = tmp_path / "kernel.py"
     source.write_text("def twice(x):\n    return 2.0 * x\n")
 
@@ -91,3 +92,19 @@ def test_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
     assert again(3) == 6  # integers are not in it, and are not written
     assert again.stats.cache_misses
     assert sorted((tmp_path / "__pycache__").iterdir()) == filled
+
+
+def test_what_only_compiled_code_calls_has_no_machine_code_of_its_own():
+    @inner
+    def twice(x):
+        return 2.0 * x
+
+    @jit
+    def four_times(x):
+        return twice(twice(x))
+
+    assert four_times(1.5) == 6.0
+    [code] = twice.overloads.values()
+    assert code.library._compiled_object is None
+    [code] = four_times.overloads.values()
+    assert code.library._compiled_object is not None

@@ -213,7 +213,7 @@ def spread_out(rows, indices, out):
                 tile[TILE * k + c] = row[k]
 
 
-@jit
+@inner
 def fill_some(function, tiled, rows, chosen, few, out):
     """As ``fill`` for up to four rows of ``rows``, which is where the tiles' points come from.
 

@@ -5,12 +5,12 @@ q is half the gradient of ``a'Ka``, so that weight should go to its small entrie
 
 import numpy as np
 
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 LANES = 64  # minima side by side, eight vectors of doubles: one running minimum has no vectors
 
 
-@jit
+@inner
 def _first_of(lanes, at):
     """Position of the smallest number of all lanes."""
     lane = 0
@@ -50,7 +50,7 @@ def highest(q, support, size):
     return best
 
 
-@jit
+@inner
 def best_partner(q, i, row_i, diagonal, a, support, size):
     """The second-order descent vertex (19): position in the support of the largest SWAP gain.
 
@@ -72,7 +72,7 @@ def best_partner(q, i, row_i, diagonal, a, support, size):
     return best
 
 
-@jit
+@inner
 def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
     """As ``best_partner``, the vertex itself, or -1: one pass over all vertices.
 
@@ -108,7 +108,7 @@ def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
     return best
 
 
-@jit
+@inner
 def lowest_of(q, indices, count):
     """As ``lowest`` among the first ``count`` indices."""
     best = indices[0]
