@@ -9,12 +9,14 @@ python asv_benchmarks/peers.py kernel --data FOLDER
 python asv_benchmarks/peers.py crf --data FOLDER
 python asv_benchmarks/peers.py measures --data FOLDER
 python asv_benchmarks/peers.py structured --data FOLDER
+python asv_benchmarks/peers.py cluster --data FOLDER
 """
 
 import argparse
 from pathlib import Path
 
 import _cells
+import _cluster
 import _crf
 import _kernel
 import _linear
@@ -35,6 +37,7 @@ STUDIES = {
     "crf": _crf,
     "measures": _measures,
     "structured": _structured,
+    "cluster": _cluster,
 }
 
 

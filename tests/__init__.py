@@ -48,6 +48,9 @@ estimators
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
     test_warm_start.py          _warm.py _fit.py
+    test_blocks.py              _blocks.py _bundle.py /_dask.py /problems/row_block.py
+                                /problems/row_blocks.py /solvers/newton_rounds.py
+                                /solvers/rounds.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
@@ -82,7 +85,8 @@ solvers
     test_asks.py                asks.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
-    test_newton.py              newton.py /problems/newton_model.py /losses/_newton.py
+    test_newton.py              newton.py _descent.py _newton_descent.py
+                                /problems/newton_model.py /losses/_newton.py
                                 /losses/_newton_loss.py /losses/_newton_binary.py
                                 /_compiled/hessian.py
     test_newton_regression.py   newton.py /losses/_newton_regression.py
@@ -121,6 +125,7 @@ solvers
 problems
     test_linear.py              linear.py rows.py memory_rows.py _linear_sums.py
                                 /_compiled/design.py /_parallel.py
+    test_row_blocks.py          row_block.py row_blocks.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py /_compiled/rows.py
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py

@@ -11,21 +11,25 @@ from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
 from sklearn_bundle._values import shown
+from sklearn_bundle.estimators._blocks import BlockedData, BlockedTarget
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.memory_rows import rows_in_memory
+from sklearn_bundle.problems.row_blocks import RowBlocks
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver, solve_along
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
+from sklearn_bundle.solvers.rounds import CountedRounds
 
 MOST_NEWTON_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
 # By the name of a regularizer: the parameters of the estimator that it takes, and their defaults.
 _REGULARIZER_PARAMETERS: dict[str, dict[str, Any]] = {"elasticnet": {"l1_ratio": 0.5}}
+_MOST_AT_A_TIME = 16  # problems on workers: each has a thread, which waits for its rounds
 _FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
 # What to do where a limit ended a fit with L1, in place of what linear models say.
 _L1_ADVICE = {
@@ -171,7 +175,11 @@ class BundleEstimator(CertifiedLinear):
     def _targets(self, data: TrainingData) -> list[Prepared]:
         return data.prepared
 
-    def _problem(self, data: TrainingData, target: Prepared, n_threads: int) -> LinearProblem:
+    def _problem(
+        self, data: TrainingData | BlockedData, target: Prepared | BlockedTarget, n_threads: int
+    ) -> LinearProblem | RowBlocks:
+        if isinstance(data, BlockedData):
+            return data.problem(target, self.fit_intercept)
         return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
 
     def _problem_of(self, rows: RowOperator, data: TrainingData, target: Prepared) -> LinearProblem:
@@ -182,23 +190,35 @@ class BundleEstimator(CertifiedLinear):
     @contextmanager
     def _problems(self, data: TrainingData, n_threads: int) -> Iterator[list[LinearProblem]]:
         """All have the same rows, with what these may keep."""
+        if isinstance(data, BlockedData):
+            yield [self._problem(data, target, n_threads) for target in self._targets(data)]
+            return
         with rows_in_memory(data.X, n_threads) as rows:
             yield [self._problem_of(rows, data, target) for target in self._targets(data)]
 
     def _take_further(
         self, problem: LinearProblem, kept: LinearStart | None, seed: None
     ) -> tuple[Solver, SolverResult]:
-        problem.rows.passes = 0
+        problem.begin()
         return super()._take_further(problem, kept, seed)
 
     def _solver(
         self, problem: LinearProblem, kept: LinearStart | None, seed: None
     ) -> LinearSolver | LinearAutoSolver:
         start = LinearStart() if kept is None else kept
-        return linear_solver(self.solver, self._task(problem), start)
+        solver = linear_solver(self.solver, self._task(problem), start)
+        return CountedRounds(solver, problem) if isinstance(problem, RowBlocks) else solver
+
+    def _threads(self, data: TrainingData | BlockedData, n_subproblems: int) -> tuple[int, int]:
+        """Problems on workers share their rounds' waiting."""
+        if isinstance(data, BlockedData):
+            return min(n_subproblems, _MOST_AT_A_TIME), 1
+        return super()._threads(data, n_subproblems)
 
     def _along(self, problem: LinearProblem, reg_lambdas: Sequence[float]) -> Along | None:
         """What one look at the data solves of a path of these values, in descending order."""
+        if isinstance(problem, RowBlocks):
+            return None
         limits = self.max_iter, self.max_time
         return solve_along(self.solver, self._task(problem), reg_lambdas, *limits)
 
@@ -222,6 +242,9 @@ class BundleEstimator(CertifiedLinear):
             raise ValueError(
                 f"bundle_size={self.bundle_size} is too small: {why} needs at least {least} planes."
             )
+
+    def _cause(self, solver: Solver) -> BaseException | None:
+        return solver.lost if isinstance(solver, CountedRounds) else None
 
     def _keep(self, solver: LinearSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
         return solver.kept((result.point, result.intercept))

@@ -25,11 +25,14 @@ from sklearn_bundle.solvers.contract import Resumable, Solver, SolverResult, Sta
 
 
 class Outcome(NamedTuple):
-    """What a fit leaves: fitted attributes, a result a subproblem, whether Ctrl-C ended it."""
+    """What a fit leaves: fitted attributes, one result per subproblem, and what ended it early.
+
+    That is KeyboardInterrupt after Ctrl-C, None where nothing did.
+    """
 
     fitted: dict[str, Any]
     results: list[SolverResult]
-    interrupted: bool
+    interruption: BaseException | None
 
 
 class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -86,6 +89,10 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                 for target in self._targets(data)
             ]
 
+    def _threads(self, data: Any, n_subproblems: int) -> tuple[int, int]:
+        """Subproblems at a time, and threads for each."""
+        return split_threads(self.n_jobs, n_subproblems)
+
     def _prepare(self, data: Any, n_threads: int) -> None:
         """Do what all subproblems share, ``n_threads`` of which will be solved at a time."""
 
@@ -101,6 +108,10 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """The solver without its data, if it can go on in the next fit itself."""
         solver.detach()
         return solver
+
+    def _cause(self, solver: Solver) -> BaseException | None:
+        """What has interrupted the solver, if it was not Ctrl-C."""
+        return None
 
     def _carry(self, solver: Solver, result: SolverResult, last: Any) -> Any:
         """What the same subproblem starts from at the next value of a path; ``last`` is that here.
@@ -132,11 +143,13 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Fit to checked data; ``watch`` makes the monitor of the estimator that the caller has."""
         targets = self._targets(data)
         warm = self._warm_start(warm, data, len(targets))
-        outer, inner = split_threads(self.n_jobs, len(targets))
+        outer, inner = self._threads(data, len(targets))
         self._prepare(data, outer)
         seed = self._seed()
         model = partial(self._model, data)
         monitor = watch(len(targets), self.max_iter, self.verbose, model, unit=self._unit)
+
+        causes: list[BaseException] = []
 
         def solve(k: int, seconds: float | None) -> SolverResult:
             reached = warm.reached(k, self.tol)
@@ -151,6 +164,9 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
                     max_time=seconds,
                     observe=partial(monitor, k),
                 )
+            cause = self._cause(solver)
+            if cause is not None:
+                causes.append(cause)
             released = self._released(solver)
             warm.leave(k, self._keep(solver, result), result, self.tol, released)
             return result
@@ -167,7 +183,8 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         fitted |= self._further_attributes(data, warm)
         if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
             fitted["_warm"] = warm
-        return Outcome(fitted, results, interrupted)
+        causes.append(KeyboardInterrupt())
+        return Outcome(fitted, results, causes[0] if interrupted else None)
 
     def _take_on(
         self,
@@ -225,15 +242,15 @@ def fit_certified(
     before = set(vars(estimator))
     copied = checked(estimator)
     outcome = copied._fit(X, y, sample_weight, warm, **further)
-    fitted, results, interrupted = outcome
+    fitted, results, interruption = outcome
     doubt = copied._doubt(outcome)
     if doubt is not None:
         warnings.warn(doubt, UserWarning, stacklevel=3)
-    if not interrupted:
+    if interruption is None:
         warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
     for name in before - vars(copied).keys():  # names of features that the check has deleted
         delattr(estimator, name)
     estimator._adopt(features_of(copied) | fitted)
-    if interrupted:
-        raise KeyboardInterrupt
+    if interruption is not None:
+        raise interruption
     return estimator

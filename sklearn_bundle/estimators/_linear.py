@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle.estimators._blocks import is_collection, lazily, lazy_accuracy
 from sklearn_bundle.estimators._fit import CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._validation import (
@@ -161,6 +162,7 @@ class CertifiedLinearClassifier(ClassifierMixin, CertifiedLinear):
             "intercept_": np.array([np.ravel(b)[0] for _, b in points], dtype=np.float64),
         }
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores ``<w, x> + b``.
 
@@ -177,6 +179,7 @@ class CertifiedLinearClassifier(ClassifierMixin, CertifiedLinear):
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Labels with the largest score.
 
@@ -193,3 +196,24 @@ class CertifiedLinearClassifier(ClassifierMixin, CertifiedLinear):
         scores = self.decision_function(X)
         indices = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[indices]
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+        """Accuracy of the predictions; of collections of dask a dask array, not computed yet.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or dask collection of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float, or dask array of shape ()
+            Between 0 and 1.
+        """
+        if is_collection(X):
+            return lazy_accuracy(self.predict, X, y, sample_weight)
+        return super().score(X, y, sample_weight)

@@ -53,6 +53,14 @@ class TrainingData:
         """What the data hold beside X and weights."""
         return ()
 
+    @property
+    def n_samples(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
 
 @dataclass
 class ClassificationData(TrainingData):
@@ -83,6 +91,11 @@ class RegressionData(TrainingData):
     @property
     def targets(self) -> tuple[Any, ...]:
         return (self.y,)
+
+    @property
+    def n_targets(self) -> int | None:
+        """None where y has one dimension."""
+        return None if self.y.ndim == 1 else self.y.shape[1]
 
 
 def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
@@ -235,8 +248,15 @@ def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:
     return classes, np.searchsorted(classes, y)
 
 
+def class_factors(
+    class_weight: dict | str | None, classes: np.ndarray, sums: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A factor per class, from the sums of their sample weights."""
+    return _class_weights(class_weight, classes, np.arange(len(classes)), sums)
+
+
 def _class_weights(class_weight, classes, labels, weights) -> NDArray[np.float64]:
-    """A factor a class; "balanced" gives all classes the same total of sample weights."""
+    """A factor per class; "balanced" gives all classes the same total of sample weights."""
     if class_weight is None:
         return np.ones(len(classes))
     if class_weight == "balanced":

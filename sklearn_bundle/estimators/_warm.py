@@ -7,6 +7,7 @@ from typing import Any
 import joblib
 import scipy.sparse as sp
 
+from sklearn_bundle.estimators._blocks import BlockedData
 from sklearn_bundle.estimators._sequences import TrainingSequences
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.solvers.contract import Resumable, SolverResult, Status
@@ -58,8 +59,10 @@ class WarmStart:
         return replace(result, status=Status.CONVERGED, n_iter=1, history=history)
 
 
-def data_fingerprint(data: TrainingData) -> str:
+def data_fingerprint(data: TrainingData | BlockedData) -> str:
     """Equal for equal X, targets and weights."""
+    if isinstance(data, BlockedData):
+        return data.fingerprint()
     return joblib.hash((_arrays(data.X), *data.targets, data.weights))
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
 from sklearn_bundle._parameters import Names
+from sklearn_bundle.estimators._blocks import BlockedData, check_blocks, is_collection, lazily
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.estimators._multiclass import binary_targets
@@ -298,6 +299,7 @@ default="l2"
         self.verbose = verbose
 
     @available_if(_has_probability)
+    @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, with a loss that has them ("log_loss", "softmax").
 
@@ -333,6 +335,7 @@ default="l2"
         )
 
     @available_if(_has_probability)
+    @lazily
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the probabilities of the classes, finite where a probability is 0.
 
@@ -381,15 +384,14 @@ default="l2"
                 f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
             )
         self._refuse_solver(loss)
+        if is_collection(X):
+            data = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
+            self._refuse_large(loss, data)
+            data.prepare(loss, self.loss)
+            return data
         data = super()._check(X, y, sample_weight)
+        self._refuse_large(loss, data)
         n, classes = len(data.labels), data.classes
-        width = data.X.shape[1] * (len(classes) if loss.joint else 1)
-        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
-            of_classes = f" times {len(classes)} classes" if loss.joint else ""
-            raise ValueError(
-                f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; "
-                f"X has {data.X.shape[1]} features{of_classes}. Use solver='auto'."
-            )
         if loss.joint:
             targets = [Target(data.labels.astype(np.int64), n, classes)]
         else:
@@ -397,8 +399,20 @@ default="l2"
         data.prepared = [loss.prepare_target(target) for target in targets]
         return data
 
+    def _refuse_large(self, loss: Loss, data: ClassificationData | BlockedData) -> None:
+        """Raise ValueError for more weights than a matrix of Newton's method may have rows."""
+        n_classes = len(data.classes)
+        width = data.n_features * (n_classes if loss.joint else 1)
+        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
+            of_classes = f" times {n_classes} classes" if loss.joint else ""
+            raise ValueError(
+                f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; "
+                f"X has {data.n_features} features{of_classes}. Use solver='auto'."
+            )
+
     def _model(self, data, points):
-        loss, target = data.prepared[0]
+        prepared = data.prepared[0]
+        loss, target = prepared.loss, prepared.y
         if not loss.joint:
             model = super()._model(data, points)
             if loss.free_intercept is None and self.fit_intercept:

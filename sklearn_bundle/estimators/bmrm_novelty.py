@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle._values import shown
+from sklearn_bundle.estimators._blocks import check_blocks, is_collection, lazily
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
@@ -242,6 +243,7 @@ default="l2"
         """
         return fit_certified(self, X, None, sample_weight)
 
+    @lazily
     def score_samples(self, X: Any) -> np.ndarray:
         """Scores ``<w, x>``, the smaller the newer.
 
@@ -257,6 +259,7 @@ default="l2"
         """
         return self.decision_function(X) + self.offset_
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples(X) - offset_``, negative where X is new.
 
@@ -274,6 +277,7 @@ default="l2"
         scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
         return scores
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Labels: -1 where X is new, +1 elsewhere.
 
@@ -297,6 +301,10 @@ default="l2"
                 f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
                 "has to be 'l2' or Quadratic. Set rho, or choose another regularizer."
             )
+        if is_collection(X):
+            data = check_blocks(self, X, None, sample_weight, "nothing")
+            data.prepare(self._loss(), self.loss)
+            return data
         data = check_unlabelled_data(self, X, sample_weight)
         data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
         return data

@@ -10,10 +10,17 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
+from sklearn_bundle.estimators._blocks import (
+    BlockedData,
+    check_blocks,
+    is_collection,
+    lazily,
+    lazy_r2,
+)
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._linear import CertifiedLinear
-from sklearn_bundle.estimators._validation import check_regression_data
+from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
 from sklearn_bundle.losses import (
     REGRESSION_LOSSES,
     MultivariateSquaredError,
@@ -269,6 +276,7 @@ default="l2"
         """
         return fit_certified(self, X, y, sample_weight)
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """``<w, x> + b``; with "poisson" its exponential, the mean.
 
@@ -285,16 +293,38 @@ default="l2"
         scores = self._scores(X)
         return self._loss().mean(scores)
 
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+        """R^2 of the predictions; of collections of dask a dask array that is not computed yet.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or dask collection of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float, or dask array of shape ()
+            At most 1; the mean over several targets.
+        """
+        if is_collection(X):
+            return lazy_r2(self.predict, X, y, sample_weight)
+        return super().score(X, y, sample_weight)
+
     def _check(self, X, y, sample_weight):
         self._refuse_unused()
         loss = self._loss()
         self._refuse_solver(loss)
+        if is_collection(X):
+            data = check_blocks(self, X, y, sample_weight, "numbers")
+            self._refuse_metric(data)
+            data.prepare(loss, self.loss)
+            return data
         data = check_regression_data(self, X, y, sample_weight)
-        if data.y.ndim == 1 and self.M is not None:
-            raise ValueError(
-                "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
-                f"more, got y of shape {data.y.shape}."
-            )
+        self._refuse_metric(data)
         if self.solver == "newton" and self._newton_side(loss, data.X) > MOST_NEWTON_FEATURES:
             raise ValueError(
                 "solver='newton' needs a matrix of n_features x n_features numbers, or with dense "
@@ -307,16 +337,24 @@ default="l2"
         data.prepared = [loss.prepare_target(Target(y, len(y))) for y in columns]
         return data
 
+    def _refuse_metric(self, data: RegressionData | BlockedData) -> None:
+        """Raise ValueError for an M where there is one target."""
+        if data.n_targets is None and self.M is not None:
+            raise ValueError(
+                "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
+                f"more, got y of shape ({data.n_samples},)."
+            )
+
     def _newton_side(self, loss, X):
         """Rows of the smallest matrix that solver="newton" can factor."""
         of_samples = squared_errors(loss) is not None and self._omega().is_euclidean
         return min(X.shape) if of_samples and not sp.issparse(X) else X.shape[1]
 
     def _model(self, data, points):
-        if data.y.ndim == 1:
+        if data.n_targets is None:
             w, b = points[0]
             return {"coef_": w, "intercept_": float(b)}
-        weights = [np.reshape(w, (-1, data.X.shape[1])) for w, _ in points]
+        weights = [np.reshape(w, (-1, data.n_features)) for w, _ in points]
         intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
         return {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
 

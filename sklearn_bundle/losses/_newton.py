@@ -17,7 +17,7 @@ from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
 from sklearn_bundle.losses.logistic import Exponential, LogLoss
 from sklearn_bundle.losses.poisson import Poisson
 from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
-from sklearn_bundle.losses.regression import Huber
+from sklearn_bundle.losses.regression import Huber, SquaredError
 from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
 # By the class itself: one that is derived from it may have another curvature.
@@ -41,3 +41,10 @@ def newton_loss(loss: Loss) -> NewtonLoss | None:
     """The loss as Newton's method sees it, None for one that it does not know."""
     kind = _KINDS.get(type(loss))
     return None if kind is None else kind(loss)
+
+
+def curved_loss(loss: Loss) -> NewtonLoss | None:
+    """As :func:`newton_loss`; squared errors too, which in memory have solvers of their own."""
+    if type(loss) is SquaredError:
+        return NewtonResidual(-np.inf, np.inf, smooth=True)
+    return newton_loss(loss)

@@ -39,6 +39,8 @@ class NewtonLoss(ABC):
 
     #: Whether the loss is smooth by itself, and ``width`` means nothing.
     smooth = True
+    #: Whether second derivatives are the same everywhere.
+    quadratic = False
 
     def start(self, y: Array, weights: Array, free: bool) -> Start:
         """Where to begin, and the units; for labels 0 and 1."""

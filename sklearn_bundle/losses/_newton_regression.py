@@ -110,6 +110,7 @@ class NewtonResidual(NewtonLoss):
     def __init__(self, low: float, high: float, half: float = 0.0, *, smooth: bool):
         self._low, self._high, self._half = float(low), float(high), float(half)
         self.smooth, self._square = smooth, float(smooth)
+        self.quadratic = smooth and high - low == np.inf and half == 0.0
 
     def start(self, y, weights, free):
         """The median, or with other slopes another quantile; the unit from the residuals."""

@@ -156,6 +156,10 @@ class LinearProblem:
         """Products with X or X' so far."""
         return self.rows.passes
 
+    def begin(self) -> None:
+        """Count from here."""
+        self.rows.passes = 0
+
     def __enter__(self) -> "LinearProblem":
         return self
 

@@ -17,7 +17,7 @@ from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
 from sklearn_bundle.losses._conjugate import Conjugate
 from sklearn_bundle.losses._dual import DualLoss
-from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._newton_loss import NewtonLoss, Start
 from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.losses._squares import SquaredErrors
 from sklearn_bundle.problems._chain_penalty import ElasticPenalty
@@ -144,6 +144,25 @@ class LineSearch(Points, Protocol):
         """R and its derivative at a step from start towards end."""
 
 
+class OwnRows(LineSearch, Protocol):
+    """Rows in this process, for planes that are kept as their derivatives in the scores.
+
+    Attributes
+    ----------
+    rows : RowOperator
+    weights : ndarray of shape (n_samples,)
+    scores_shape : tuple
+        (n_samples,) where each sample has one score.
+    n_samples, n_features : int
+    """
+
+    rows: RowOperator
+    weights: Array
+    scores_shape: tuple
+    n_samples: int
+    n_features: int
+
+
 class NewtonSteps(LineSearch, Protocol):
     """Second derivatives, of the rows and of samples of them.
 
@@ -161,6 +180,36 @@ class NewtonSteps(LineSearch, Protocol):
 
     def newton_model(self) -> NewtonModel:
         """Rows, targets and weights."""
+
+
+class NewtonRounds(LineSearch, Protocol):
+    """Second derivatives of rows on workers, as much at a time as one round can bring.
+
+    Attributes
+    ----------
+    newton_loss : NewtonLoss
+        As of :class:`NewtonSteps`.
+    n_samples, n_features, n_entries : int
+    column_scale : ndarray of shape (d,)
+        As of :class:`~.rows.RowOperator`.
+    """
+
+    newton_loss: NewtonLoss
+    n_samples: int
+    n_features: int
+    n_entries: int
+    column_scale: Array
+
+    def newton_look(
+        self, ends: list[tuple[Array, float]], steps: Array, widths: list[float], every: int
+    ) -> list[Array]:
+        """Slopes along a line, and for each width what a step from its end needs."""
+
+    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
+        """Slopes along a line alone."""
+
+    def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
+        """A model of some of the rows, or None, and what their targets tell."""
 
 
 class ColumnSteps(Points, Protocol):

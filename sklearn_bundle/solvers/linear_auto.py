@@ -31,6 +31,7 @@ from sklearn_bundle.solvers.linear_lbfgs import LinearLBFGSSolver
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.solvers.newton import NewtonSolver
+from sklearn_bundle.solvers.newton_rounds import NewtonRoundsSolver
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
 from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
 
@@ -66,7 +67,7 @@ _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
-    "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver),
+    "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver, NewtonRoundsSolver),
     "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, BundleSolver),

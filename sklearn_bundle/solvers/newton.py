@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.losses._newton import newton_loss
+from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems._costs import CHEAP_FACTORISATION, factorisation
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._descent import Descent
+from sklearn_bundle.solvers._newton_descent import NewtonDescent
 from sklearn_bundle.solvers.asks import NewtonSteps, require
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
@@ -78,16 +80,15 @@ class NewtonSolver(BundleSolver):
         proof: Proof | None = None,
         width: float | None = None,
     ):
-        require(problem, NewtonSteps, "newton", "line-search")
+        require(problem, self.needs, "newton", "line-search")
         super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
         self._tol = tol
         self._loss = problem.newton_loss
-        model = problem.newton_model()
-        self._units = self._loss.start(model.y, model.weights, model.free)
+        self._units = self._start_of(problem)
         widest = self._units.unit
         self.width = widest if width is None else min(widest, width / _SHRINK**2)
         self._scores: Array | None = None
-        self._descent: Descent | None = None
+        self._descent: NewtonDescent | None = None
         self._gaps: list[float] = []
         self._widenings = 0
         self.name = "newton"
@@ -107,17 +108,22 @@ class NewtonSolver(BundleSolver):
         """As of :class:`BundleSolver`."""
         super().attach(problem)
         if self._descent is not None:
-            self._descent.model = problem.newton_model()
+            self._descent.attach(problem)
 
     def detach(self) -> None:
         """As of :class:`BundleSolver`."""
         super().detach()
         if self._descent is not None:
-            self._descent.model = None
+            self._descent.detach()
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
         """As of :class:`BundleSolver`."""
         return replace(super().kept(point), width=self.width)
+
+    def _start_of(self, problem: NewtonSteps) -> Start:
+        """What the targets tell."""
+        model = problem.newton_model()
+        return self._loss.start(model.y, model.weights, model.free)
 
     def states(self) -> Iterator[State]:
         """One state per step on all rows; after a stall, one an iteration of line search."""
@@ -191,23 +197,30 @@ class NewtonSolver(BundleSolver):
             model = full.sample(share, _SEED) if len(full.y) // share >= enough else None
             if model is None:
                 continue
-            narrowest = min(1.0, _NARROWEST * len(w) / len(model.y)) * unit
             scale = model.rows.column_scale()
-            args = model, self._lambda, self._units, scale, w, b, unit
-            descent = Descent(*args, share=share)
-            for _ in range(_SAMPLE_STEPS):
-                descent.differentiate()
-                if (
-                    descent.risk <= 0.0
-                    or not descent.step()
-                    or self._is_done(descent, narrowest, share)
-                ):
-                    break
-                if descent.settled:
-                    descent.width = max(_SHRINK * descent.width, narrowest)
+            descent = self._descended(model, scale, w, b, share)
             full.rows.passes += model.rows.passes // share
             return descent.w, descent.b, descent.width, scale, descent.factor
         return w, b, unit, full.rows.column_scale(), None
+
+    def _descended(
+        self, model: NewtonModel, scale: Array, w: Array, b: float, share: int
+    ) -> Descent:
+        """Steps on a sample, from (w, b) to where it says no more of the full problem."""
+        unit = self._units.unit
+        narrowest = min(1.0, _NARROWEST * len(w) / len(model.y)) * unit
+        descent = Descent(model, self._lambda, self._units, scale, w, b, unit, share=share)
+        for _ in range(_SAMPLE_STEPS):
+            descent.differentiate()
+            if (
+                descent.risk <= 0.0
+                or not descent.step()
+                or self._is_done(descent, narrowest, share)
+            ):
+                break
+            if descent.settled:
+                descent.width = max(_SHRINK * descent.width, narrowest)
+        return descent
 
     def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
         if self._loss.smooth:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.sample_space import SampleNorm, SampleSpace
 from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers.asks import OwnRows
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.planes import Bundle
@@ -86,6 +87,8 @@ class SamplePlanesSolver(BundleSolver):
         The aggregate plane (a, c) that proves the bound; its first n numbers are g, ``a = X'g``.
     """
 
+    needs: ClassVar[type] = OwnRows
+
     def __init__(
         self,
         problem: LinearProblem,
@@ -118,6 +121,8 @@ class SamplePlanesSolver(BundleSolver):
     @classmethod
     def fits(cls, task: Task) -> bool:
         """Whether planes with an entry per sample are the shorter ones, and can be had."""
+        if not super().fits(task):
+            return False
         problem = task.problem
         with_one_score = not problem.n_free and len(problem.scores_shape) == 1
         return with_one_score and problem.n_features > 2 * problem.n_samples

@@ -1,0 +1,301 @@
+"""Collections of dask as blocks of rows, and tasks on them; dask is imported by who brings one."""
+
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sklearn_bundle._values import shown
+
+# Seconds without any worker, or without word of the scheduler, after which a fit gives up. A worker
+# that is started again takes a few; "distributed.comm.timeouts.connect" of dask's configuration is
+# taken where it is more.
+PATIENCE = 30.0
+_LOOKED = 1.0  # seconds between looks at who is there
+_LARGE = 1 << 20  # bytes of an argument that is sent to each worker once, not with every task,
+_SUMMED_THERE = 1 << 22  # and of an answer that workers add up before it is sent
+
+
+class ClusterLost(RuntimeError):
+    """No worker is left, or no scheduler: what was asked of them will not come."""
+
+
+class Parts(NamedTuple):
+    """Blocks of rows as dask's delayed objects, in order.
+
+    ``lengths`` are their numbers of rows, None where these are not known; ``names`` those of the
+    columns of a data frame, else None; ``token`` is equal for equal collections.
+    """
+
+    blocks: list[Any]
+    lengths: tuple[int, ...] | None
+    names: list | None
+    token: str
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a collection of dask, or a list of delayed blocks."""
+    if "dask" not in sys.modules:
+        return False
+    from dask.base import is_dask_collection
+
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(is_dask_collection(block) for block in X)
+    return is_dask_collection(X)
+
+
+def parts_of(name: str, X: Any) -> Parts:
+    """The blocks of a collection.
+
+    Raises
+    ------
+    TypeError
+        If it is neither an array nor a data frame nor a list of delayed blocks.
+    """
+    from dask.base import tokenize
+
+    token = tokenize(X)
+    if isinstance(X, list | tuple):
+        return Parts(list(X), None, None, token)
+    if hasattr(X, "to_dask_array"):  # frames and series; indices too
+        names = list(X.columns) if hasattr(X, "columns") else None
+        return Parts(list(X.to_delayed()), None, names, token)
+    if hasattr(X, "chunks") and X.ndim in (1, 2):
+        whole = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
+        lengths = None if np.isnan(whole.chunks[0]).any() else tuple(whole.chunks[0])
+        return Parts(list(whole.to_delayed().ravel()), lengths, None, token)
+    raise TypeError(
+        f"{name} must be a dask array of one or two dimensions, a dask data frame or a list of "
+        f"delayed blocks, got {type(X).__name__}."
+    )
+
+
+def beside(name: str, values: Any, X: Parts) -> Parts:
+    """Blocks of ``values`` that go with those of X.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many.
+    """
+    from dask.base import tokenize
+    from dask.delayed import delayed
+
+    if is_collection(values):
+        chunked = X.lengths is not None and hasattr(values, "rechunk")
+        if chunked and not np.isnan(values.chunks[0]).any() and len(values) == sum(X.lengths):
+            values = values.rechunk({0: X.lengths})
+        parts = parts_of(name, values)
+        if len(parts.blocks) != len(X.blocks):
+            raise ValueError(
+                f"{name} has {len(parts.blocks)} blocks of rows, X has {len(X.blocks)}; they must "
+                "be cut at the same rows."
+            )
+        return parts
+    values = np.asarray(values)
+    if X.lengths is None:
+        raise ValueError(
+            f"{name} is an array in memory, but the numbers of rows of X's blocks are not known: "
+            f"pass {name} in the same blocks as X, or call X.compute_chunk_sizes() before."
+        )
+    if values.ndim == 0 or len(values) != sum(X.lengths):
+        raise ValueError(
+            f"{name} must have an entry for each of the {sum(X.lengths)} rows of X, got shape "
+            f"{values.shape}."
+        )
+    bounds = np.cumsum([0, *X.lengths])
+    pieces = [values[start:stop] for start, stop in pairwise(bounds)]
+    return Parts([delayed(piece) for piece in pieces], X.lengths, None, tokenize(values))
+
+
+def added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
+    """The sums of two answers."""
+    return [a + b for a, b in zip(left, right, strict=True)]
+
+
+def in_pairs(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    """The sum of neighbours, then of neighbouring sums: in an order that their number says."""
+    values = list(values)
+    while len(values) > 1:
+        odd = values[-1:] if len(values) % 2 else []
+        values = [add(*pair) for pair in zip(values[::2], values[1::2], strict=False)] + odd
+    return values[0]
+
+
+def workers_of(task: Callable[..., Any], *columns: Sequence[Any]) -> "DaskWorkers":
+    """Workers that keep ``task(k, *row k of the columns)`` for every k.
+
+    They are those of the client of ``dask.distributed`` that is the current one, or without one
+    the threads or processes of dask's own scheduler.
+    """
+    client = None
+    if "distributed" in sys.modules:
+        from distributed import default_client
+
+        try:
+            client = default_client()
+        except ValueError:
+            client = None
+    rows = list(zip(range(len(columns[0])), *columns, strict=True))
+    if client is None:
+        from dask import persist
+        from dask.delayed import delayed
+
+        blocks = [delayed(task, pure=False)(*row) for row in rows]
+        return LocalWorkers(list(persist(*blocks)))
+    futures = [
+        client.compute(list(column)) if _are_delayed(column) else list(column) for column in columns
+    ]
+    return ClusterWorkers(client, client.map(task, range(len(columns[0])), *futures, pure=False))
+
+
+def _are_delayed(column: Sequence[Any]) -> bool:
+    from dask.base import is_dask_collection
+
+    return all(is_dask_collection(part) for part in column)
+
+
+class DaskWorkers:
+    """Blocks that stay where they are, and tasks that go to them: see :class:`~.row_blocks.Workers`
+
+    Attributes
+    ----------
+    n_blocks : int
+    """
+
+    def __init__(self, blocks: list[Any]):
+        self._blocks = blocks
+        self.n_blocks = len(blocks)
+
+    def kept(self, task: Callable[..., Any], *args: Any) -> "DaskWorkers":
+        """Workers that keep ``task(block, *args)``."""
+        raise NotImplementedError
+
+    def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        """``task(block, *args)`` of each block, in their order."""
+        raise NotImplementedError
+
+    def total(self, task: Callable[..., list[np.ndarray]], *args: Any) -> list[np.ndarray]:
+        """The sums of these arrays, added in pairs."""
+        return in_pairs(added, self.ask(task, *args))
+
+
+class LocalWorkers(DaskWorkers):
+    """On dask's own scheduler: threads of this process, as a rule."""
+
+    def kept(self, task, *args):
+        from dask import persist
+
+        return LocalWorkers(list(persist(*self._delayed(task, args))))
+
+    def ask(self, task, *args):
+        from dask import compute
+
+        return list(compute(*self._delayed(task, args)))
+
+    def _delayed(self, task: Callable[..., Any], args: tuple) -> list[Any]:
+        from dask.delayed import delayed
+
+        call = delayed(task, pure=False, traverse=False)
+        given = [delayed(arg, traverse=False) for arg in args]
+        return [call(block, *given) for block in self._blocks]
+
+
+class ClusterWorkers(DaskWorkers):
+    """On the workers of a client: blocks are futures, which are computed again where one is lost.
+
+    Nothing but the blocks is kept there, so that a fit goes on after the loss of a worker, with the
+    same bits.
+    """
+
+    def __init__(self, client: Any, blocks: list[Any]):
+        super().__init__(blocks)
+        self._client = client
+
+    def kept(self, task, *args):
+        return ClusterWorkers(self._client, self._submit(task, args))
+
+    def ask(self, task, *args):
+        return self._answers(self._submit(task, args))
+
+    def total(self, task, *args):
+        futures = self._submit(task, args)
+        if sum(np.size(arg) for arg in _arrays(args)) * 8 < _SUMMED_THERE:
+            return in_pairs(added, self._answers(futures))
+        summed = in_pairs(lambda a, b: self._client.submit(added, a, b, pure=False), futures)
+        return self._answers([summed])[0]
+
+    def _submit(self, task: Callable[..., Any], args: tuple) -> list[Any]:
+        client = self._client
+        try:
+            if sum(array.nbytes for array in _arrays(args)) > _LARGE:
+                args = client.scatter([args], broadcast=True, hash=False)[0]
+            return client.map(_with, self._blocks, task=task, args=args, pure=False)
+        except (OSError, TimeoutError) as error:
+            raise self._lost() from error
+
+    def _answers(self, futures: list[Any]) -> list[Any]:
+        """What they give; they are cancelled where that is not waited for."""
+        from concurrent.futures import CancelledError
+
+        from distributed import wait
+        from distributed.scheduler import KilledWorker
+
+        patience, since = self._patience(), monotonic()
+        try:
+            while True:
+                try:
+                    wait(futures, timeout=_LOOKED)
+                    break
+                except TimeoutError:
+                    if self._is_served():
+                        since = monotonic()
+                    elif monotonic() - since > patience:
+                        raise self._lost() from None
+            return self._client.gather(futures)
+        except (OSError, CancelledError) as error:
+            raise self._lost() from error
+        except KilledWorker as error:
+            raise ClusterLost(
+                f"Workers died of the same task, one after the other: {error}. Where memory was "
+                "why, smaller blocks of rows help."
+            ) from error
+        except BaseException:
+            self._client.cancel(futures)
+            raise
+
+    def _is_served(self) -> bool:
+        """Whether there is a scheduler, and a worker."""
+        if self._client.status != "running":
+            return False
+        return bool(self._client.nthreads())
+
+    def _patience(self) -> float:
+        import dask
+        from dask.utils import parse_timedelta
+
+        configured = dask.config.get("distributed.comm.timeouts.connect", None)
+        return PATIENCE if configured is None else max(PATIENCE, parse_timedelta(configured))
+
+    def _lost(self) -> ClusterLost:
+        return ClusterLost(
+            f"The cluster at {shown(getattr(self._client.scheduler, 'address', None))} has had no "
+            f"worker or no scheduler for {self._patience():g} s; the best point so far is on the "
+            "estimator, if there was one."
+        )
+
+
+def _with(block: Any, task: Callable[..., Any], args: tuple) -> Any:
+    return task(block, *args)
+
+
+def _arrays(value: Any) -> list[np.ndarray]:
+    """All arrays in nested lists and tuples."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [array for part in value for array in _arrays(part)]
+    return []

@@ -1,0 +1,431 @@
+"""Rows in blocks on dask's workers: collections -> checked blocks, and lazy predictions of them."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+from sklearn_bundle._dask import DaskWorkers, Parts, beside, is_collection, parts_of, workers_of
+from sklearn_bundle._sparse import well_formed
+from sklearn_bundle._values import shown
+from sklearn_bundle.estimators._validation import X_CHECKS, class_factors
+from sklearn_bundle.losses import Loss, Target
+from sklearn_bundle.losses.samples import SampleLoss
+from sklearn_bundle.problems import row_block
+from sklearn_bundle.problems.row_block import Formulation, RowBlock, size_of
+from sklearn_bundle.problems.row_blocks import RowBlocks, formulation
+
+__all__ = [
+    "BlockedData",
+    "BlockedTarget",
+    "check_blocks",
+    "is_collection",
+    "lazily",
+    "lazy_accuracy",
+    "lazy_r2",
+]
+
+
+class BlockedTarget(NamedTuple):
+    """Loss and target of one problem as :class:`~.losses.Prepared` has them, and the problem."""
+
+    loss: Loss
+    y: Any
+    formulation: Formulation
+
+
+@dataclass
+class BlockedData:
+    """Training data on workers, checked; rows of weight zero are gone.
+
+    Attributes
+    ----------
+    workers : DaskWorkers
+        Of :class:`~.row_block.RowBlock`.
+    n_samples, n_features, n_entries : int
+    classes : ndarray or None
+        Of a classifier.
+    n_targets : int or None
+        Columns of a regressor's y of two dimensions.
+    extremes : ndarray or None
+        Smallest and largest targets of a regressor, by which a loss may judge them.
+    mean_square, column_scale
+        Of X, as the problems ask for them.
+    tokens : tuple
+        Equal for equal collections.
+    prepared : list of BlockedTarget
+    """
+
+    workers: DaskWorkers
+    n_samples: int
+    n_features: int
+    n_entries: int
+    classes: NDArray | None
+    n_targets: int | None
+    extremes: NDArray | None
+    mean_square: float
+    column_scale: NDArray[np.float64]
+    tokens: tuple
+    prepared: list[BlockedTarget] = field(default_factory=list)
+
+    def fingerprint(self) -> str:
+        """Equal for equal collections, weights and classes."""
+        return repr(self.tokens)
+
+    def prepare(self, loss: Loss, name: Any) -> None:
+        """Make the problems: one for a joint loss or one target, else one per class or target.
+
+        Raises
+        ------
+        ValueError
+            If the loss is no sum over samples, or has something against the targets.
+        """
+        if not isinstance(loss, SampleLoss):
+            raise ValueError(
+                f"loss={name!r} is a function of the scores of all samples at once, which lie in "
+                "blocks here: use a loss that is a sum over samples, or fit to arrays in memory."
+            )
+        self.prepared = list(self._targets(loss))
+
+    def _targets(self, loss: Loss):
+        if self.classes is not None and loss.joint:
+            numbers = np.arange(len(self.classes))
+            bound, y = loss.prepare_target(Target(numbers, len(numbers), self.classes))
+            yield BlockedTarget(bound, y, formulation(bound, n_outputs=bound.n_outputs(y)))
+        elif self.classes is not None:
+            loss.check(np.array([-1.0, 1.0]))
+            positives = [1] if len(self.classes) == 2 else range(len(self.classes))
+            for k in positives:
+                yield BlockedTarget(loss, None, formulation(loss, positive=k, n_outputs=None))
+        elif self.n_targets is None:
+            bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
+            yield BlockedTarget(bound, y, formulation(bound, n_outputs=None))
+        elif loss.multi_output:
+            bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
+            yield BlockedTarget(bound, y, formulation(bound, n_outputs=self.n_targets))
+        else:
+            for k in range(self.n_targets):
+                bound, y = loss.prepare_target(Target(self.extremes[:, k], self.n_samples))
+                yield BlockedTarget(bound, y, formulation(bound, column=k, n_outputs=None))
+
+    def problem(self, target: BlockedTarget, fit_intercept: bool) -> RowBlocks:
+        """That of one target."""
+        shape = self.n_samples, self.n_features
+        sizes = self.mean_square, self.column_scale
+        args = shape, self.n_entries, *sizes, fit_intercept
+        return RowBlocks(self.workers, target.formulation, *args)
+
+
+def check_blocks(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    kind: str,
+    class_weight: Any = None,
+) -> BlockedData:
+    """What there is to check of collections, in three rounds; ``kind`` is what y holds.
+
+    That is "labels", "numbers" or "nothing".
+
+    Raises
+    ------
+    ValueError
+        With the number of the block, from 0, where one is at fault.
+    """
+    parts = parts_of("X", X)
+    given = {"y": y if kind != "nothing" else None, "sample_weight": sample_weight}
+    if kind != "nothing" and y is None:
+        raise ValueError(f"{type(estimator).__name__} needs y, which is None.")
+    further = {
+        name: None if values is None else beside(name, values, parts)
+        for name, values in given.items()
+    }
+    columns = [parts.blocks]
+    for part in further.values():
+        columns.append([None] * len(parts.blocks) if part is None else part.blocks)
+    read = workers_of(_Read(kind), *columns)
+    summaries = read.ask(_summary)
+    _refuse_faults(summaries)
+    classes, factors, total = None, None, sum(float(s.weights.sum()) for s in summaries)
+    if kind == "labels":
+        classes, sums = _classes_of(estimator, summaries)
+        factors = class_factors(class_weight, classes, sums)
+        present = factors > 0.0
+        classes, sums, factors = classes[present], sums[present], factors[present]
+        _refuse_one(estimator, classes)
+        total = float(sums @ factors)
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
+    workers = read.kept(_prepared, classes, factors, total)
+    sums, scale = workers.total(row_block.sizes)
+    n_samples, n_entries, mean_square = int(sums[0]), int(sums[1]), float(sums[2])
+    extremes = None
+    if kind == "numbers":
+        extremes = np.concatenate([s.extremes for s in summaries if s.n_rows])
+    estimator.n_features_in_ = summaries[0].n_features
+    _name_features(estimator, parts)
+    return BlockedData(
+        *(workers, n_samples, summaries[0].n_features, n_entries, classes),
+        n_targets=summaries[0].n_targets,
+        extremes=extremes,
+        mean_square=mean_square,
+        column_scale=scale,
+        tokens=(parts.token, *(p and p.token for p in further.values()), repr(class_weight)),
+    )
+
+
+def lazily(method: Callable) -> Callable:
+    """A method of X that gives a dask array, not computed yet, where X is a collection."""
+
+    @wraps(method)
+    def either(self: BaseEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_collection(X):
+            return method(self, X, *args, **kwargs)
+        return _lazy(lambda block: method(self, block, *args, **kwargs), self, X)
+
+    return either
+
+
+def _lazy(call: Callable[[Any], np.ndarray], estimator: BaseEstimator, X: Any) -> Any:
+    from dask import array
+    from dask.delayed import delayed
+
+    parts = parts_of("X", X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a row of zeros has no names
+        like = call(np.zeros((1, estimator.n_features_in_)))
+    lengths = parts.lengths or [np.nan] * len(parts.blocks)
+    task = delayed(call, pure=False)
+    return array.concatenate(
+        [
+            array.from_delayed(task(block), (length, *like.shape[1:]), dtype=like.dtype)
+            for block, length in zip(parts.blocks, lengths, strict=True)
+        ],
+        allow_unknown_chunksizes=True,
+    )
+
+
+def lazy_accuracy(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The weighted share of right predictions, as a dask array of shape ()."""
+
+    def sums(block: Any, labels: Any, weights: Any) -> NDArray[np.float64]:
+        right = predict(block) == np.asarray(labels).ravel()
+        weights = np.ones(len(right)) if weights is None else np.asarray(weights)
+        return np.array([weights @ right, weights.sum()])
+
+    return _lazy_score(sums, lambda parts: np.divide(*np.sum(parts, axis=0)), X, y, sample_weight)
+
+
+def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
+    """R^2 as scikit-learn's, the mean over several targets, as a dask array of shape ()."""
+
+    def moments(block: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
+        """Sums of the weights, means, and squares around the means and the predictions."""
+        targets = np.asarray(targets, dtype=np.float64).reshape(block.shape[0], -1)
+        weights = np.ones(block.shape[0]) if weights is None else np.asarray(weights)
+        missed = targets - predict(block).reshape(targets.shape)
+        total = np.full(targets.shape[1], weights.sum())
+        means = weights @ targets / np.maximum(total, np.finfo(np.float64).tiny)
+        return np.array([total, means, weights @ (targets - means) ** 2, weights @ missed**2])
+
+    def together(parts: list) -> np.float64:
+        totals, means, squares, missed = np.array(parts).transpose(1, 0, 2)
+        centre = (totals * means).sum(axis=0) / totals.sum(axis=0)
+        squares = (squares + totals * (means - centre) ** 2).sum(axis=0)
+        missed = missed.sum(axis=0)
+        constant = np.where(missed > 0.0, 0.0, 1.0)  # as in scikit-learn
+        scores = 1.0 - missed / np.where(squares > 0.0, squares, 1.0)
+        return np.where(squares > 0.0, scores, constant).mean()
+
+    return _lazy_score(moments, together, X, y, sample_weight)
+
+
+def _lazy_score(of_block: Callable, together: Callable, X: Any, y: Any, weights: Any) -> Any:
+    from dask import array
+    from dask.delayed import delayed
+
+    parts = parts_of("X", X)
+    columns = [parts.blocks, beside("y", y, parts).blocks]
+    if weights is None:
+        columns.append([None] * len(parts.blocks))
+    else:
+        columns.append(beside("sample_weight", weights, parts).blocks)
+    task = delayed(of_block, pure=False)
+    found = [task(*row) for row in zip(*columns, strict=True)]
+    return array.from_delayed(delayed(together)(found), (), dtype=np.float64)
+
+
+# ---- tasks -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Raw:
+    """A block as it was given, checked by itself; or what is wrong with it."""
+
+    kind: str = "nothing"
+    X: Any = None
+    y: Any = None
+    weights: Any = None
+    fault: str | None = None
+
+    def __sizeof__(self) -> int:
+        """As of :class:`~.row_block.RowBlock`."""
+        return sum(map(size_of, (self.X, self.y, self.weights)))
+
+
+class _Summary(NamedTuple):
+    """What the client has to know of a block.
+
+    ``classes`` are its labels with a positive weight, and ``weights`` their sums; without labels
+    there is one sum.
+    """
+
+    fault: str | None
+    n_rows: int = 0
+    n_features: int = 0
+    dtype: Any = None
+    classes: Any = None
+    weights: Any = None
+    n_targets: int | None = None
+    extremes: Any = None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The task that checks a block; a fault is its value, so that the first one is told."""
+
+    kind: str
+
+    def __call__(self, k: int, X: Any, y: Any, weights: Any) -> _Raw:
+        try:
+            return self._checked(X, y, weights)
+        except (ValueError, TypeError) as error:
+            return _Raw(fault=f"Block {k}: {error}")
+
+    def _checked(self, X: Any, y: Any, weights: Any) -> _Raw:
+        X = well_formed(X if sp.issparse(X) else np.asarray(X), "X")
+        checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
+        X = check_array(X, **checks)
+        n = X.shape[0]
+        if self.kind == "nothing":
+            y = None
+        else:
+            y = np.asarray(y)
+            if y.ndim == 2 and y.shape[1] == 1:
+                y = y.ravel()
+            if y.ndim != 1 and not (self.kind == "numbers" and y.ndim == 2):
+                raise ValueError(f"y must be of shape (n_samples,), got {y.shape}.")
+            if len(y) != n:
+                raise ValueError(f"X has {n} rows, y has {len(y)}.")
+            if self.kind == "numbers":
+                y = check_array(
+                    y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
+                )
+        if weights is None:
+            return _Raw(self.kind, X, y, np.ones(n))
+        weights = check_array(
+            np.asarray(weights),
+            **{"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": 0},
+            input_name="sample_weight",
+        )
+        if weights.shape != (n,):
+            raise ValueError(f"X has {n} rows, sample_weight has shape {weights.shape}.")
+        if (weights < 0.0).any():
+            raise ValueError(f"sample_weight must not be negative, but has {weights.min():g}.")
+        return _Raw(self.kind, X, y, weights)
+
+
+def _summary(raw: _Raw) -> _Summary:
+    if raw.fault is not None:
+        return _Summary(raw.fault)
+    n, d = raw.X.shape
+    common = {"n_rows": n, "n_features": d, "dtype": raw.X.dtype}
+    kept = raw.weights > 0.0
+    total = np.array([raw.weights.sum()])
+    if raw.y is None:
+        return _Summary(None, **common, weights=total)
+    y = raw.y[kept]
+    if raw.kind == "labels":
+        classes, numbers = np.unique(y, return_inverse=True)
+        sums = np.bincount(numbers, raw.weights[kept], minlength=len(classes))
+        return _Summary(None, **common, classes=classes, weights=sums)
+    width = y.shape[1] if y.ndim == 2 else None
+    extremes = np.array([y.min(axis=0), y.max(axis=0)]) if len(y) else y
+    return _Summary(None, **common, weights=total, n_targets=width, extremes=extremes)
+
+
+def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
+    """Numbers in place of labels, weights merged and normalised, rows without weight gone."""
+    y, weights = raw.y, raw.weights
+    if classes is not None:
+        numbers = np.searchsorted(classes, y)
+        known = numbers < len(classes)  # a label whose rows have no weight is none
+        known[known] = classes[numbers[known]] == y[known]
+        weights = np.where(known, weights * factors[np.where(known, numbers, 0)], 0.0)
+        y = numbers.astype(np.int64)
+    kept = np.flatnonzero(weights)
+    if len(kept) == len(weights):
+        return RowBlock(raw.X, y, weights / total)
+    return RowBlock(raw.X[kept], None if y is None else y[kept], weights[kept] / total)
+
+
+# ---- on the client ---------------------------------------------------------------------------
+
+
+def _refuse_faults(summaries: list[_Summary]) -> None:
+    faults = [s.fault for s in summaries if s.fault is not None]
+    if faults:
+        more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
+        raise ValueError(faults[0] + more)
+    first = summaries[0]
+    for k, s in enumerate(summaries):
+        for what, here, there in (
+            ("features", s.n_features, first.n_features),
+            ("a dtype of", s.dtype, first.dtype),
+            ("targets", s.n_targets, first.n_targets),
+        ):
+            if here != there:
+                raise ValueError(f"Block {k} has {what} {here}, block 0 has {there}.")
+    if not any(s.n_rows for s in summaries):
+        raise ValueError("X has no rows in any block.")
+
+
+def _classes_of(
+    estimator: BaseEstimator, summaries: list[_Summary]
+) -> tuple[NDArray, NDArray[np.float64]]:
+    """All classes, and the sample weights of each."""
+    try:
+        classes = np.unique(np.concatenate([s.classes for s in summaries]))
+    except TypeError as error:
+        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
+    check_classification_targets(classes)
+    sums = np.zeros(len(classes))
+    for s in summaries:
+        np.add.at(sums, np.searchsorted(classes, s.classes), s.weights)
+    _refuse_one(estimator, classes)
+    return classes, sums
+
+
+def _refuse_one(estimator: BaseEstimator, classes: NDArray) -> None:
+    if len(classes) < 2:
+        found = f"only one class: {shown(classes[0])}" if len(classes) else "none"
+        raise ValueError(
+            f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
+            f"weight), but got {found}."
+        )
+
+
+def _name_features(estimator: BaseEstimator, parts: Parts) -> None:
+    """As scikit-learn does for a frame whose columns all have names."""
+    vars(estimator).pop("feature_names_in_", None)
+    if parts.names is not None and all(isinstance(name, str) for name in parts.names):
+        estimator.feature_names_in_ = np.array(parts.names, dtype=object)

@@ -1,0 +1,244 @@
+"""A block of rows where it lies, and what a round of a distributed fit computes of it.
+
+All functions that begin with a block are tasks: they depend on their arguments alone, keep nothing,
+and give arrays whose sums over all blocks are the answer. So a block that is lost is computed
+again, and no answer depends on which worker gave it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.memory_rows import Matrix, rows_in_memory
+from sklearn_bundle.problems.rows import RowOperator
+
+Array = NDArray[np.float64]
+
+SOME_TARGETS = 1000  # tell the units well enough
+
+
+class Formulation(NamedTuple):
+    """What makes a problem of the rows: the loss, and which of the targets it has.
+
+    ``positive`` is the number of the class that is +1, None where the targets are taken as they
+    are; ``column`` is that of one target of several, ``n_outputs`` the scores per row, None for
+    one of shape (n,). ``newton_loss`` is None where the loss has no curvature to work with.
+    """
+
+    loss: Loss
+    newton_loss: NewtonLoss | None = None
+    positive: int | None = None
+    column: int | None = None
+    n_outputs: int | None = None
+
+
+@dataclass
+class RowBlock:
+    """Rows with their targets, and weights whose sum over all blocks is one.
+
+    Parameters
+    ----------
+    X : C-ordered array or CSR of shape (n, d), float32 or float64
+    y : ndarray of shape (n,) or (n, k), or None
+        Numbers of classes, or real targets.
+    weights : ndarray of shape (n,), positive
+    """
+
+    X: Matrix
+    y: Any
+    weights: Array
+
+    def __sizeof__(self) -> int:
+        """With the arrays: dask asks, to weigh what it costs to move a block."""
+        return sum(map(size_of, (self.X, self.y, self.weights)))
+
+    @property
+    def rows(self) -> RowOperator:
+        """Products with them."""
+        return rows_in_memory(self.X, 1)
+
+    def targets(self, of: Formulation) -> Any:
+        """As the loss takes them."""
+        if of.positive is not None:
+            return np.where(self.y == of.positive, 1.0, -1.0)
+        return self.y if of.column is None else np.ascontiguousarray(self.y[:, of.column])
+
+
+def size_of(values: Any) -> int:
+    """Bytes of an array, a CSR matrix, or None."""
+    if sp.issparse(values):
+        return values.data.nbytes + values.indices.nbytes + values.indptr.nbytes
+    return 0 if values is None else values.nbytes
+
+
+class _OneThread:
+    """BLAS in one thread as long as any task runs: more would change the last bits."""
+
+    def __init__(self):
+        self._lock, self._users, self._limit = Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = blas_threads(1)
+                self._limit.__enter__()
+            self._users += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.__exit__(None, None, None)
+
+
+_one_thread = _OneThread()
+
+
+def cut(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """Risk, offset, balance and gradient of the plane at (w, b)."""
+    rows, scores = _scores(block, of, w, b)
+    derivatives, scratch = np.empty_like(scores), np.empty((4, len(scores)))
+    args = block.targets(of), block.weights, False, derivatives, scratch
+    plane = of.loss.cut(scores, *args)
+    balance = np.atleast_1d(derivatives.sum(axis=0))
+    sums = np.array([plane.risk, plane.offset])
+    return [sums, balance, rows.gradient(derivatives)]
+
+
+def risk(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """The risk at (w, b)."""
+    _, scores = _scores(block, of, w, b)
+    return [np.array([of.loss.risk(scores, block.targets(of), block.weights, 0.0)])]
+
+
+def slopes(
+    block: RowBlock, of: Formulation, ends: list[tuple[Array, Array]], steps: Array
+) -> list[Array]:
+    """Risk and its derivative at steps from one point (w, b) towards another one."""
+    (_, start), (_, end) = (_scores(block, of, *point) for point in ends)
+    y, direction = block.targets(of), end - start
+    answers, gradient = np.empty((len(steps), 2)), np.empty_like(start)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k, step in enumerate(steps):
+            value = of.loss.evaluate(start + step * direction, y, block.weights, gradient)
+            answers[k] = value, np.sum(gradient * direction)
+    return [answers]
+
+
+def size_of_products(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """``sum_i |g_i| ||x_i||`` with the derivatives g at (w, b)."""
+    rows, scores = _scores(block, of, w, b)
+    derivatives, scratch = np.empty_like(scores), np.empty((4, len(scores)))
+    of.loss.cut(scores, block.targets(of), block.weights, False, derivatives, scratch)
+    sizes = np.abs(derivatives).reshape(len(scores), -1).sum(axis=1)
+    return [np.array([sizes @ np.sqrt(rows.squared_norms())])]
+
+
+def sizes(block: RowBlock) -> list[Array]:
+    """Rows, stored entries, weighted mean square, and the columns' scale times the weight."""
+    if not len(block.weights):
+        return [np.zeros(3), np.zeros(block.X.shape[1])]
+    rows = block.rows
+    sums = np.array([rows.shape[0], rows.n_entries, rows.mean_square(block.weights)])
+    return [sums, block.weights.sum() * rows.column_scale()]
+
+
+def newton_look(
+    block: RowBlock,
+    of: Formulation,
+    ends: list[tuple[Array, float]],
+    steps: Array,
+    widths: list[float],
+    every: int,
+    free: bool,
+) -> list[Array]:
+    """Derivatives of the smoothed risk along a line, and all of them at its end.
+
+    ``ends`` are the points (w, b) of the line, or its end alone. For each width there are risk,
+    offset, balance and number of curved rows, the gradient, and the lower triangle of the Hessian
+    from one of ``every`` such rows; none where that is 0.
+    """
+    loss, weights, rows = of.newton_loss, block.weights, block.rows
+    w, b = ends[-1]
+    y, scores = block.targets(of), rows.scores(w)
+    along = np.empty((len(steps), 2))
+    if len(ends) > 1:
+        w_start, b_start = ends[0]
+        direction = rows.scores(w - w_start)
+        start = scores - direction
+        for k, step in enumerate(steps):
+            args = y, weights, widths[0], b_start, b - b_start, float(step)
+            along[k] = loss.slope(start, direction, *args)
+    answers = [along]
+    curved, derivatives = np.empty(len(y), dtype=np.int64), np.zeros(len(y))
+    gradient, before = np.zeros(len(w)), derivatives.copy()
+    with _one_thread:
+        for width in widths:
+            value, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
+            # From width to width few derivatives change, and rows without a change cost little.
+            gradient = gradient + rows.gradient(derivatives - before)
+            before[:] = derivatives
+            size, hessian = 0, np.empty(0)
+            if every:
+                size = loss.curved(scores, y, width, b, curved)
+                chosen = curved[:size:every].copy()
+                bend = every * loss.curvature(scores, y, weights, width, b, chosen)
+                hessian = rows.hessian(chosen, bend, free)
+            answers += [np.array([value, offset, derivatives.sum(), size]), gradient, hessian]
+    return answers
+
+
+def newton_slopes(
+    block: RowBlock,
+    of: Formulation,
+    ends: list[tuple[Array, float]],
+    steps: Array,
+    width: float,
+) -> list[Array]:
+    """First derivatives of the smoothed risk at steps from one point (w, b) towards another."""
+    (w, b), (w_end, b_end) = ends
+    start, direction = block.rows.scores(w), block.rows.scores(w_end - w)
+    args = block.targets(of), block.weights, width, b, b_end - b
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = [of.newton_loss.slope(start, direction, *args, float(t))[0] for t in steps]
+    return [np.array(slopes)]
+
+
+def sample(
+    block: RowBlock, of: Formulation, share: int, seed: int
+) -> tuple[Matrix | None, Any, Array]:
+    """One row of every ``share`` neighbours, with its target and weight."""
+    n = len(block.weights) // share
+    drawn = np.random.default_rng(seed).integers(0, share, n)
+    rows = np.arange(n) * share + drawn
+    return block.X[rows], block.targets(of)[rows], block.weights[rows]
+
+
+def some_targets(
+    block: RowBlock, of: Formulation, share: int, seed: int
+) -> tuple[None, Any, Array]:
+    """As :func:`sample`, of the targets alone; always one where there are rows."""
+    return None, block.targets(of)[::share], block.weights[::share]
+
+
+def stacked(parts: Sequence[Matrix]) -> Matrix:
+    """Rows below each other, of the precision of the first."""
+    if sp.issparse(parts[0]):
+        return sp.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def _scores(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[RowOperator, Array]:
+    rows = block.rows
+    if of.n_outputs is None:
+        return rows, rows.scores(w) + (b[0] if len(b) else 0.0)
+    scores = rows.scores(w, of.n_outputs)
+    return rows, scores + b if len(b) else scores

@@ -1,0 +1,268 @@
+"""A linear problem whose rows lie in blocks on workers: only w goes out, and sums come back.
+
+Algorithm 5 of Teo et al. (2010). What costs is the round, a task per block and an answer, so that
+each asks for as much as the next steps may need.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.losses._newton import curved_loss
+from sklearn_bundle.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems import row_block
+from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
+from sklearn_bundle.problems.memory_rows import rows_in_memory
+from sklearn_bundle.problems.newton_model import NewtonModel
+from sklearn_bundle.problems.row_block import Formulation
+
+Array = NDArray[np.float64]
+
+_TINY = 1e-300  # mean square in place of that of an X of zeros
+# Of a line search: the steps of the first round, then points inside the bracket, which a round
+# shrinks by their number plus one, until it is this narrow.
+_FIRST_STEPS = np.array([0.0, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.5, 2.5, 5.0, 20.0])
+_INSIDE, _NARROW, _SEARCH_ROUNDS = 14, 1e-4, 4
+_FARTHER = 100.0  # times the longest step, where the slope still falls there
+_SEED = 0  # of rows that are drawn: equal fits have to draw the same
+
+
+class Workers(Protocol):
+    """Who holds the blocks. Sums are made in an order that depends on the blocks alone.
+
+    Attributes
+    ----------
+    n_blocks : int
+    """
+
+    n_blocks: int
+
+    def total(self, task: Callable[..., list[Array]], *args: Any) -> list[Array]:
+        """The sums over all blocks of the arrays that ``task(block, *args)`` gives."""
+
+    def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        """``task(block, *args)`` of each block, in their order."""
+
+
+class RowBlocks:
+    """``R(w, b)`` of rows on workers, b a coordinate of its own if there is an intercept.
+
+    Offers :class:`~.asks.LineSearch` for every loss that is a sum over rows, and
+    :class:`~.asks.NewtonRounds` where it is known how the loss bends. Nothing is kept between
+    rounds: points are computed from w afresh.
+
+    Parameters
+    ----------
+    workers : Workers
+        Of :class:`~.row_block.RowBlock`.
+    formulation : Formulation
+    shape, n_entries
+        Of all rows together.
+    mean_square, column_scale
+        Weighted mean of the rows' squared lengths, and as of :class:`~.rows.RowOperator`.
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    passes, rounds : int
+        Products with X or X', and rounds, so far.
+    """
+
+    nonnegative: bool
+
+    def __init__(
+        self,
+        workers: Workers,
+        formulation: Formulation,
+        shape: tuple[int, int],
+        n_entries: int,
+        mean_square: float,
+        column_scale: Array,
+        fit_intercept: bool,
+    ):
+        self.workers, self.formulation = workers, formulation
+        self.shape, self.n_entries = shape, n_entries
+        self.loss: Loss = formulation.loss
+        self.newton_loss: NewtonLoss | None = formulation.newton_loss
+        self.nonnegative = self.loss.nonnegative
+        self.fit_intercept = False  # there is none that is minimised out
+        self.n_outputs = formulation.n_outputs or 1
+        self.n_free = self.n_outputs if fit_intercept and self.loss.free_intercept else 0
+        self.column_scale = column_scale
+        self.intercept_scale = 1.0 / max(mean_square, _TINY) if self.n_free else 1.0
+        self.passes, self.rounds = 0, 0
+        self._known: tuple[Array, Array, float] | None = None  # w, b and their risk
+
+    @property
+    def n_samples(self) -> int:
+        return self.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.shape[1]
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        return self.n_features * self.n_outputs
+
+    def begin(self) -> None:
+        """Count from here."""
+        self.passes = self.rounds = 0
+
+    def __enter__(self) -> "RowBlocks":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    # ---- points, planes, lines -----------------------------------------------------------------
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """As of :class:`~.asks.CuttingPlanes`, at an intercept of 0."""
+        plane = self.cut(self.point(w, None))
+        return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
+
+    def point(self, w: Array, intercept: float | Array | None) -> Point:
+        """The point w; its scores stay where the rows are."""
+        if not self.n_free:
+            return Point(w, None, 0.0)
+        given = np.zeros(self.n_free) if intercept is None else np.atleast_1d(intercept)
+        return Point(w, None, np.asarray(given, dtype=np.float64))
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+        intercept = start.intercept + step * (end.intercept - start.intercept)
+        return Point(start.w + step * (end.w - start.w), None, intercept)
+
+    def set_intercept(self, point: Point) -> None:
+        """None is minimised out."""
+
+    def risk(self, point: Point) -> float:
+        """R at the point: one round, or none where the last one was there."""
+        known = self._known
+        if known is not None and known[0] is point.w and known[1] is point.intercept:
+            return known[2]
+        (total,) = self._total(1, row_block.risk, *self._place(point))
+        return self._learn(point, total.item())
+
+    def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
+        """The cutting plane at the point: one round. None if R is above the limit."""
+        sums, balance, gradient = self._total(2, row_block.cut, *self._place(point))
+        risk, offset = sums.tolist()
+        self._learn(point, risk)
+        if not risk <= risk_limit:
+            return None
+        return Plane(gradient, offset, risk, balance if self.n_free else None)
+
+    def size_of_products(self, point: Point) -> float:
+        """As of :class:`~.asks.Points`."""
+        (total,) = self._total(1, row_block.size_of_products, *self._place(point))
+        return float(np.linalg.norm(point.w)) * total.item()
+
+    def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
+        """As of :class:`~.asks.LineSearch`: each round shrinks the bracket 15-fold."""
+        steps, low, high = _FIRST_STEPS, 0.0, np.inf
+        slope_low = slope_high = np.nan
+        for _ in range(_SEARCH_ROUNDS):
+            values = self._along(start, end, steps)
+            derivatives = slope + curvature * steps + values[:, 1]
+            rising = ~(derivatives < 0.0) | ~np.isfinite(values[:, 0])
+            first = int(np.argmax(rising)) if rising.any() else len(steps)
+            if first > 0:
+                low, slope_low = float(steps[first - 1]), float(derivatives[first - 1])
+            if first < len(steps):
+                high, slope_high = float(steps[first]), float(derivatives[first])
+            if high == 0.0:
+                return 0.0
+            if high - low <= _NARROW * high:
+                break
+            if np.isfinite(high):
+                steps = np.linspace(low, high, _INSIDE + 2)[1:-1]
+            else:
+                steps = low * np.geomspace(2.0, _FARTHER, _INSIDE)
+        if not np.isfinite(high):
+            return low
+        rise = slope_high - slope_low
+        if not (np.isfinite(rise) and rise > 0.0):
+            return low
+        return low + (high - low) * min(max(-slope_low / rise, 0.0), 1.0)
+
+    def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
+        """As of :class:`~.asks.LineSearch`, one round per step."""
+
+        def risk(step: float) -> tuple[float, float]:
+            value, slope = self._along(start, end, np.array([step]))[0].tolist()
+            return (value, slope) if np.isfinite(value) else (np.inf, np.inf)
+
+        return risk
+
+    # ---- Newton's method ---------------------------------------------------------------------
+
+    def newton_look(
+        self,
+        ends: list[tuple[Array, float]],
+        steps: Array,
+        widths: list[float],
+        every: int,
+    ) -> list[Array]:
+        """The sums of :func:`~.row_block.newton_look`: one round."""
+        products = len(ends) + len(widths)
+        free = self.n_free > 0
+        return self._total(products, row_block.newton_look, ends, steps, widths, every, free)
+
+    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
+        """First derivatives of the smoothed risk at steps from one point to another: one round."""
+        return self._total(2, row_block.newton_slopes, ends, steps, width)[0]
+
+    def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
+        """A model of about so many rows, evenly drawn, and what their targets tell.
+
+        With ``n_rows`` 0 there are a few targets, and no model; nor is there one where the loss
+        learns nothing from so few.
+        """
+        share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
+        task = row_block.sample if n_rows else row_block.some_targets
+        parts = self._ask(task, share, _SEED)
+        X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)
+        y, weights = np.concatenate(y), np.concatenate(weights)
+        weights, free, loss = weights / weights.sum(), self.n_free > 0, self.newton_loss
+        start = loss.start(y, weights, free)
+        if not n_rows or not loss.suffices(y):
+            return None, start
+        return NewtonModel(rows_in_memory(row_block.stacked(X)), y, weights, loss, free), start
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _along(self, start: Point, end: Point, steps: Array) -> Array:
+        ends = [self._place(point) for point in (start, end)]
+        return self._total(2, row_block.slopes, ends, steps)[0]
+
+    def _place(self, point: Point) -> tuple[Array, Array]:
+        b = point.intercept if self.n_free else np.zeros(0)
+        return point.w, b
+
+    def _learn(self, point: Point, risk: float) -> float:
+        risk = risk if np.isfinite(risk) else np.inf
+        self._known = point.w, point.intercept, risk
+        return risk
+
+    def _total(self, n_products: int, task: Callable[..., list[Array]], *args: Any) -> list[Array]:
+        self.passes += n_products
+        self.rounds += 1
+        return self.workers.total(task, self.formulation, *args)
+
+    def _ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        self.rounds += 1
+        return self.workers.ask(task, self.formulation, *args)
+
+
+def formulation(
+    loss: Loss, *, positive: int | None = None, column: int | None = None, n_outputs: int | None
+) -> Formulation:
+    """With what Newton's method knows of the loss."""
+    newton = curved_loss(loss) if n_outputs is None else None
+    return Formulation(loss, newton, positive, column, n_outputs)

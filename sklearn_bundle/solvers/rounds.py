@@ -1,0 +1,90 @@
+"""What a solver needs more where rows lie on workers: counted rounds, and an end if all is lost."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle._dask import ClusterLost
+from sklearn_bundle.problems.row_blocks import RowBlocks
+from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.linear_start import LinearStart
+from sklearn_bundle.solvers.linear_task import LinearSolver
+
+Array = NDArray[np.float64]
+
+
+class CountedRounds:
+    """A solver as it is, with the rounds so far in each row of its history.
+
+    Where the cluster is lost, the last state is what it ends with: it was computed from the data.
+
+    Parameters
+    ----------
+    solver : LinearSolver
+    problem : RowBlocks
+
+    Attributes
+    ----------
+    lost : ClusterLost or None
+        What ended it.
+    """
+
+    def __init__(self, solver: LinearSolver, problem: RowBlocks):
+        self._solver, self._problem = solver, problem
+        self._last: State | None = None
+        self.lost: ClusterLost | None = None
+        self.history_fields = (*solver.history_fields, ("rounds", np.int64))
+
+    @property
+    def name(self) -> str:
+        """As of the solver."""
+        return self._solver.name
+
+    def states(self) -> Iterator[State]:
+        """As of the solver; a lost cluster interrupts it, once there is a point."""
+        try:
+            for state in self._solver.states():
+                self._last = self._counted(state)
+                yield self._last
+        except ClusterLost as error:
+            if self._last is None:
+                raise
+            self.lost = error
+            raise KeyboardInterrupt from error
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """As of the solver, or the last state where nobody is left to ask."""
+        if self.lost is not None:
+            return self._last
+        try:
+            return self._counted(self._solver.confirm(moving=moving))
+        except ClusterLost as error:
+            if self._last is None:
+                raise
+            self.lost = error
+            raise KeyboardInterrupt from error
+
+    def attach(self, problem: RowBlocks) -> None:
+        """As of the solver."""
+        self._problem = problem
+        self._solver.attach(problem)
+
+    def detach(self) -> None:
+        """As of the solver."""
+        self._solver.detach()
+        self._problem = None
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """As of the solver."""
+        return self._solver.kept(point)
+
+    def _counted(self, state: State) -> State:
+        """With rounds; an intercept of one coordinate is a number."""
+        intercept: Any = state.intercept
+        if np.shape(intercept) == (1,):
+            intercept = float(intercept[0])
+        further = (*state.further, self._problem.rounds)
+        return replace(state, intercept=intercept, further=further)

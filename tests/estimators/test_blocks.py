@@ -1,0 +1,348 @@
+"""Estimators on collections of dask: the fit of one machine, whatever holds the blocks."""
+
+import os
+import signal
+from itertools import count, pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_bundle import (
+    BMRMClassifier,
+    BMRMNoveltyDetector,
+    BMRMRegressor,
+    bmrm_path,
+)
+from sklearn_bundle._dask import ClusterLost, ClusterWorkers, in_pairs
+from sklearn_bundle.losses import BinaryLoss
+from tests.certificates import judge
+from tests.fits import quiet
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+CUTS = (0, 70, 75, 190, 300)  # of the rows into blocks
+DENSE, FLOAT32, CSR = "dense", "float32", "csr"
+
+
+def blocks_of(values, cuts=CUTS):
+    """Delayed blocks of rows."""
+    return [dask.delayed(values[a:b]) for a, b in pairwise(cuts)]
+
+
+def collected(X, *columns):
+    """X and what goes with it as dask arrays, a sparse X as a list of blocks."""
+    chunks = tuple(np.diff(CUTS).tolist())
+    if sp.issparse(X):
+        return blocks_of(X), *(blocks_of(column) for column in columns)
+    arrays = [da.from_array(X, chunks=(chunks, 2))]  # columns in pieces too: they are put together
+    return *arrays, *(da.from_array(c, chunks=(chunks, *c.shape[1:])) for c in columns)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, labels = make_classification(
+        *(300, 6), n_informative=4, n_classes=3, n_clusters_per_class=1, flip_y=0.1, random_state=0
+    )
+    return X + 0.5, labels
+
+
+def laid_out(X, layout):
+    if layout == FLOAT32:
+        return X.astype(np.float32)
+    return sp.csr_array(np.where(np.abs(X) > 0.7, X, 0.0)) if layout == CSR else X
+
+
+class Squares(BinaryLoss):
+    """A loss of one's own, which has no second derivatives to offer."""
+
+    def value(self, scores, y):
+        return 0.5 * (1.0 - y * scores) ** 2
+
+    def gradient(self, scores, y):
+        return scores - y
+
+
+CLASSIFIERS = ("hinge", "squared_hinge", "log_loss", "exponential", "multiclass_hinge", "softmax")
+REGRESSORS = {
+    "squared_error": {},
+    "absolute_error": {},
+    "quantile": {"quantile": 0.8},
+    "huber": {"delta": 0.5},
+    "epsilon_insensitive": {},
+    "squared_epsilon_insensitive": {},
+    "poisson": {},
+}
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("layout", [DENSE, FLOAT32, CSR])
+@pytest.mark.parametrize("loss", CLASSIFIERS)
+def test_a_classifier_is_that_of_one_machine(rows, loss, layout):
+    X, labels = laid_out(rows[0], layout), rows[1]
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, len(labels))
+    model = BMRMClassifier(loss, reg_lambda=1e-2, tol=1e-4, class_weight="balanced")
+    model.fit(*collected(X, labels, weights))
+    assert model.converged_
+    judge(model, X, labels, weights)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("layout", [DENSE, CSR])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", REGRESSORS)
+def test_a_regressor_is_that_of_one_machine(rows, loss, fit_intercept, layout):
+    X = laid_out(rows[0], layout)
+    y = np.abs(rows[0] @ np.arange(6.0)) + 0.1 * rows[1]
+    model = BMRMRegressor(
+        loss, reg_lambda=1e-2, tol=1e-4, fit_intercept=fit_intercept, **REGRESSORS[loss]
+    ).fit(*collected(X, y))
+    assert model.converged_
+    judge(model, X, y)
+
+
+@pytest.mark.parametrize("solver", ["newton", "line-search", "cutting-plane"])
+def test_every_solver_of_blocks(rows, solver):
+    X, y = rows[0], rows[1] > 0
+    model = BMRMClassifier(reg_lambda=1e-2, solver=solver, tol=1e-2).fit(*collected(X, y))
+    assert model.converged_ and model.history_["solver"][-1] == solver
+    judge(model, X, y)
+
+
+def test_a_loss_of_one_s_own(rows):
+    X, y = rows[0], rows[1] > 0
+    ours, theirs = (
+        BMRMClassifier(Squares(), reg_lambda=1e-2, tol=1e-6).fit(*data)
+        for data in (collected(X, y), (X, y))
+    )
+    assert ours.converged_ and ours.lower_bound_ <= theirs.objective_
+    assert theirs.lower_bound_ <= ours.objective_
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_bounds_of_the_first_steps_are_true(rows, max_iter):
+    X, y = 0.1 * rows[0], rows[1] > 0  # what the intercept gains is nearly all
+    for model in (BMRMClassifier("log_loss"), BMRMClassifier("hinge"), BMRMRegressor()):
+        model.set_params(reg_lambda=1.0, tol=1e-9, max_iter=max_iter)
+        judge(quiet(model, *collected(X, y)), X, y)
+
+
+def test_several_targets_and_one_class(rows):
+    X, Y = rows[0], rows[0] @ np.ones((6, 2)) + rows[1][:, None]
+    judge(BMRMRegressor(tol=1e-4).fit(*collected(X, Y)), X, Y)
+    judge(BMRMRegressor("huber", tol=1e-4).fit(*collected(X, Y)), X, Y)
+    judge(BMRMNoveltyDetector(rho=1.0, tol=1e-3).fit(*collected(X)), X)
+
+
+def test_l1_and_a_path(rows):
+    X, y = rows[0], rows[1] > 0
+    model = BMRMClassifier("log_loss", regularizer="l1", reg_lambda=0.02, tol=1e-3)
+    judge(model.fit(*collected(X, y)), X, y)
+    values = [1.0, 1e-1, 1e-2]
+    ours, theirs = (bmrm_path(*data, reg_lambdas=values) for data in (collected(X, y), (X, y)))
+    np.testing.assert_array_less(ours[3], 1e-3)
+    np.testing.assert_allclose(ours[1], theirs[1], atol=0.03)
+
+
+def test_rounds_are_few_and_counted(rows):
+    X, y = np.tile(rows[0], (40, 1)), np.tile(rows[1] > 0, 40)
+    X = X + 0.3 * np.random.default_rng(0).standard_normal(X.shape)
+    history = BMRMClassifier(reg_lambda=1e-3).fit(da.from_array(X, 3000), da.from_array(y, 3000))
+    history = history.history_
+    assert (np.diff(history["rounds"]) > 0).all() and history["rounds"][-1] <= 15
+    assert (history["passes"] > history["rounds"]).all()
+
+
+def test_predictions_stay_lazy(rows):
+    X, labels = rows
+    dX, dy = collected(X, labels)
+    model = BMRMClassifier("log_loss", reg_lambda=1e-2).fit(dX, dy)
+    for method in ("decision_function", "predict", "predict_proba", "predict_log_proba"):
+        lazy = getattr(model, method)(dX)
+        assert isinstance(lazy, da.Array) and lazy.chunks[0] == dX.chunks[0]
+        np.testing.assert_array_equal(lazy.compute(), getattr(model, method)(X))
+    weights = np.arange(300.0)
+    score = model.score(dX, dy, da.from_array(weights, 300))
+    assert isinstance(score, da.Array)
+    assert float(score) == pytest.approx(model.score(X, labels, weights), rel=1e-12)
+    Y = np.column_stack([labels, X[:, 0]])
+    regressor = BMRMRegressor().fit(dX, da.from_array(Y, 100))
+    assert float(regressor.score(dX, da.from_array(Y, 50))) == pytest.approx(
+        regressor.score(X, Y), rel=1e-10
+    )
+
+
+def test_frames_with_unknown_lengths(rows):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    X, labels = rows
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(y=labels.astype(str))
+    frame = dd.from_pandas(frame, npartitions=3)
+    model = BMRMClassifier(reg_lambda=1e-2).fit(frame[list("abcdef")], frame["y"])
+    assert list(model.feature_names_in_) == list("abcdef")
+    assert list(model.classes_) == ["0", "1", "2"]
+    judge(model, X, labels.astype(str))
+    lazy = model.predict(frame[list("abcdef")])
+    np.testing.assert_array_equal(
+        lazy.compute(), model.predict(pd.DataFrame(X, columns=[*"abcdef"]))
+    )
+
+
+def test_empty_blocks_weightless_rows_and_missing_labels(rows):
+    order = np.argsort(rows[1], kind="stable")  # each block has some of the labels
+    X, labels = rows[0][order], rows[1][order]
+    weights = np.where(np.arange(300) % 5, 1.0, 0.0)
+    weights[:70] = 0.0
+    cuts = (0, 70, 70, 150, 300)
+    for loss in ("hinge", "softmax"):
+        model = BMRMClassifier(loss, reg_lambda=1e-2)
+        model.fit(*(blocks_of(values, cuts) for values in (X, labels, weights)))
+        judge(model, X, labels, weights)
+
+
+def test_refits_go_on_and_start_from_the_last_planes(rows):
+    X, y = rows[0], rows[1] > 0
+    data = collected(X, y)
+    model = BMRMClassifier(reg_lambda=1e-3, warm_start=True, max_iter=1, tol=1e-8)
+    gaps = [quiet(model, *data).relative_gap_ for _ in range(8)]
+    assert gaps[-1] < 0.2 * gaps[0]
+    whole = quiet(BMRMClassifier(reg_lambda=1e-3, max_iter=8, tol=1e-8), *data)
+    assert model.objective_ == pytest.approx(whole.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "number, spoil, message",
+    [
+        (2, lambda X: np.where(X[3, 2] == X, np.nan, X), "Block 2: Input X contains NaN"),
+        (1, lambda X: X[:, :5], "Block 1 has features 5, block 0 has 6"),
+        (3, lambda X: X.astype(np.float32), "Block 3 has a dtype of float32, block 0 has float64"),
+        (2, lambda X: X[:-1], "Block 2: X has 114 rows, y has 115"),
+    ],
+)
+def test_what_is_wrong_with_a_block_is_told_with_its_number(rows, number, spoil, message):
+    X = [rows[0][a:b] for a, b in pairwise(CUTS)]
+    X[number] = spoil(X[number])
+    model = BMRMClassifier()
+    with pytest.raises(ValueError, match=message):
+        model.fit([dask.delayed(block) for block in X], blocks_of(rows[1]))
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_what_cannot_be_done_in_blocks_is_refused(rows):
+    X, y = rows[0], rows[1] > 0
+    data = collected(X, y)
+    with pytest.raises(ValueError, match="'roc_auc' is a function of the scores of all samples"):
+        BMRMClassifier("roc_auc").fit(*data)
+    with pytest.raises(ValueError, match="only one class"):
+        BMRMClassifier().fit(data[0], da.zeros(300, chunks=data[0].chunks[0]))
+    with pytest.raises(ValueError, match="y has 2 blocks of rows, X has 4"):
+        BMRMClassifier().fit(blocks_of(X), [dask.delayed(y), dask.delayed(y)])
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        BMRMClassifier().fit(blocks_of(X), y)
+    with pytest.raises(ValueError, match=r"Block 0: sample_weight must not be negative"):
+        BMRMClassifier().fit(*data, -np.ones(300))
+    with pytest.raises(ValueError, match="must not be negative with the Poisson loss"):
+        BMRMRegressor("poisson").fit(data[0], data[1].astype(float) - 1.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
+def test_sums_are_made_in_pairs_of_neighbours(n):
+    text = in_pairs(lambda a, b: f"({a}{b})", "abcdefgh"[:n])
+    assert text == {1: "a", 2: "(ab)", 3: "((ab)c)", 5: "(((ab)(cd))e)"}.get(
+        n, "(((ab)(cd))((ef)(gh)))"
+    )
+
+
+# ---- with processes -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster():
+    """Makes clusters of so many single-threaded processes, with a client; closed at the end."""
+    distributed = pytest.importorskip("distributed")
+    opened = []
+
+    def start(n_workers, **further):
+        made = distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", **further
+        )
+        client = distributed.Client(made)
+        opened[:] = [client, made, *opened]
+        return client
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+        yield start
+        for one in opened:
+            one.close()
+
+
+def at_round(monkeypatch, number, act):
+    """Call ``act`` before this round of all sums that are asked for."""
+    numbers, total = count(1), ClusterWorkers.total
+
+    def acting(self, *args):
+        if next(numbers) == number:
+            act()
+        return total(self, *args)
+
+    monkeypatch.setattr(ClusterWorkers, "total", acting)
+
+
+@pytest.mark.wide
+def test_the_same_bits_on_any_number_of_workers(rows, cluster):
+    X, labels = rows
+    model = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
+    for n_workers in (1, 2, 4):
+        client = cluster(n_workers)
+        other = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
+        client.close()
+        np.testing.assert_array_equal(other.coef_, model.coef_)
+        np.testing.assert_array_equal(other.lower_bound_, model.lower_bound_)
+
+
+@pytest.mark.wide
+@pytest.mark.filterwarnings("default")  # of distributed, about what it has lost
+def test_a_worker_that_dies_changes_nothing(rows, cluster, monkeypatch):
+    X, y = rows[0], rows[1] > 0
+    client = cluster(2)
+    data = [array.persist() for array in collected(X, y)]
+    model = BMRMClassifier(reg_lambda=1e-3, solver="line-search").fit(*data)
+    killed = []
+
+    def kill():
+        killed.append(min(client.run(os.getpid).values()))
+        os.kill(killed[0], signal.SIGKILL)
+
+    at_round(monkeypatch, 10, kill)
+    after = BMRMClassifier(reg_lambda=1e-3, solver="line-search").fit(*data)
+    assert killed and after.converged_
+    np.testing.assert_array_equal(after.coef_, model.coef_)
+    assert after.lower_bound_ == model.lower_bound_
+
+
+@pytest.mark.wide
+@pytest.mark.filterwarnings("default")
+def test_a_lost_cluster_leaves_the_best_point(rows, cluster, monkeypatch):
+    X, y = rows[0], rows[1] > 0
+    client = cluster(1)
+    data = [array.persist() for array in collected(X, y)]
+    monkeypatch.setattr("sklearn_bundle._dask.PATIENCE", 1.0)
+    at_round(monkeypatch, 10, lambda: client.cluster.scale(0) or client.retire_workers())
+    model = BMRMClassifier(reg_lambda=1e-3, solver="line-search")
+    with pytest.raises(ClusterLost, match="no worker or no scheduler"):
+        model.fit(*data)
+    assert model.status_ == "interrupted"
+    judge(model, X, y)
+
+
+@pytest.mark.wide
+def test_a_search_on_a_cluster(rows, cluster):
+    import joblib
+
+    X, y = rows[0], rows[1] > 0
+    search = GridSearchCV(BMRMClassifier(), {"reg_lambda": [1e-1, 1e-2, 1e-3]}, cv=3)
+    cluster(2)
+    with joblib.parallel_config("dask"):
+        scores = search.fit(X, y).cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(scores, search.fit(X, y).cv_results_["mean_test_score"])

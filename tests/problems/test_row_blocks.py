@@ -1,0 +1,118 @@
+"""Rows in blocks: planes, slopes and sums of all blocks against plain numpy on all rows."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Softmax, SquaredError
+from sklearn_bundle.problems.row_block import RowBlock
+from sklearn_bundle.problems.row_blocks import RowBlocks, formulation
+
+N, D = 60, 4
+
+
+class Here:
+    """Blocks in this process, summed one after the other."""
+
+    def __init__(self, blocks):
+        self.blocks, self.n_blocks = blocks, len(blocks)
+
+    def ask(self, task, *args):
+        return [task(block, *args) for block in self.blocks]
+
+    def total(self, task, *args):
+        return [sum(parts) for parts in zip(*self.ask(task, *args), strict=True)]
+
+
+RISKS = {
+    "hinge": (Hinge(), lambda f, y: np.maximum(0.0, 1.0 - y * f)),
+    "log_loss": (LogLoss(), lambda f, y: np.logaddexp(0.0, -y * f)),
+    "squared_error": (SquaredError(), lambda f, y: 0.5 * (f - y) ** 2),
+    "absolute_error": (AbsoluteError(), lambda f, y: np.abs(f - y)),
+    "softmax": (
+        Softmax(),
+        lambda f, y: np.log(np.exp(f).sum(axis=1)) - f[np.arange(len(y)), y.astype(int)],
+    ),
+}
+
+
+@pytest.fixture(params=RISKS)
+def case(request):
+    """A problem in three blocks, and its risk at (w, b) in plain numpy."""
+    loss, risk = RISKS[request.param]
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((N, D)) + 0.3, rng.dirichlet(np.ones(N))
+    y, k = rng.standard_normal(N), None
+    if request.param == "softmax":
+        y, k = rng.integers(0, 3, N), 3
+    labels, signs, positive = y, y, None
+    if request.param in ("hinge", "log_loss"):
+        labels, signs, positive = (y > 0).astype(int), np.where(y > 0, 1.0, -1.0), 1
+    cuts = (0, 7, 40, N)
+    blocks = [RowBlock(X[a:b], labels[a:b], weights[a:b]) for a, b in pairwise(cuts)]
+    problem = RowBlocks(
+        *(Here(blocks), formulation(loss, positive=positive, n_outputs=k), (N, D), N * D),
+        *(1.0, np.ones(D), True),
+    )
+
+    def value(w, b):
+        scores = X @ (w if k is None else w.reshape(k, D).T) + (b if k else b[0])
+        return float(weights @ risk(scores, signs))
+
+    return problem, value, rng
+
+
+def points(problem, rng, number=20):
+    for _ in range(number):
+        size = 10.0 ** rng.uniform(-1.0, 1.0)
+        yield size * rng.standard_normal(problem.dimension), rng.standard_normal(problem.n_free)
+
+
+def test_planes_touch_the_risk_and_lie_below_it(case):
+    problem, value, rng = case
+    for w, b in points(problem, rng, 5):
+        point = problem.point(w, b)
+        plane = problem.cut(point)
+        assert problem.risk(point) == pytest.approx(value(w, b), rel=1e-12)
+        height = plane.gradient @ w + plane.balance @ b + plane.offset
+        assert height == pytest.approx(value(w, b), rel=1e-10)
+        for v, c in points(problem, rng):
+            assert plane.gradient @ v + plane.balance @ c + plane.offset <= value(v, c) + 1e-10
+
+
+def test_planes_of_a_smoothed_loss_lie_below_the_loss(case):
+    problem, value, rng = case
+    if problem.newton_loss is None:
+        pytest.skip("softmax has no Newton steps in blocks")
+    for w, b in points(problem, rng, 5):
+        found = problem.newton_look([(w, float(b[0]))], np.empty(0), [0.5, 0.05], 1)[1:]
+        for sums, gradient, hessian in (found[:3], found[3:]):
+            risk, offset, balance, _ = sums
+            assert risk == pytest.approx(value(w, b), rel=1e-12)
+            assert hessian.shape == (D + 1, D + 1)
+            for v, c in points(problem, rng):
+                assert gradient @ v + balance * c[0] + offset <= value(v, c) + 1e-10
+            if problem.newton_loss.smooth:
+                assert gradient @ w + balance * b[0] + offset == pytest.approx(risk, rel=1e-9)
+
+
+def test_slopes_and_the_step_of_a_line_search(case):
+    problem, value, rng = case
+    (w, b), (v, c) = points(problem, rng, 2)
+    start, end = problem.point(w, b), problem.point(v, c)
+
+    def along(t):
+        return value(w + t * (v - w), b + t * (c - b)) + 0.3 * t + t**2
+
+    risk, slope = problem.risk_along(start, end)(0.4)
+    difference = (along(0.4 + 1e-6) - along(0.4 - 1e-6)) / 2e-6 - 0.3 - 0.8
+    assert risk == pytest.approx(along(0.4) - 0.3 * 0.4 - 0.16, rel=1e-12)
+    assert slope == pytest.approx(difference, abs=1e-4)
+    step = problem.line_search(start, end, 0.3, 2.0)
+    lowest = min(along(t) for t in np.linspace(0.0, 5.0, 5001))
+    assert along(step) <= lowest + 1e-3 * abs(lowest - along(0.0)) + 1e-9
+    if problem.newton_loss is not None and problem.newton_loss.smooth:
+        ends = [(w, float(b[0])), (v, float(c[0]))]
+        (at,) = problem.newton_slopes(ends, np.array([0.4]), 1.0)
+        assert at == pytest.approx(slope, rel=1e-9)
