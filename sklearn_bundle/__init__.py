@@ -62,7 +62,7 @@ _HOMES = {
 # Public modules, loaded in the same way.
 _MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "SDCACRF",

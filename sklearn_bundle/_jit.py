@@ -18,6 +18,9 @@ import numba
 import numpy as np
 from numba.extending import overload
 
+from sklearn_bundle import _announce  # noqa: F401
+from sklearn_bundle._cache import enable_cache
+
 _PACKAGE = Path(__file__).parent
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -42,13 +45,8 @@ def source_stamp() -> bytes:
 
 def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
-    options = _OPTIONS | further
-    try:
-        compiled = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**options)(function)
-    # Not public in numba; tests/test_jit.py fails if a release moves it.
-    compiled._cache._cache_file._source_stamp = source_stamp()
+    compiled = numba.njit(**_OPTIONS | further)(function)
+    enable_cache(compiled, source_stamp())
     return compiled
 
 

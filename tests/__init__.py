@@ -25,7 +25,8 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_bad_input.py           estimators/_validation.py
     test_callbacks.py           estimators/_base.py estimators/_fit.py
     test_sparse_format.py       _sparse.py
-    test_jit.py                 _jit.py
+    test_jit.py                 _jit.py _cache.py
+    test_compile.py             compile.py _announce.py
     test_imports.py             __init__.py
     test_paper_peers.py
     test_cells.py

@@ -11,7 +11,8 @@ PACKAGE = Path(__file__).parents[1] / "sklearn_bundle"
 GUIDE = Path(__file__).parents[1] / "doc" / "house.rst"
 # From the ground up. Rooms of one floor may use each other, as long as nothing goes round.
 FLOORS = (
-    ("_jit", "_parallel", "_values", "_repr", "_sparse", "_parameters", "_weights", "_dask"),
+    ("_jit", "_cache", "_announce"),
+    ("_parallel", "_values", "_repr", "_sparse", "_parameters", "_weights", "_dask"),
     ("_compiled",),
     ("_numeric",),
     ("losses", "regularizers", "projection", "models", "datasets", "metrics"),
@@ -19,6 +20,7 @@ FLOORS = (
     ("solvers",),
     ("estimators",),
     ("plotting",),
+    ("compile",),
     ("__init__",),
 )
 RANK = {room: rank for rank, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,5 +1,6 @@
 """The cache of machine code: fresh after an edit elsewhere, absent where it cannot be written."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -9,8 +10,10 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core import caching, config
 
 import sklearn_bundle
+from sklearn_bundle import _announce
 from sklearn_bundle._compiled.design import blend
 from sklearn_bundle._jit import jit, source_stamp
 
@@ -54,8 +57,6 @@ def test_edit_in_another_file_is_seen(tmp_path):
 
 
 def test_no_writable_cache_folder(monkeypatch):
-    from numba.core import caching
-
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
     with pytest.raises(RuntimeError, match="no locator"):
         numba.njit(cache=True)(lambda x: x)
@@ -64,4 +65,30 @@ def test_no_writable_cache_folder(monkeypatch):
     def twice(x):
         return 2.0 * x
 
-    assert twice(2.0) == 4.0
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        monkeypatch.setattr(_announce._ANNOUNCER, "_warned", False)
+        monkeypatch.setattr(_announce, "_is_ours", lambda event: True)
+        assert twice(2.0) == 4.0
+
+
+def test_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    """As in an image that was filled by its builder and is run by somebody else."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    source = tmp_path / "kernel.py"
+    source.write_text("def twice(x):\n    return 2.0 * x\n")
+
+    def compiled():
+        spec = importlib.util.spec_from_file_location("kernel", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return jit(module.twice)
+
+    assert compiled()(2.0) == 4.0
+    filled = sorted((tmp_path / "__pycache__").iterdir())
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+    again = compiled()
+    assert again(3.0) == 6.0
+    assert again.stats.cache_hits and not again.stats.cache_misses
+    assert again(3) == 6  # integers are not in it, and are not written
+    assert again.stats.cache_misses
+    assert sorted((tmp_path / "__pycache__").iterdir()) == filled

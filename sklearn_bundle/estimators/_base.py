@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
+from sklearn_bundle import _announce
 from sklearn_bundle._parameters import in_range, suggestion
 from sklearn_bundle._values import plain
 from sklearn_bundle.solvers.contract import MISSES, SolverResult, State, Status
@@ -21,6 +22,8 @@ from sklearn_bundle.solvers.contract import MISSES, SolverResult, State, Status
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 if TYPE_CHECKING:  # scikit-learn has no types: what users call gets them here
+
+    class ProgressBar: ...
 
     class CallbackSupportMixin:
         def set_callbacks(self, *callbacks: Any) -> Self: ...
@@ -36,8 +39,11 @@ else:
     from sklearn.base import ClassifierMixin, RegressorMixin
 
     try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
+        from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
     except ImportError:  # scikit-learn before 1.9: callbacks are accepted and not called
+
+        class ProgressBar:
+            pass
 
         class CallbackSupportMixin:
             def set_callbacks(self, *callbacks):
@@ -198,7 +204,10 @@ class Monitor:
         self._last_line = -np.inf
         self._root: Any = None  # contexts of callbacks: of the fit, and of each subproblem
         self._parents: list[Any] = []
-        self._called = bool(getattr(estimator, "_skl_callbacks", None))
+        callbacks = getattr(estimator, "_skl_callbacks", None) or ()
+        self._called = bool(callbacks)
+        if verbose or any(isinstance(callback, ProgressBar) for callback in callbacks):
+            _announce.listen(self, type(estimator).__name__)
         if hasattr(estimator, "_init_callback_context"):
             self._open_contexts(n_subproblems, max_iter)
 
@@ -225,10 +234,15 @@ class Monitor:
 
     def close_all(self, results: list[SolverResult]) -> None:
         """The fit has ended."""
+        _announce.leave(self)
         self._print_end(results)
         if self._root is not None:
             self._points = [(r.point, r.intercept) for r in results]
             self._call(self._root.call_on_fit_task_end)
+
+    def hear(self, message: str) -> None:
+        """Print a line about the fit; rich prints it above its progress bars."""
+        print(f"[{type(self._estimator).__name__}] {message}", flush=True)
 
     def _open_contexts(self, n_subproblems: int, max_iter: int) -> None:
         if n_subproblems == 1:

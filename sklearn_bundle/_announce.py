@@ -1,0 +1,110 @@
+"""Who compiles says so: fits that print, and a warning where the machine code cannot be kept."""
+
+import gc
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+from numba.core import event
+
+_NOT_KEPT = (
+    "numba finds no folder in which it can keep compiled code, so every process compiles for "
+    "seconds before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder "
+    "that can be written; for one that can only be read, such as in a container, fill it with "
+    "`python -m sklearn_bundle.compile` when the image is built."
+)
+
+
+class Compiled(NamedTuple):
+    """A function that was compiled, with those that it calls."""
+
+    function: str
+    seconds: float
+
+
+class Hearer(Protocol):
+    """A fit that prints."""
+
+    def hear(self, message: str) -> None:
+        """Print a line; it is not to compile anything."""
+
+
+class _Announcer(event.Listener):
+    """Told by numba what it compiles; what comes out of a cache is no such event.
+
+    numba compiles under one lock, so events of several threads do not mix. What a function calls is
+    compiled within it.
+    """
+
+    def __init__(self) -> None:
+        self.hearers: WeakKeyDictionary[Hearer, str] = WeakKeyDictionary()  # with their kinds
+        self.logs: list[list[Compiled]] = []
+        self._depth = 0
+        self._start = 0.0
+        self._told: set[str] = set()
+        self._warned = False
+        self._collects = True
+
+    def on_start(self, event: event.Event) -> None:
+        if self._depth == 0 and _is_ours(event):
+            self._tell(event.data["dispatcher"]._cache.cache_path)  # may raise, as warnings do
+        self._depth += 1
+        if self._depth == 1 and _is_ours(event):
+            # What compiling makes stays alive until its end: the collector would walk it in vain,
+            # which took a sixth of the time.
+            self._collects = gc.isenabled()
+            gc.disable()
+            self._start = perf_counter()
+
+    def on_end(self, event: event.Event) -> None:
+        self._depth -= 1
+        if self._depth == 0 and _is_ours(event):
+            if self._collects:
+                gc.enable()
+            function = event.data["dispatcher"].py_func
+            entry = Compiled(function.__name__, perf_counter() - self._start)
+            for log in self.logs:
+                log.append(entry)
+
+    def _tell(self, folder: str | None) -> None:
+        once = "process" if folder is None else "environment"
+        for hearer, kind in list(self.hearers.items()):
+            if kind not in self._told:
+                self._told.add(kind)
+                hearer.hear(f"compiling for this kind of data: some seconds, once per {once}")
+                break
+        if folder is None and not self._warned:
+            self._warned = True
+            warnings.warn(_NOT_KEPT, RuntimeWarning, stacklevel=2)
+
+
+def _is_ours(started: event.Event) -> bool:
+    return started.data["dispatcher"].py_func.__module__.startswith(__name__.split(".")[0])
+
+
+_ANNOUNCER = _Announcer()
+event.register("numba:compile", _ANNOUNCER)
+
+
+def listen(hearer: Hearer, kind: str) -> None:
+    """Let a fit print the line that says that it compiles: one per process and kind of fit."""
+    _ANNOUNCER.hearers[hearer] = kind
+
+
+def leave(hearer: Hearer) -> None:
+    """The fit has ended."""
+    _ANNOUNCER.hearers.pop(hearer, None)
+
+
+@contextmanager
+def logged() -> Iterator[list[Compiled]]:
+    """What is compiled within the block; what was found in a cache is not in it."""
+    log: list[Compiled] = []
+    _ANNOUNCER.logs.append(log)
+    try:
+        yield log
+    finally:
+        _ANNOUNCER.logs[:] = [other for other in _ANNOUNCER.logs if other is not log]

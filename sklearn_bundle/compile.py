@@ -1,0 +1,250 @@
+"""Compile ahead of the first fit: ``python -m sklearn_bundle.compile [estimator ...]``.
+
+numba compiles on first use and keeps the machine code on disk. To do so when an image is built, or
+before a first fit is timed, this fits each estimator to data of a few rows, dense and CSR, in
+single and double precision, with the solvers that its defaults may choose.
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba.core import config
+from sklearn.exceptions import ConvergenceWarning
+
+import sklearn_bundle
+from sklearn_bundle._announce import logged
+from sklearn_bundle.losses import BINARY_LOSSES, MEASURES, MULTICLASS_LOSSES, REGRESSION_LOSSES
+from sklearn_bundle.regularizers import L2
+from sklearn_bundle.solvers.linear_auto import knows
+
+__all__ = ["ESTIMATORS", "Done", "compile_estimators"]
+
+_ROWS, _FEATURES = 60, 12  # few, but more features than a vector has lanes
+_SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search"  # that "auto" may choose among
+
+Fit = Callable[[], Any]
+
+
+class Done(NamedTuple):
+    """What was compiled for an estimator.
+
+    Attributes
+    ----------
+    estimator : str
+    n_compiled : int
+        Functions that were compiled; those that a cache folder had are not among them.
+    seconds : float
+        On the wall clock, fits included.
+    """
+
+    estimator: str
+    n_compiled: int
+    seconds: float
+
+
+def _fit(model: Any, X: Any, *y: Any) -> None:
+    model.fit(X, *y).predict(X)
+
+
+def _matrices(rng: np.random.Generator) -> Iterator[Any]:
+    for dtype in (np.float64, np.float32):
+        X = rng.normal(size=(_ROWS, _FEATURES)).astype(dtype)
+        yield X
+        yield sp.csr_matrix(X)
+
+
+def _labels(rng: np.random.Generator, n_classes: int) -> np.ndarray:
+    return rng.permutation(np.arange(_ROWS) % n_classes)
+
+
+def _linear(
+    name: str, loss: str, kind: type, targets: Callable[[np.random.Generator], np.ndarray]
+) -> Iterator[Fit]:
+    """Fits with "auto" and by every solver that it may choose for the loss."""
+    rng = np.random.default_rng(0)
+    known = [solver for solver in _SOLVERS if knows(solver, kind(), L2())]
+    for X in _matrices(rng):
+        for solver in ("auto", *known):
+            estimator = getattr(sklearn_bundle, name)(loss, reg_lambda=1e-2, solver=solver)
+            yield partial(_fit, estimator, X, targets(rng))
+
+
+def _classifiers() -> Iterator[Fit]:
+    for loss, kind in BINARY_LOSSES.items():
+        yield from _linear("BMRMClassifier", loss, kind, lambda rng: _labels(rng, 2))
+    for loss in ("multiclass_hinge", "softmax"):
+        kind = MULTICLASS_LOSSES[loss]
+        yield from _linear("BMRMClassifier", loss, kind, lambda rng: _labels(rng, 3))
+    for loss, kind in MEASURES.items():
+        yield from _linear("BMRMClassifier", loss, kind, lambda rng: _labels(rng, 2))
+
+
+def _regressors() -> Iterator[Fit]:
+    for loss, kind in REGRESSION_LOSSES.items():
+        yield from _linear("BMRMRegressor", loss, kind, lambda rng: rng.random(_ROWS))
+
+
+def _rankers() -> Iterator[Fit]:
+    rng = np.random.default_rng(0)
+    groups = np.arange(_ROWS) // 6
+    for X in _matrices(rng):
+        grades = rng.integers(1, 4, _ROWS)
+        pairs = rng.permutation(_ROWS).reshape(-1, 2)
+        for loss, y, further in (
+            ("ordinal", grades, {}),
+            ("preference", pairs, {}),
+            ("ndcg", grades, {"group": groups}),
+        ):
+            yield partial(sklearn_bundle.BMRMRanker(loss, reg_lambda=1e-2).fit, X, y, **further)
+
+
+def _fits(name: str, *, labels: int | None, **parameters: Any) -> Iterator[Fit]:
+    """Fits and predictions of an estimator; ``labels`` is the number of classes, 0 for numbers."""
+    rng = np.random.default_rng(0)
+    for X in _matrices(rng):
+        y = () if labels is None else (_labels(rng, labels) if labels else rng.random(_ROWS),)
+        model = getattr(sklearn_bundle, name)(**parameters)
+        yield partial(_fit, model, X, *y)
+
+
+def _swap() -> Iterator[Fit]:
+    for kernel in ("rbf", "linear"):
+        for solver in ("auto", "decomposition"):
+            yield from _fits("SwapSVC", labels=2, kernel=kernel, solver=solver)
+
+
+def _sequences(rng: np.random.Generator) -> Iterator[tuple[list, list]]:
+    """Chains as attribute dictionaries, and as rows of features."""
+    tags = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
+    yield [[{"word": f"{tag}{k % 2}"} for k, tag in enumerate(line)] for line in tags], tags
+    for dtype in (np.float64, np.float32):
+        yield [rng.normal(size=(len(line), _FEATURES)).astype(dtype) for line in tags], tags
+
+
+def _chains() -> Iterator[Fit]:
+    for X, y in _sequences(np.random.default_rng(0)):
+        model = sklearn_bundle.SDCACRF(random_state=0)
+        yield partial(_fit, model, X, y)
+
+
+def _structured() -> Iterator[Fit]:
+    rng = np.random.default_rng(0)
+    for loss in ("hinge", "log"):
+        for X, y in _sequences(rng):
+            model = sklearn_bundle.StructuredSVM("chain", loss=loss, random_state=0)
+            yield partial(_fit, model, X, y)
+        for X in _matrices(rng):
+            y = _labels(rng, 3)
+            model = sklearn_bundle.StructuredSVM("multiclass", loss=loss, random_state=0)
+            yield partial(_fit, model, X, y)
+
+
+# By the estimator's name. Searches, paths and one-versus-rest call what the estimator calls.
+ESTIMATORS: dict[str, Callable[[], Iterator[Fit]]] = {
+    "BMRMClassifier": _classifiers,
+    "BMRMRegressor": _regressors,
+    "BMRMRanker": _rankers,
+    "BMRMNoveltyDetector": lambda: _fits("BMRMNoveltyDetector", labels=None),
+    "PragamSVC": lambda: _fits("PragamSVC", labels=2, reg_lambda=1e-2),
+    "SwapSVC": _swap,
+    "SwapSVR": lambda: _fits("SwapSVR", labels=0),
+    "SwapNoveltyDetector": lambda: _fits("SwapNoveltyDetector", labels=None),
+    "SDCACRF": _chains,
+    "StructuredSVM": _structured,
+}
+
+
+def compile_estimators(
+    names: Sequence[str] = (), *, report: Callable[[Done], Any] | None = None
+) -> list[Done]:
+    """Compile what the first fits of estimators need, so that later processes load it.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Estimators, such as "BMRMClassifier" or "SDCACRF"; none stands for all of them. A search,
+        such as BMRMClassifierCV, calls what its estimator calls.
+    report : callable, optional
+        Called with each entry of the result as soon as it is there.
+
+    Returns
+    -------
+    list of Done
+        For each estimator its name, the number of functions that were compiled (0 where a cache
+        folder had them all) and the seconds it took.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not in ``ESTIMATORS``; before anything is compiled.
+
+    Notes
+    -----
+    Compiled are the losses and solvers that parameters at their defaults may lead to, and for the
+    linear classifiers and regressors all losses, with dense arrays and CSR matrices (32-bit
+    indices) in single and double precision. Other regularizers, kernels and output structures
+    compile what they have of their own when they are first used.
+
+    Examples
+    --------
+    >>> from sklearn_bundle.compile import compile_estimators
+    >>> [done.estimator for done in compile_estimators(["SwapNoveltyDetector"])]
+    ['SwapNoveltyDetector']
+    """
+    wrong = [name for name in names if name not in ESTIMATORS]
+    if wrong:
+        near = get_close_matches(wrong[0], ESTIMATORS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"{wrong[0]!r} is not an estimator that can be compiled ahead; these are: "
+            f"{', '.join(ESTIMATORS)}.{hint}"
+        )
+    result = []
+    for name in names or ESTIMATORS:
+        start = perf_counter()
+        with logged() as log, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for fit in ESTIMATORS[name]():
+                fit()
+        result.append(Done(name, len(log), perf_counter() - start))
+        if report is not None:
+            report(result[-1])
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sklearn_bundle.compile",
+        description="Compile ahead what the first fits of estimators compile, and keep it on disk.",
+        epilog=f"Estimators: {', '.join(ESTIMATORS)}.",
+    )
+    parser.add_argument("estimator", nargs="*", help="which ones; none: all")
+    names = parser.parse_args(arguments).estimator
+
+    def report(done: Done) -> None:
+        print(
+            f"{done.estimator:20} {done.n_compiled:4} compiled  {done.seconds:6.1f} s", flush=True
+        )
+
+    try:
+        done = compile_estimators(names, report=report)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    seconds = sum(entry.seconds for entry in done)
+    print(f"{'all':20} {sum(entry.n_compiled for entry in done):4} compiled  {seconds:6.1f} s")
+    print(f"NUMBA_CACHE_DIR: {config.CACHE_DIR or 'not set'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

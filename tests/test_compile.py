@@ -1,0 +1,94 @@
+"""Compilation ahead of the first fit, and who says that it goes on."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numba.core import caching
+
+from sklearn_bundle import BMRMNoveltyDetector, _announce
+from sklearn_bundle._jit import jit
+from sklearn_bundle.compile import ESTIMATORS, compile_estimators, main
+
+X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
+
+
+@pytest.fixture
+def uncached(monkeypatch):
+    """A function that is to be compiled, and nobody who was told so before."""
+    monkeypatch.setattr(_announce, "_is_ours", lambda event: True)
+    monkeypatch.setattr(_announce._ANNOUNCER, "_told", set())
+    monkeypatch.setattr(_announce._ANNOUNCER, "_warned", True)
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+
+    @jit
+    def three_times(x):
+        return 3.0 * x
+
+    return three_times
+
+
+class Fit:
+    def __init__(self):
+        self.lines = []
+
+    def hear(self, message):
+        self.lines.append(message)
+
+
+def test_a_line_per_kind_of_fit_and_none_without_compilation(uncached):
+    first, second, ended = Fit(), Fit(), Fit()
+    for fit in (first, second, ended):
+        _announce.listen(fit, "SomeEstimator")
+    _announce.leave(ended)
+    assert uncached(1.0) == 3.0
+    assert uncached(1.0) == 3.0
+    assert uncached(np.float32(1.0)) == 3.0
+    lines = first.lines + second.lines
+    assert len(lines) == 1 and "compiling" in lines[0]
+    assert not ended.lines
+    _announce.leave(first)
+    _announce.leave(second)
+
+
+def test_log_has_what_is_compiled_within(uncached):
+    with _announce.logged() as log:
+        uncached(1.0)
+        uncached(2.0)
+    uncached(3)
+    assert [entry.function for entry in log] == ["three_times"]
+    assert log[0].seconds > 0.0
+
+
+def test_fits_that_print_listen(monkeypatch, capsys):
+    heard = []
+    monkeypatch.setattr(_announce, "listen", lambda fit, kind: heard.append((fit, kind)))
+    BMRMNoveltyDetector().fit(X)
+    assert not heard
+    BMRMNoveltyDetector(verbose=1).fit(X)
+    [(fit, kind)] = heard
+    fit.hear("compiling")
+    assert capsys.readouterr().out.endswith("[BMRMNoveltyDetector] compiling\n")
+    assert kind == "BMRMNoveltyDetector"
+
+
+def test_wrong_name_lists_the_estimators(capsys):
+    with pytest.raises(ValueError, match=r"SwapNoveltyDetector.*Did you mean 'SDCACRF'"):
+        compile_estimators(["SwapSVC", "SDCACRFF"])
+    assert main(["Swap"]) == 2
+    message = capsys.readouterr().err
+    assert all(name in message for name in ESTIMATORS)
+
+
+@pytest.mark.wide
+def test_a_later_process_compiles_nothing(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "sklearn_bundle.compile", "SwapNoveltyDetector"]
+    outputs = [
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert " 0 compiled" not in outputs[0]
+    assert " 0 compiled" in outputs[1]
