@@ -117,7 +117,7 @@ def added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def in_pairs(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """The sum of neighbours, then of neighbouring sums: in an order that their number says."""
+    """The sum of neighbors, then of neighboring sums: in an order that their number says."""
     values = list(values)
     while len(values) > 1:
         odd = values[-1:] if len(values) % 2 else []

@@ -1,7 +1,7 @@
 """The one decorator that compiles, and the rules that every compiled function keeps.
 
 * The interpreter lock is released, so that row blocks run in threads.
-* ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorising.
+* ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorizing.
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
   meaning, because certificates are made of them.
 * Signatures are lazy: a type that nobody uses is never compiled.

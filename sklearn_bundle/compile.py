@@ -25,7 +25,7 @@ from sklearn_bundle.losses import BINARY_LOSSES, MEASURES, MULTICLASS_LOSSES, RE
 from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers.linear_auto import knows
 
-__all__ = ["ESTIMATORS", "Done", "compile_estimators"]
+__all__ = ["compile_estimators"]
 
 _ROWS, _FEATURES = 60, 12  # few, but more features than a vector has lanes
 _SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search"  # that "auto" may choose among
@@ -169,15 +169,15 @@ def compile_estimators(
 
     Parameters
     ----------
-    names : sequence of str
+    names : sequence of str, default=()
         Estimators, such as "BMRMClassifier" or "SDCACRF"; none stands for all of them. A search,
         such as BMRMClassifierCV, calls what its estimator calls.
-    report : callable, optional
+    report : callable, default=None
         Called with each entry of the result as soon as it is there.
 
     Returns
     -------
-    list of Done
+    done : list of Done
         For each estimator its name, the number of functions that were compiled (0 where a cache
         folder had them all) and the seconds it took.
 
@@ -185,6 +185,10 @@ def compile_estimators(
     ------
     ValueError
         For a name that is not in ``ESTIMATORS``; before anything is compiled.
+
+    See Also
+    --------
+    sklearn_bundle.BMRMClassifier : A fit of its own compiles what it calls.
 
     Notes
     -----

@@ -124,7 +124,7 @@ def scores(chains, i, w, out):
 
 @inner
 def score_of(labels, start, T, S, scores, pairs):
-    """Score of the labelling ``labels[start : start + T]``."""
+    """Score of the labeling ``labels[start : start + T]``."""
     score = carry = 0.0
     for t in range(T):
         score, carry = added(score, carry, scores[t * S + labels[start + t]])

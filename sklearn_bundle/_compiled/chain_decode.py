@@ -1,4 +1,4 @@
-"""The best labellings of a chain, and how probable a labelling is."""
+"""The best labelings of a chain, and how probable a labeling is."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from sklearn_bundle._jit import inner, jit
 
 @jit
 def best_labels(chains, w, first, last, labels):
-    """Viterbi's algorithm: the most probable labelling of the sequences from first to last."""
+    """Viterbi's algorithm: the most probable labeling of the sequences from first to last."""
     K, S = chains.n_labels, chains.width
     T = largest(chains.tokens)
     unary, best, before = np.empty(T * S), np.empty(K), np.empty(K)
@@ -47,9 +47,9 @@ def best_labels(chains, w, first, last, labels):
 
 @jit
 def several_best(chains, w, i, n_best, labels, values):
-    """The ``n_best`` most probable labellings of sequence i, best first, and their scores.
+    """The ``n_best`` most probable labelings of sequence i, best first, and their scores.
 
-    ``labels`` has one row per labelling; returns how many there are, which may be fewer.
+    ``labels`` has one row per labeling; returns how many there are, which may be fewer.
     """
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]

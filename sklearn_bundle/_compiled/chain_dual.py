@@ -43,11 +43,11 @@ _PIECE = 512
 
 
 class Blocks(NamedTuple):
-    """A dual point: for each sequence a distribution of its labellings.
+    """A dual point: for each sequence a distribution of its labelings.
 
     Log-potentials: ``nodes`` has one row per token, ``pairs`` one matrix (width, width) per
     sequence of at least two tokens, number ``pairs_at[i]``. Marginals: ``nodes`` the same,
-    ``pairs`` one matrix per pair of neighbouring tokens, those of sequence i from number
+    ``pairs`` one matrix per pair of neighboring tokens, those of sequence i from number
     ``pairs_at[i]`` on.
     """
 
@@ -59,7 +59,7 @@ class Blocks(NamedTuple):
 
 @inner
 def largest(bounds):
-    """The largest difference of two neighbours."""
+    """The largest difference of two neighbors."""
     most = 0
     for i in range(bounds.shape[0] - 1):
         most = max(most, bounds[i + 1] - bounds[i])

@@ -1,4 +1,4 @@
-"""The negative log-probability of a labelling, also where it is far below the rounding of log Z."""
+"""The negative log-probability of a labeling, also where it is far below the rounding of log Z."""
 
 import numpy as np
 

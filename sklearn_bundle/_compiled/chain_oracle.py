@@ -1,4 +1,4 @@
-"""The worst labelling of a chain: max-product with the loss inside, and its difference of features.
+"""The worst labeling of a chain: max-product with the loss inside, and its difference of features.
 
 Arrays of rows are flat, as in chain.py.
 """
@@ -104,7 +104,7 @@ def _step(best, before, pairs, K, S, reached, here):
 
 @inner
 def _forward(outputs, start, T, pairs, room):
-    """Into ``best``: the highest score of all labellings up to a position, by its label there."""
+    """Into ``best``: the highest score of all labelings up to a position, by its label there."""
     K, S = outputs.chains.n_labels, outputs.chains.width
     for t in range(T):
         here, costs = t * S, outputs.labels[start + t] * S
@@ -138,7 +138,7 @@ def _forward_by_levels(outputs, start, T, pairs, room):
     """The same by the loss up to a position as well, and the loss of the worst output.
 
     ``best`` has a row for each position and loss from 0. No cost is added: for each loss the best
-    difference of scores counts, of all labellings with this loss.
+    difference of scores counts, of all labelings with this loss.
     """
     K, S, labels = outputs.chains.n_labels, outputs.chains.width, outputs.labels
     unary, best, levels = room.unary, room.best, outputs.levels

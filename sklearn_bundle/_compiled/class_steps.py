@@ -2,7 +2,7 @@
 
 The dual of ``reg_lambda/2 ||W||^2 + sum_i s_i max_k (f_ik - f_iy + Delta(y_i, k))`` in alpha, whose
 rows are on the simplex, with ``W = X'S(Y - alpha) / reg_lambda`` kept up to date, Y the indicators
-of the labels. A step maximises the dual over one row of alpha. An intercept per class is one more
+of the labels. A step maximizes the dual over one row of alpha. An intercept per class is one more
 feature, drawn towards a centre, with the weight ``1 / pull``.
 
 Numbers of the classes are padded to whole vectors: k of them, the last ones with a cost of -1e300.

@@ -1,8 +1,8 @@
-"""Euclidean projection onto the marginals of a chain: distributions of neighbouring labels.
+"""Euclidean projection onto the marginals of a chain: distributions of neighboring labels.
 
 A point has a matrix for each edge of the chain, for positions t and t + 1, with a row for each
 label of the first and a column for each label of the second; rows are padded to ``width``, and a
-chain of one position has a single row. It is the marginals of a distribution of labellings where
+chain of one position has a single row. It is the marginals of a distribution of labelings where
 no entry is negative, each matrix sums to one, and the columns of a matrix sum to what the rows of
 the next one do. The nearest such point to m, squares of edge t times ``d_t^2``, is::
 
@@ -129,9 +129,9 @@ def _largest(gradient, n_edges, K, S):
 
 @inner
 def start(m, scales, n_edges, rows, K, S, room):
-    """nu for which the best labelling has 1 along its edges, and an edge off it less.
+    """nu for which the best labeling has 1 along its edges, and an edge off it less.
 
-    With a and b the most that a labelling gains up to a position and from there on, nu is half the
+    With a and b the most that a labeling gains up to a position and from there on, nu is half the
     difference b - a: an edge then reaches its limit only where it is the best way to its column
     and the best from its row.
     """

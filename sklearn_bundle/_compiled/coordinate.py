@@ -2,7 +2,7 @@
 
 The dual of ``reg_lambda/2 ||w||^2 + sum_i s_i l(f_i)`` in alpha, one number per row, with
 ``w = X'(y alpha) / reg_lambda`` kept up to date; y_i is the row's direction, for labels the label.
-A step maximises the dual over one alpha_i. What it is depends on the loss: the epoch is compiled
+A step maximizes the dual over one alpha_i. What it is depends on the loss: the epoch is compiled
 once for each type of named tuple that stands for one, with the functions that the loss registers
 for this type (:func:`~sklearn_bundle._jit.registered`) in place of those without a body here.
 

@@ -1,6 +1,6 @@
 """Coordinate descent for a quadratic with a multiple of ``|w_j|`` per coordinate.
 
-    minimise  <a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2  over v
+    minimize  <a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2  over v
 
 from v = w on, in place. H is a matrix, or that of weighted columns which have a common mean taken
 off. A coordinate whose violation of the optimality condition is 0 costs no more than that is
@@ -16,7 +16,7 @@ from sklearn_bundle._jit import inner, jit
 
 @inner
 def _best(raw, limit, curvature):
-    """The minimiser of ``curvature v^2/2 - raw v + limit |v|``; 0 if there is no curvature."""
+    """The minimizer of ``curvature v^2/2 - raw v + limit |v|``; 0 if there is no curvature."""
     if not curvature > 0.0:
         return 0.0
     if raw > limit:

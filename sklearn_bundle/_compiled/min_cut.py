@@ -28,7 +28,7 @@ from sklearn_bundle._jit import inner
 # Work from one computation of the distances to the next, in nodes of the graph: 1 to 4 took the
 # same time on images of 600 and 10,000 nodes, 12 took half as long again.
 _PERIOD = 2
-# Work of a relabelling beside its arcs, in arcs.
+# Work of a relabeling beside its arcs, in arcs.
 _RELABELLING = 6
 
 

@@ -1,13 +1,13 @@
-"""Labels of the nodes of graphs: the worst labelling, and a bound on what no labelling exceeds.
+"""Labels of the nodes of graphs: the worst labeling, and a bound on what no labeling exceeds.
 
 Sequential tree-reweighted message passing (Kolmogorov 2006), and branch and bound on what it leaves
-open. Nodes have an order. A sweep against it replaces the messages to earlier neighbours, a sweep
+open. Nodes have an order. A sweep against it replaces the messages to earlier neighbors, a sweep
 along it those to later ones. A graph is taken apart into chains that ascend in the order: as many
-pass a node k as it has neighbours on one side at most, each with the share ``shares[k]`` of its
+pass a node k as it has neighbors on one side at most, each with the share ``shares[k]`` of its
 score, and each edge is in one. After a sweep against the order the message of a chain from its last
 node to its first is constant, whatever the labels are, so that the sum of the chains' maxima is
-that of the constants and, at first nodes, of the shares of the largest scores. No labelling exceeds
-it. In a forest with at most one earlier neighbour for each node every share is one: the sweep is
+that of the constants and, at first nodes, of the shares of the largest scores. No labeling exceeds
+it. In a forest with at most one earlier neighbor for each node every share is one: the sweep is
 max-product, and the bound is reached.
 """
 
@@ -24,7 +24,7 @@ _PROGRESS = 0.02  # of what is open: where the bound falls by less in so many sw
 # Of the sum of absolute scores: what rounding adds to a bound, of which each node and edge adds
 # some units in the last place of its own largest score.
 _ROUNDING = 1e-14
-_CLOSED = 1e-13  # of the same sum: a bound this near to a labelling proves it
+_CLOSED = 1e-13  # of the same sum: a bound this near to a labeling proves it
 
 
 class PairwiseOutputs(NamedTuple):
@@ -197,15 +197,15 @@ def _sweep_back(outputs, i, room):
 
 @inner
 def _sweep_forward(outputs, i, room):
-    """A labelling, node by node from what comes before and messages from what comes after.
+    """A labeling, node by node from what comes before and messages from what comes after.
 
-    Messages to later neighbours are replaced on the way. Returns the labelling's score.
+    Messages to later neighbors are replaced on the way. Returns the labeling's score.
     """
     K, first, start = outputs.n_labels, outputs.nodes[i], outputs.edges[i]
     found = room.found
     total = 0.0
     for v in range(outputs.nodes[i + 1] - first):
-        # What earlier neighbours have sent is not used: their labels are known.
+        # What earlier neighbors have sent is not used: their labels are known.
         score = room.score[v]
         best, at = -np.inf, 0
         for k in range(K):
@@ -239,7 +239,7 @@ def _sweep_forward(outputs, i, room):
 
 @inner
 def _relax(outputs, i, room, best, enough):
-    """Sweeps until the bound settles, or proves that no labelling is better than the best.
+    """Sweeps until the bound settles, or proves that no labeling is better than the best.
 
     Returns the best score and the bound; ``enough`` is how near they must be.
     """
@@ -266,7 +266,7 @@ def _relax(outputs, i, room, best, enough):
 def _undecided(outputs, i, room):
     """The node whose two best labels are nearest to each other, and the best; -1 if none has two.
 
-    By the messages of all neighbours.
+    By the messages of all neighbors.
     """
     K = outputs.n_labels
     node, label, least = -1, -1, np.inf
@@ -296,7 +296,7 @@ def _exclude(room, branch, by):
 
 @inner
 def solve(outputs, i, w, room):
-    """The best labelling that is found, in ``room.best``; its score, and the bound, at least that.
+    """The best labeling that is found, in ``room.best``; its score, and the bound, at least that.
 
     Depth-first: a node that is undecided gets its label, then all others in its place.
     """
@@ -345,7 +345,7 @@ def solve(outputs, i, w, room):
 
 @inner
 def _write(outputs, i, room, indices, values):
-    """The entries of ``phi(x_i, y_i) - phi(x_i, y)`` for the best labelling: count and loss."""
+    """The entries of ``phi(x_i, y_i) - phi(x_i, y)`` for the best labeling: count and loss."""
     K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
     first, start = outputs.nodes[i], outputs.edges[i]
     n, m = outputs.nodes[i + 1] - first, outputs.edges[i + 1] - start
@@ -367,7 +367,7 @@ def _write(outputs, i, room, indices, values):
             if sums[j] != 0.0:
                 indices[count], values[count] = k * d + j, sums[j]
                 count += 1
-    # Pairs whose edges have others in the labelling; the sums stand in the room of their scores.
+    # Pairs whose edges have others in the labeling; the sums stand in the room of their scores.
     own = np.zeros(K * K, np.int64)
     for a in range(m):
         tail, head = outputs.tails[start + a], outputs.heads[start + a]

@@ -374,7 +374,7 @@ def _summary(raw: _Raw) -> _Summary:
 
 
 def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
-    """Numbers in place of labels, weights merged and normalised, rows without weight gone."""
+    """Numbers in place of labels, weights merged and normalized, rows without weight gone."""
     y, weights = raw.y, raw.weights
     if classes is not None:
         numbers = np.searchsorted(classes, y)

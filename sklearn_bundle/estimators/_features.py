@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _HOLDERS = list, tuple, set, frozenset  # what may hold the attribute strings of a token
-_ROUNDING = 1e-9  # relative, of sums of weights that were normalised
+_ROUNDING = 1e-9  # relative, of sums of weights that were normalized
 
 
 def place(

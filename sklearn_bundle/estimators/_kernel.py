@@ -35,7 +35,7 @@ _SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way fr
 
 @dataclass
 class KernelTraining:
-    """Labelled samples, and kernel values between them.
+    """Labeled samples, and kernel values between them.
 
     ``places`` are the samples' places among the points of ``values``, None if they are all of these
     in their order; ``shape`` is that of the caller's X; each solver may keep rows of

@@ -1,4 +1,4 @@
-"""What a fitted chain is asked: labels, probabilities, the best labellings, its weights.
+"""What a fitted chain is asked: labels, probabilities, the best labelings, its weights.
 
 The functions are for any estimator with ``classes_``, ``coef_``, ``transitions_``, ``intercept_``,
 ``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` is one that has probabilities.
@@ -277,7 +277,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         return model.log_probabilities(labels.astype(np.int64, copy=False))
 
     def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
-        """The most probable labellings of each sequence, with their log-probabilities.
+        """The most probable labelings of each sequence, with their log-probabilities.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
 
         Returns
         -------
-        labellings : list of lists of (labels, log_probability)
+        labelings : list of lists of (labels, log_probability)
             For each sequence up to `n_best` of them (there may be less in all), best first. For a
             two-dimensional X, labels are one label.
 

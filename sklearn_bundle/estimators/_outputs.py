@@ -43,7 +43,7 @@ class OutputFinder(BaseEstimator):
         return self._reader.predict(self, X)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """One less the normalised loss: ``1 - sum_i s_i l_i(y_hat_i) / sum_i s_i L_i``.
+        """One less the normalized loss: ``1 - sum_i s_i l_i(y_hat_i) / sum_i s_i L_i``.
 
         L_i is the model's ``max_loss(y_i)``. That is the share of tokens with the true label for a
         chain without `cost`, and the accuracy for "multiclass" without `cost`.
@@ -101,7 +101,7 @@ class OutputFinder(BaseEstimator):
 
     @_if_read_so("decode")
     def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
-        """The best labellings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
+        """The best labelings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class OutputFinder(BaseEstimator):
 
         Returns
         -------
-        labellings : list of lists of (labels, score)
+        labelings : list of lists of (labels, score)
             For each sequence up to `n_best` of them (there may be less in all), best first. For a
             two-dimensional X, labels are one label.
 

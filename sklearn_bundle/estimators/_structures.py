@@ -188,7 +188,7 @@ class ChainReader(Reader):
         return one, other
 
     def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
-        """The best labellings with their scores."""
+        """The best labelings with their scores."""
         return best_labellings(estimator, X, n_best, normalised=False)
 
     def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:

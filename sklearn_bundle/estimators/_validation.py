@@ -168,7 +168,7 @@ def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) 
 
 
 def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray, NDArray | None]:
-    """X without rows of weight zero, the other weights normalised; the rows left, if not all."""
+    """X without rows of weight zero, the other weights normalized; the rows left, if not all."""
     weights = normalised(weights)
     if weights.all():
         return X, weights, None

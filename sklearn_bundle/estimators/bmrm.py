@@ -51,13 +51,13 @@ def _has_probability(estimator: BMRMClassifier) -> bool:
 class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
 
-    It minimises over w and b, for a regularizer Omega, by default ``||w||^2 / 2``::
+    It minimizes over w and b, for a regularizer Omega, by default ``||w||^2 / 2``::
 
         J(w, b) = reg_lambda Omega(w) + R(X w + b)
 
     where the risk R of all scores is ``sum_i s_i l(y_i, <w, x_i> + b)`` for most losses. The s_i
-    are the products of sample and class weight, normalised to sum to one (1/n each without
-    weights). The intercept b is not penalised. Every fit returns a lower bound of the optimum, and
+    are the products of sample and class weight, normalized to sum to one (1/n each without
+    weights). The intercept b is not penalized. Every fit returns a lower bound of the optimum, and
     with it the duality gap.
 
     Losses of two classes, the measures among them, make one problem; with three or more classes
@@ -135,7 +135,7 @@ default="l2"
     max_time : float, default=None
         Limit in seconds on the whole fit, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True
-        Whether to fit b. It is never penalised. It is minimised exactly wherever a plane is cut, or
+        Whether to fit b. It is never penalized. It is minimized exactly wherever a plane is cut, or
         a variable beside w for "fbeta" and the joint losses; "roc_auc" does not depend on it.
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class. "balanced" gives all classes the same total
@@ -209,7 +209,7 @@ default="l2"
 
     Notes
     -----
-    With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, the intercept minimised out, the
+    With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, the intercept minimized out, the
     lower bound is ``max_alpha c'alpha - reg_lambda Omega*(-A alpha / reg_lambda)`` over the unit
     simplex, for L2 ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` (theorem 2, equation 10
     and corollary 3 of [1]_); any alpha gives a valid one. Where b is a variable beside w, its

@@ -72,7 +72,7 @@ default="l2"
         Limit in seconds on the final fit, and in the folds on each problem at each value. None is
         no limit.
     fit_intercept : bool, default=True
-        Whether to fit b. It is never penalised.
+        Whether to fit b. It is never penalized.
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class, in every fit; "balanced" gives all classes the same
         total weight in the rows that are fitted.
@@ -257,7 +257,7 @@ default="l2"
         Limit in seconds on the final fit, and in the folds on each problem at each value. None is
         no limit.
     fit_intercept : bool, default=True
-        Whether to fit b. It is never penalised.
+        Whether to fit b. It is never penalized.
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
     verbose : int, default=0

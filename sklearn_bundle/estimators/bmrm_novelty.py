@@ -35,7 +35,7 @@ _AROUND_ORIGIN = (
 class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
     """Linear novelty detection by the bundle method, with a certified optimum.
 
-    It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimises
+    It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimizes
     over w and the offset rho, as :class:`sklearn.svm.OneClassSVM` does::
 
         J(w) = reg_lambda Omega(w) + min_rho [ sum_i s_i max(0, rho - <w, x_i>) / nu - rho ]
@@ -44,11 +44,11 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
 
         J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
 
-    where the s_i are the sample weights, normalised to sum to one (1/n each without weights): a
+    where the s_i are the sample weights, normalized to sum to one (1/n each without weights): a
     half-space that is far from the origin and holds most of the data. A sample is new where
     ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not.
 
-    No half-space describes data that lie around the origin, as standardised features do: map the
+    No half-space describes data that lie around the origin, as standardized features do: map the
     features first, for instance by :class:`sklearn.kernel_approximation.RBFSampler`, or do not
     centre them. See Notes for what is fitted otherwise.
 
@@ -146,12 +146,12 @@ default="l2"
     by ``n nu reg_lambda``, so that both decide alike. The lower bound is ``-||X' u||^2 / (2
     reg_lambda)`` for weights ``0 <= u_i <= s_i / nu`` of sum one (equation 3.10 of [2]_). At the
     optimum ``X' u`` is the weighted mean of a share nu of the data that is nearest to the origin.
-    Where that mean is the origin, w = 0 is optimal, and ``predict`` is +1 everywhere; with centred
+    Where that mean is the origin, w = 0 is optimal, and ``predict`` is +1 everywhere; with centered
     data it is so for every nu. There OneClassSVM returns what its tolerance leaves, which says
     nothing about the data.
 
     The formulation with rho is table 5 of [1]_, "novelty". The solution of OneClassSVM divided by
-    its ``offset_`` and times rho is ours at ``reg_lambda = offset_ / (n rho)``. With centred data
+    its ``offset_`` and times rho is ours at ``reg_lambda = offset_ / (n rho)``. With centered data
     its optimum is w = 0 as well, and then all samples are new.
 
     References

@@ -56,7 +56,7 @@ def _has_grades(estimator: BMRMRanker) -> bool:
 class BMRMRanker(OneCertificate, BundleEstimator):
     """Linear ranking by the bundle method: grades, preferences or lists, with a certified optimum.
 
-    It minimises over w::
+    It minimizes over w::
 
         J(w) = reg_lambda Omega(w) + R(X w)
 

@@ -48,12 +48,12 @@ def _squared_error(M: ArrayLike | None) -> RegressionLoss:
 class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
     """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
 
-    It minimises over w and b::
+    It minimizes over w and b::
 
         J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
 
-    where the s_i are the sample weights, normalised to sum to one (1/n each without weights). The
-    intercept b is not penalised. Every fit returns a lower bound of the optimum, and with it the
+    where the s_i are the sample weights, normalized to sum to one (1/n each without weights). The
+    intercept b is not penalized. Every fit returns a lower bound of the optimum, and with it the
     duality gap. Of several targets the objectives add up: each has w and b of its own, and with
     every loss but "squared_error" a certificate of its own.
 
@@ -90,7 +90,7 @@ default="l2"
         "line-search" is algorithm 3 of [1]_, "cutting-plane" algorithm 2, for comparison; they take
         every loss and regularizer. For "squared_error" with L2 or
         :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
-        Cholesky factorisation and "conjugate-gradient" without one; "auto" takes the former where
+        Cholesky factorization and "conjugate-gradient" without one; "auto" takes the former where
         it costs less, and the latter first where that is not known. With L2 all other losses have
         "newton", and all of them but "poisson" "dual-coordinate", as in :class:`BMRMClassifier`.
         "huber", "poisson" and "squared_epsilon_insensitive" have "lbfgs" too, which needs no matrix
@@ -109,7 +109,7 @@ default="l2"
     max_time : float, default=None
         Limit in seconds, checked after every iteration. None is no limit.
     fit_intercept : bool, default=True
-        Whether to fit b. It is minimised exactly and never penalised.
+        Whether to fit b. It is minimized exactly and never penalized.
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, y,
         weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ. If only
@@ -174,7 +174,7 @@ default="l2"
     Table 5 of [1]_, its pinball loss corrected. The best intercept is a weighted quantile, the zero
     of a piecewise linear function or a closed form, exact in O(n). The lower bound is Theorem 2.
     For squared errors its plane is that of the residuals r at the returned weights, which makes it
-    ``sum_i s_i (r_i y_i - r_i^2 / 2) - ||sum_i s_i r_i x_i||^2 / (2 reg_lambda)`` with y centred.
+    ``sum_i s_i (r_i y_i - r_i^2 / 2) - ||sum_i s_i r_i x_i||^2 / (2 reg_lambda)`` with y centered.
 
     References
     ----------

@@ -31,7 +31,7 @@ _DENSE = 0.5  # share of entries that are not zero, above which L-BFGS is the fa
 class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
 
-    For sequences x_i of T_i tokens with labels y_i it minimises over w::
+    For sequences x_i of T_i tokens with labels y_i it minimizes over w::
 
         P(w) = reg_lambda (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2)
                + sum_i s_i (-log p(y_i | x_i; w))
@@ -40,11 +40,11 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
                                         + sum_{t>1} transitions_[y_{t-1}, y_t]
                                         + start_[y_1] + end_[y_T])
 
-    where the s_i are the sample weights, one a sequence, normalised to sum to one (1/n each without
+    where the s_i are the sample weights, one a sequence, normalized to sum to one (1/n each without
     weights). A sequence's loss is that of all its tokens together, it is not divided by its length.
     The parameters w are a weight for each attribute with each label, seen together in the data or
     not, one for each two labels in sequence and, with `fit_intercept`, three biases a label: at any
-    token, the first and the last. All are regularised, as in [1]_. Without the biases this is
+    token, the first and the last. All are regularized, as in [1]_. Without the biases this is
     CRFsuite's model. Every fit returns a lower bound of the optimum, and with it the duality gap.
 
     What X and y are taken as; T is the length of a sequence, d the number of features:
@@ -104,7 +104,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
         L-BFGS: "auto" is "exponentiated" with acceleration then. See the notes.
     fit_intercept : bool, default=True
         Whether there are biases of the labels, at any, the first and the last token. They are
-        regularised.
+        regularized.
     min_frequency : int, default=None
         Attributes with names, of dicts and of strings, are left out that fewer tokens have than
         this, where their value is not zero. Sample weights count: a weight 2 is a repeated
@@ -125,7 +125,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
         Limit on the epochs, of as many steps as there are sequences; for "lbfgs" on its iterations,
         three of which count as an epoch in "auto".
     max_time : float, default=None
-        Limit in seconds on the optimisation, checked after every epoch. None is no limit.
+        Limit in seconds on the optimization, checked after every epoch. None is no limit.
     warm_start : bool, default=False
         Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
         same X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling
@@ -213,7 +213,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
 
     Notes
     -----
-    The dual has a distribution mu_i of the labellings of each sequence, its block::
+    The dual has a distribution mu_i of the labelings of each sequence, its block::
 
         D(mu) = -reg_lambda / 2 ||w||^2 + sum_i s_i H(mu_i)
         w = 1 / reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))

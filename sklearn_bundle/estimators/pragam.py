@@ -23,12 +23,12 @@ from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
 class PragamSVC(CertifiedLinearClassifier):
     """Linear support vector machine with a free intercept, by Nesterov's excessive gap technique.
 
-    For labels y_i in {-1, +1} it minimises over w and b::
+    For labels y_i in {-1, +1} it minimizes over w and b::
 
         J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i max(0, 1 - y_i (<w, x_i> + b))
 
-    where the s_i are the products of sample and class weight, normalised to sum to one (1/n each
-    without weights). The intercept b is not penalised. It does so by way of the dual::
+    where the s_i are the products of sample and class weight, normalized to sum to one (1/n each
+    without weights). The intercept b is not penalized. It does so by way of the dual::
 
         D(alpha) = sum_i alpha_i - ||sum_i alpha_i y_i x_i||^2 / (2 reg_lambda)
         0 <= alpha_i <= s_i,   and with an intercept   sum_i alpha_i y_i = 0
@@ -50,7 +50,7 @@ class PragamSVC(CertifiedLinearClassifier):
         to 8 times fewer products than "power" to a gap of 1e-3, and 5 to 60 times fewer to 1e-6.
         "power" and a float are Algorithm 1 of [1]_, whose gap is at most ``2 L / ((k + 1) (k +
         2))`` after k iterations if L is no less than the largest eigenvalue of the weighted (with
-        an intercept, centred) ``X'X/n`` over `reg_lambda`: "power" estimates this by power
+        an intercept, centered) ``X'X/n`` over `reg_lambda`: "power" estimates this by power
         iteration, ``max ||x_i||^2 / reg_lambda`` is a safe float. With an L that is too small the
         gap may not close, but stays true. L is at least 1e-6.
     tol : float, default=1e-3
@@ -81,7 +81,7 @@ class PragamSVC(CertifiedLinearClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights w: the best point met, whose objective is ``objective_``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts b, the exact minimisers of J for these weights.
+        Intercepts b, the exact minimizers of J for these weights.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
         ``alpha_i y_i`` of the dual point whose D is ``lower_bound_``, a column a row of `support_`.
         Near the optimum ``coef_`` is close to ``dual_coef_ @ X[support_] / reg_lambda``. This is

@@ -44,12 +44,12 @@ class _Task(NamedTuple):
 class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     """Kernel support vector machine with the squared hinge loss, by blocks or SWAP steps.
 
-    For labels y_i in {-1, +1} it minimises over w, in the feature space of the kernel
+    For labels y_i in {-1, +1} it minimizes over w, in the feature space of the kernel
     ``k(x, z) = <phi(x), phi(z)>``, and b::
 
         J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))^2
 
-    where C_i is C times sample and class weight: the L2-SVM. The intercept is penalised like one
+    where C_i is C times sample and class weight: the L2-SVM. The intercept is penalized like one
     more feature that is always 1, which the method needs: its dual is a problem on the unit
     simplex, ``min a'Ka`` with ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the
     value reached, the model is ``f(x) = sum_i alpha_i y_i (k(x_i, x) + 1)``, ``alpha = a / Q``, and
@@ -188,7 +188,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     See Also
     --------
     SwapSVCCV : With C by cross-validation.
-    PragamSVC : Linear, hinge loss, an intercept that is not penalised.
+    PragamSVC : Linear, hinge loss, an intercept that is not penalized.
 
     Notes
     -----

@@ -62,7 +62,7 @@ def line_zero(
 
 
 def intercept_zero(scores, y, weights, low, kinks, scratch):
-    """The smallest b that minimises ``R(f + b)``: a line search from the far left along ones."""
+    """The smallest b that minimizes ``R(f + b)``: a line search from the far left along ones."""
     ones = scratch[3]
     ones[:] = 1.0
     args = scores, ones, y, weights, low, kinks, 0.0, 0.0, scratch

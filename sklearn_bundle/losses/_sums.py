@@ -2,7 +2,7 @@
 
 from sklearn_bundle._jit import jit
 
-LANES = 64  # partial sums side by side: one running sum would keep loops from being vectorised
+LANES = 64  # partial sums side by side: one running sum would keep loops from being vectorized
 WEIGHT_ROUNDING = 1e-15  # of a sum of weights that is one in all
 
 

@@ -12,14 +12,14 @@ from sklearn_bundle._repr import Shown
 from sklearn_bundle.losses.target import Target
 
 Array = NDArray[np.float64]
-_BISECTIONS = 200  # halvings: some 55 lead to two neighbouring floats, and more where b is near 0
+_BISECTIONS = 200  # halvings: some 55 lead to two neighboring floats, and more where b is near 0
 
 
 class Cut(NamedTuple):
     """A cutting plane of the empirical risk, in the scores.
 
     With the derivatives g that :meth:`Loss.cut` writes, ``risk(h) >= <g, h> + offset`` for all
-    scores h, with equality where the plane was cut. Where the loss minimises its intercept out the
+    scores h, with equality where the plane was cut. Where the loss minimizes its intercept out the
     risk is that at the best b of each h, and the entries of g sum to zero. In the weights these are
     the planes of algorithm 2 of [1]_.
 
@@ -30,7 +30,7 @@ class Cut(NamedTuple):
     offset : float
         Height of the plane at scores of zero.
     intercept : float or ndarray of shape (k,)
-        The b at which the plane was cut; 0 if it was not minimised.
+        The b at which the plane was cut; 0 if it was not minimized.
 
     See Also
     --------
@@ -86,8 +86,8 @@ class Loss(Shown, ABC):
     [0.0, -0.333333, 0.0]
     """
 
-    #: What is done with an intercept that nobody penalises. "minimised": b is a number, and R(f) is
-    #: minimised over it wherever a plane is cut. "joint": b, a number per output, is a coordinate
+    #: What is done with an intercept that nobody penalizes. "minimised": b is a number, and R(f) is
+    #: minimized over it wherever a plane is cut. "joint": b, a number per output, is a coordinate
     #: of the planes. None: the risk does not change with it, or the loss has one of its own.
     free_intercept: ClassVar[str | None] = "minimised"
     #: Whether all classes make one problem, with a score each. If not, they are handled
@@ -200,7 +200,7 @@ class Loss(Shown, ABC):
         return self.evaluate(scores + intercept, y, weights, np.empty_like(scores))
 
     def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float | Array:
-        """A b that minimises ``R(f + b)``; asked for where it is "minimised".
+        """A b that minimizes ``R(f + b)``; asked for where it is "minimised".
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class Loss(Shown, ABC):
     ) -> Cut:
         """Cutting plane at f, or with ``fit_intercept`` of ``min_b R(f + b)``; g goes to ``out``.
 
-        The fallback brackets the best b between two neighbouring floats. The derivative in b is
+        The fallback brackets the best b between two neighboring floats. The derivative in b is
         at most 0 at the left one and at least 0 at the right one, and the convex combination of
         the two planes in which it vanishes is a plane again, kinks or not.
 
@@ -245,7 +245,7 @@ class Loss(Shown, ABC):
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         fit_intercept : bool
-            Whether b is minimised out, where ``free_intercept`` is "minimised".
+            Whether b is minimized out, where ``free_intercept`` is "minimised".
         out : ndarray of the shape of scores
             Filled with g.
         scratch : ndarray of shape (4, n)
@@ -308,7 +308,7 @@ class Loss(Shown, ABC):
         curvature: float,
         scratch: Array,
     ) -> float:
-        """Step t >= 0 that minimises ``slope t + curvature t^2/2 + R(f + t h)``.
+        """Step t >= 0 that minimizes ``slope t + curvature t^2/2 + R(f + t h)``.
 
         The fallback encloses the zero of the derivative, then takes Newton steps where the second
         derivative is known and they stay inside, and halves the interval otherwise.

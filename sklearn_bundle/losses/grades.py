@@ -99,7 +99,7 @@ def _matrix_sums(scores, grades, weights, starts, cost, margin, out):
 class Grades:
     """Grades by query. A cell is a grade of a query; cells are numbered query by query."""
 
-    values: Array  # (n,) grades, centred
+    values: Array  # (n,) grades, centered
     grades: Indices  # (n,) the same where they are integers, for a matrix of costs
     queries: Indices  # (n,)
     starts: Indices  # (n_queries + 1,) of the samples, once they are sorted by query

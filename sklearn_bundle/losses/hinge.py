@@ -13,7 +13,7 @@ from sklearn_bundle.losses._sums import LANES, WEIGHT_ROUNDING, balance
 from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import BinaryLoss
 
-_SAMPLE = 128  # kinks to guess an intercept's neighbourhood from: sorting more would take longer,
+_SAMPLE = 128  # kinks to guess an intercept's neighborhood from: sorting more would take longer,
 _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard deviation
 
 

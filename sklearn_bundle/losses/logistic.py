@@ -99,7 +99,7 @@ def exponential_intercept(scores, y, weights):
 
 
 class _SmoothLoss(BinaryLoss):
-    """Losses with a compiled cut and slope, minimised along lines by safeguarded Newton steps."""
+    """Losses with a compiled cut and slope, minimized along lines by safeguarded Newton steps."""
 
     _cut_kernel: ClassVar[Callable[..., tuple[float, float, float]]]
     _slope_kernel: ClassVar[Callable[..., tuple[float, float]]]

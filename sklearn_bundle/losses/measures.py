@@ -209,10 +209,10 @@ class ROCAUC(MeasureLoss):
 
 @jit
 def _worst_table(positives, negatives, beta2, n):
-    """True positives p and false positives q of the labelling that maximises the loss.
+    """True positives p and false positives q of the labeling that maximizes the loss.
 
     ``positives`` and ``negatives`` are the scores of the classes, both in descending order. Among
-    labellings with the same p and q that with the largest scores labelled positive is the worst.
+    labelings with the same p and q that with the largest scores labeled positive is the worst.
     With N = p + q fixed, the loss is concave in p: sums of descending numbers are concave, and
     Delta = 1 - (1 + beta^2) p / (beta^2 m_plus + N) is linear. In (p, N) its cross differences are
     positive, and the domain is a lattice, so that the best p (the smallest, of several) never
@@ -247,7 +247,7 @@ def _worst_table(positives, negatives, beta2, n):
 class FBeta(MeasureLoss):
     """Structured loss of all labels at once; bounds 1 - F_beta of the predictions sign(f).
 
-    ``R(f) = max_y' Delta(y', y) + (1/n) sum_i (y'_i - y_i) f_i`` over all labellings y', with
+    ``R(f) = max_y' Delta(y', y) + (1/n) sum_i (y'_i - y_i) f_i`` over all labelings y', with
     ``Delta = 1 - F_beta = 1 - (1 + beta^2) T_plus / (beta^2 m_plus + T_plus + F_plus)``. The paper
     has no 1/n; with it scores count as in a mean over samples. Where positives are rare, scores
     have to be large, which takes a smaller reg_lambda than other losses. Section A.3.5 and

@@ -14,7 +14,7 @@ from sklearn_bundle.losses.ranking import Indices, RankingLoss, as_queries
 
 @jit
 def _preference_plane(scores, better, worse, costs, weights, out):
-    """Offset, subgradient and normaliser of the hinge loss of pairs."""
+    """Offset, subgradient and normalizer of the hinge loss of pairs."""
     out[:] = 0.0
     offset = 0.0
     total = 0.0

@@ -222,7 +222,7 @@ def _query_weights(y, weights):
 
 
 class NDCG(PositionMeasure):
-    """Structured loss that bounds 1 - NDCG@k, the normalised discounted cumulative gain.
+    """Structured loss that bounds 1 - NDCG@k, the normalized discounted cumulative gain.
 
     The formula is that of :class:`PositionMeasure`: section A.3.4 of [1]_.
 

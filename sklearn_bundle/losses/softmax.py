@@ -9,7 +9,7 @@ from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.multiclass import CompiledLoss
 
-_BLOCK = 256  # exponentials in one loop: a row alone is too short for it to vectorise well
+_BLOCK = 256  # exponentials in one loop: a row alone is too short for it to vectorize well
 
 
 @jit

@@ -87,7 +87,7 @@ def segment_tags(segments: Sequence[tuple[str, int, int]]) -> list[str]:
     See Also
     --------
     segments : Makes segments of labels.
-    span_f1_score : Compares the spans of two labellings.
+    span_f1_score : Compares the spans of two labelings.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
 
     See Also
     --------
-    span_precision_recall_fscore_support : Compares the spans of two labellings.
+    span_precision_recall_fscore_support : Compares the spans of two labelings.
 
     References
     ----------

@@ -69,7 +69,7 @@ def taken_apart(w: NDArray[np.float64], n_labels: int) -> Weights:
 
 
 class ChainModel:
-    """Labellings of sequences and their probabilities.
+    """Labelings of sequences and their probabilities.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class ChainModel:
         self._bounds = row_blocks(work, len(lengths), 1)
 
     def best_labels(self) -> NDArray[np.int64]:
-        """The most probable labellings, of shape (n_tokens,)."""
+        """The most probable labelings, of shape (n_tokens,)."""
         labels = np.empty(self._chains.tokens[-1], np.int64)
 
         def task(first: int, last: int) -> None:
@@ -112,12 +112,12 @@ class ChainModel:
     def several_best(
         self, n_best: int, *, normalised: bool = True
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """For each sequence up to ``n_best`` labellings, best first, and log-probabilities.
+        """For each sequence up to ``n_best`` labelings, best first, and log-probabilities.
 
         Not ``normalised``, these are scores.
         """
         results: list = [None] * len(self._lengths)
-        in_all = self._lengths * np.log2(self._n_labels)  # labellings, as a power of two
+        in_all = self._lengths * np.log2(self._n_labels)  # labelings, as a power of two
         most = np.where(in_all < 60, np.minimum(n_best, np.exp2(np.minimum(in_all, 60))), n_best)
         most = np.ceil(most - 1e-6).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Linear chains as a structured model: max-margin sequence labelling."""
+"""Linear chains as a structured model: max-margin sequence labeling."""
 
 from typing import Any, NamedTuple
 
@@ -96,7 +96,7 @@ class Chain(StructuredModel):
     The methods are written for one example each, and for the reader. `fit` uses compiled
     max-product over all sequences: Viterbi's algorithm [1]_, with the costs added to the scores of
     the labels, is the loss-augmented inference (4) of [2]_. Slack rescaling, the maximum above (21)
-    there, keeps the best labelling for each loss that is possible up to a position: T times the
+    there, keeps the best labeling for each loss that is possible up to a position: T times the
     largest loss times K^2 steps, and T times the largest loss times K numbers.
 
     References
@@ -183,7 +183,7 @@ class Chain(StructuredModel):
         unary, pairs = self._scores(x, w)
         steps = _whole(self._costs())[y]
         levels = 1 + int(steps.max(axis=1).sum())
-        # best[c, k]: of all labellings up to a position with loss c and label k there.
+        # best[c, k]: of all labelings up to a position with loss c and label k there.
         best = np.full((levels, self.n_labels_), -np.inf)
         best[steps[0], np.arange(self.n_labels_)] = unary[0]
         origins = []

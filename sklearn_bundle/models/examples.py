@@ -57,7 +57,7 @@ class Examples(ABC):
     likelihood : bool
         Whether there is ``expect``.
     has_edges : bool
-        Whether the structure is one of chains, so that marginals of neighbouring labels say all
+        Whether the structure is one of chains, so that marginals of neighboring labels say all
         that the dual needs to know of a distribution of outputs.
     terms : ndarray of int64 of shape (n_examples,)
         How often ``expect`` adds to an entry of the gradient for each example, at most; where there

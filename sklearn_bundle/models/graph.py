@@ -145,7 +145,7 @@ class _Cut(StructuredModel, ABC):
 
 
 class Graph(_Cut):
-    """Nodes labelled 0 or 1 and edges between nodes that like to be equal: exact, by minimum cuts.
+    """Nodes labeled 0 or 1 and edges between nodes that like to be equal: exact, by minimum cuts.
 
     x is a tuple ``(node_features, edges, edge_features)`` of arrays of shape (n, d), (m, 2) and
     (m, e); y is an array of shape (n,) of 0 and 1. The score is that of [1]_::
@@ -241,7 +241,7 @@ class Graph(_Cut):
 
 
 class Grid(_Cut):
-    """Images whose pixels are labelled 0 or 1, and neighbors like to be equal: segmentation.
+    """Images whose pixels are labeled 0 or 1, and neighbors like to be equal: segmentation.
 
     x is an array of shape (h, w, d), d features of each pixel; y is an array of shape (h, w) of 0
     and 1. It is :class:`Graph` with an edge from each pixel to the next one in its row and in its

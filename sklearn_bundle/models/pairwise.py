@@ -29,7 +29,7 @@ _TYPICAL_SWEEPS = 60
 
 
 class PairwiseExamples(CompiledExamples):
-    """Graphs whose worst labellings come with bounds.
+    """Graphs whose worst labelings come with bounds.
 
     Parameters
     ----------
@@ -78,16 +78,16 @@ class PairwiseGraph(StructuredModel):
     edges, by pairs of labels. There are ``K d + e K^2`` parameters, of any sign.
 
     Inference is exact where a graph is a forest, by max-product. On others to find the best
-    labelling is NP-hard: messages along trees [1]_ give a labelling and an upper bound, and branch
+    labeling is NP-hard: messages along trees [1]_ give a labeling and an upper bound, and branch
     and bound closes what is open between them, as far as `max_branches` goes. `relaxed` says for
     which problem the certificate of a fit is true:
 
-    * False: that of the labellings. ``objective_`` has the upper bounds for the maxima, and
-      ``lower_bound_`` comes of labellings alone, so that both hold; where branch and bound stops
+    * False: that of the labelings. ``objective_`` has the upper bounds for the maxima, and
+      ``lower_bound_`` comes of labelings alone, so that both hold; where branch and bound stops
       early, what it leaves open stays in ``dual_gap_``.
     * True: that of the linear relaxation, section A.2.1 of [2]_, in which an output has a
       distribution over the labels of each node and over the pairs of each edge, which agree on the
-      nodes. phi and l are linear in them. Its optimum is at least that of the labellings:
+      nodes. phi and l are linear in them. Its optimum is at least that of the labelings:
       ``objective_`` is an upper bound for these too, ``lower_bound_`` is not a lower one.
 
     Parameters
@@ -97,9 +97,9 @@ class PairwiseGraph(StructuredModel):
     relaxed : bool, default=False
         Whether `fit` solves the relaxation, by linear programmes (HiGHS [3]_). A programme has ``n
         K + m K^2`` variables and takes 0.1 s for 40 nodes of 11 labels: for small graphs. `predict`
-        returns labellings all the same, those of `relaxed` False.
+        returns labelings all the same, those of `relaxed` False.
     max_branches : int, default=100
-        Limit on the parts of a graph's labellings that one search for the best looks at by
+        Limit on the parts of a graph's labelings that one search for the best looks at by
         themselves; taking some apart makes two. 0 is the bound of the messages alone.
 
     Attributes
@@ -187,7 +187,7 @@ class PairwiseGraph(StructuredModel):
         return self._best(x, y, w)[0]
 
     def upper_bound(self, x: Any, y: Any, w: np.ndarray) -> float:
-        """What no labelling's loss and score exceed together.
+        """What no labeling's loss and score exceed together.
 
         Parameters
         ----------

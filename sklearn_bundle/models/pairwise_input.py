@@ -24,7 +24,7 @@ class GraphInput(NamedTuple):
 class Ordered(NamedTuple):
     """How the nodes of a graph are passed.
 
-    In a forest each node has at most one earlier neighbour.
+    In a forest each node has at most one earlier neighbor.
     """
 
     order: Numbers  # the node at each place

@@ -1,4 +1,4 @@
-"""The linear relaxation of labelling a graph: outputs are distributions over labels and pairs."""
+"""The linear relaxation of labeling a graph: outputs are distributions over labels and pairs."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

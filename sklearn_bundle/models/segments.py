@@ -1,4 +1,4 @@
-"""Segmentations of sequences into labelled segments: semi-Markov models."""
+"""Segmentations of sequences into labeled segments: semi-Markov models."""
 
 from itertools import pairwise
 from numbers import Integral
@@ -35,7 +35,7 @@ _COSTS = {
 
 
 class Segments(StructuredModel):
-    """Labelled segments that cover a sequence, with scores of whole segments.
+    """Labeled segments that cover a sequence, with scores of whole segments.
 
     x has shape (T, d), a row of attributes for each of its T positions; y is a list of segments
     (label, start, stop) that follow one another from 0 to T: label is a number in 0..K-1, and the

@@ -23,7 +23,7 @@ class ChainProblem:
     """``P(w) = reg_lambda Omega(w) + sum_i s_i (-log p(y_i|x_i; w))``, and its dual.
 
     ``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``. The dual variables are a
-    distribution mu_i of the labellings of each sequence, ``D(mu) = sum_i s_i H(mu_i) - reg_lambda
+    distribution mu_i of the labelings of each sequence, ``D(mu) = sum_i s_i H(mu_i) - reg_lambda
     Omega*(r)`` at the raw weights ``r = 1/reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))``,
     and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))`` at the w where ``<w, r> - Omega(w)`` is
     largest: r itself without L1.

@@ -21,7 +21,7 @@ from sklearn_bundle.problems.rows import RowOperator, StoredRows
 Array = NDArray[np.float64]
 
 # How far a step moves the intercepts, relative to its row's own scores. With 0.02 to 0.05 the
-# fewest sweeps were needed on standardised sets; larger values make rows disturb each other.
+# fewest sweeps were needed on standardized sets; larger values make rows disturb each other.
 _PULL = 0.05
 _LEAST_PULL = 0.1  # of the largest cost: where the weights can do little, the intercepts must move
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do

@@ -140,7 +140,7 @@ class ColumnModel:
     conjugate : Conjugate
         Its l*.
     free : bool
-        Whether b is minimised out; else it is 0.
+        Whether b is minimized out; else it is 0.
     """
 
     rows: RowOperator

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 # overshoots on some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
 _PULL = 0.1
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
-# A w of more numbers does not fit into the caches of one core (1 MB). Neighbouring rows are then
+# A w of more numbers does not fit into the caches of one core (1 MB). Neighboring rows are then
 # taken together, so that X is read as a stream, and w is kept in single precision until the gap
 # is small: the misses on w are what an epoch costs.
 _FAR = 1 << 17
@@ -51,7 +51,7 @@ class DualAscent:
     weights : ndarray of shape (n,), positive, of sum one
     loss : DualLoss
     free : bool
-        Whether there is an intercept that is minimised out.
+        Whether there is an intercept that is minimized out.
     reg_lambda : float
     alpha : ndarray of shape (n,), default=None
         Where to begin, clipped to the bounds; 0 by default.

@@ -105,7 +105,7 @@ class HingeDual:
     def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
         """Projection of ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
 
-        It maximises ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
+        It maximizes ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
         """
         moved = np.empty_like(centre)
         dual.ascend(centre, self._target, point.scores, step, moved)
@@ -147,7 +147,7 @@ class HingeDual:
     def lipschitz_constant(self, seed: int) -> float:
         """L of the gradient of D: an estimate of the largest eigenvalue of ``X'SX/reg_lambda``.
 
-        With an intercept X is centred by its weighted mean: only differences of feasible u count.
+        With an intercept X is centered by its weighted mean: only differences of feasible u count.
         Power iteration, two products a step, plus 5 %, since it comes from below.
         """
         w = np.random.default_rng(seed).standard_normal(self.dimension)

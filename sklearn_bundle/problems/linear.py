@@ -79,7 +79,7 @@ class LinearProblem:
     rows, target, weights, loss
         As given.
     fit_intercept : bool
-        Whether there is an intercept that is minimised out.
+        Whether there is an intercept that is minimized out.
     n_outputs : int
         Scores a sample.
     scores_shape : tuple
@@ -219,7 +219,7 @@ class LinearProblem:
         return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """Step t >= 0 along (w, b) from start towards end and beyond that minimises
+        """Step t >= 0 along (w, b) from start towards end and beyond that minimizes
 
         ``slope t + curvature t^2/2 + risk``.
         """

@@ -1,4 +1,4 @@
-"""Max-margin Markov networks on chains: the dual over marginals in place of labellings."""
+"""Max-margin Markov networks on chains: the dual over marginals in place of labelings."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,12 @@ PRECISION = 1e-10
 
 
 class MarginalDual:
-    """The dual of a structured hinge loss on chains, over marginals of neighbouring labels.
+    """The dual of a structured hinge loss on chains, over marginals of neighboring labels.
 
     ``D(u) = sum_i s_i <l_i, u_i> - ||sum_i s_i (phi(x_i, y_i) - E_(u_i) phi(x_i, y))||^2 /
     (2 reg_lambda)``, where u_i has a distribution of the two labels of every edge of sequence i,
     and these agree about the label that they share: (31) of the appendix of Saha, Zhang and
-    Vishwanathan (2010). On a chain such u_i are the marginals of a distribution of labellings, so
+    Vishwanathan (2010). On a chain such u_i are the marginals of a distribution of labelings, so
     that D is nowhere above the optimum of the :class:`StructuredProblem`. Distances are those of
     the prox-function ``1/2 sum_i s_i ||u_i||^2``: a weight 2 is a repeated sequence.
 
@@ -115,7 +115,7 @@ class MarginalDual:
     def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
         """Marginals nearest to a step along the gradient of D at w from the centre.
 
-        They maximise ``sum_i s_i (<l_i + scores, u_i> - ||u_i - centre_i||^2 / (2 step))``.
+        They maximize ``sum_i s_i (<l_i + scores, u_i> - ||u_i - centre_i||^2 / (2 step))``.
         """
         K, S = self._size
         chains, n_blocks = self._chains, len(self._bounds) - 1

@@ -26,7 +26,7 @@ _MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost
 _MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads
 _DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
 _COPIED = 1 << 18  # entries of a part that is copied: 2 MB, which stay in cache
-_CANCELLED = 1e3  # factor by which centring may shrink a matrix whose rounding stays as it is
+_CANCELLED = 1e3  # factor by which centering may shrink a matrix whose rounding stays as it is
 _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
 # Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
 # rows only half of the products are formed.

@@ -36,7 +36,7 @@ class NewtonModel:
         return self.rows.rows_in_passes(passes)
 
     def sample(self, share: int, seed: int) -> "NewtonModel | None":
-        """One row of every ``share`` neighbours; None if the loss learns nothing from these."""
+        """One row of every ``share`` neighbors; None if the loss learns nothing from these."""
         n = len(self.y) // share
         drawn = np.random.default_rng(seed).integers(0, share, n)
         rows = np.arange(n) * share + drawn

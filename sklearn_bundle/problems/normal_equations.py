@@ -22,7 +22,7 @@ _LARGEST_SIDE = 2000  # of a matrix that is factored: 32 MB, about 0.1 s
 
 
 class NormalEquations:
-    """``H = M x X'SX + reg_lambda B`` with the rows of X centred where there is an intercept.
+    """``H = M x X'SX + reg_lambda B`` with the rows of X centered where there is an intercept.
 
     Matrices of the data are formed once, when they are first asked for, and serve any reg_lambda.
 
@@ -81,7 +81,7 @@ class NormalEquations:
         return products + factorisation(side, self._rows.n_entries)
 
     def bend(self, scores: Array) -> float:
-        """``sum_i s_i f_i' M f_i`` of centred scores: the risk's second derivative along them."""
+        """``sum_i s_i f_i' M f_i`` of centered scores: the risk's second derivative along them."""
         weights = _as_column(self._weights, scores)
         if self._free:
             scores = scores - np.sum(weights * scores, axis=0)
@@ -128,7 +128,7 @@ class NormalEquations:
             return None
 
     def residuals(self, scores: Array) -> Array:
-        """``S^1/2 (y - f)``, centred where there is an intercept."""
+        """``S^1/2 (y - f)``, centered where there is an intercept."""
         weights = _as_column(self._weights, scores)
         residuals = self._target - scores
         if self._free:

@@ -215,7 +215,7 @@ def newton_slopes(
 def sample(
     block: RowBlock, of: Formulation, share: int, seed: int
 ) -> tuple[Matrix | None, Any, Array]:
-    """One row of every ``share`` neighbours, with its target and weight."""
+    """One row of every ``share`` neighbors, with its target and weight."""
     n = len(block.weights) // share
     drawn = np.random.default_rng(seed).integers(0, share, n)
     rows = np.arange(n) * share + drawn

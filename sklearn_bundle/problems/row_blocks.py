@@ -94,7 +94,7 @@ class RowBlocks:
         self.loss: Loss = formulation.loss
         self.newton_loss: NewtonLoss | None = formulation.newton_loss
         self.nonnegative = self.loss.nonnegative
-        self.fit_intercept = False  # there is none that is minimised out
+        self.fit_intercept = False  # there is none that is minimized out
         self.n_outputs = formulation.n_outputs or 1
         self.n_free = self.n_outputs if fit_intercept and self.loss.free_intercept else 0
         self.column_scale = column_scale
@@ -145,7 +145,7 @@ class RowBlocks:
         return Point(start.w + step * (end.w - start.w), None, intercept)
 
     def set_intercept(self, point: Point) -> None:
-        """None is minimised out."""
+        """None is minimized out."""
 
     def risk(self, point: Point) -> float:
         """R at the point: one round, or none where the last one was there."""

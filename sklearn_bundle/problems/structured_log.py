@@ -86,7 +86,7 @@ class LikelihoodProblem(StructuredRisk):
         with np.errstate(over="ignore", invalid="ignore"):
             products = found.gradient * w
             squared = float(np.sum(w * w))
-            # No farther from 0 is the minimiser: its penalty alone is at most P(0) and P(w).
+            # No farther from 0 is the minimizer: its penalty alone is at most P(0) and P(w).
             known = min(self._risk_of_zero, 0.5 * self.reg_lambda * squared + found.risk)
             farthest = np.sqrt(2.0 * known / self.reg_lambda)
             margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
@@ -99,7 +99,7 @@ class LikelihoodProblem(StructuredRisk):
         """P(w), its gradient, and the lower bound that belongs to it.
 
         P is strongly convex: ``P >= P(w) - ||grad P(w)||^2 / (2 reg_lambda)``, which is the bound
-        of the tangent plane, with less rounding near the minimiser.
+        of the tangent plane, with less rounding near the minimizer.
         """
         found, reg_lambda = self.find(w), self.reg_lambda
         with np.errstate(over="ignore", invalid="ignore"):

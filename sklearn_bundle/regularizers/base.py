@@ -183,7 +183,7 @@ class Regularizer(Shown, ABC):
         Returns
         -------
         w : ndarray of shape (p,)
-            A maximiser.
+            A maximizer.
         """
 
     def conjugate_curvature(self, m: Array, planes: Array) -> Array:
@@ -234,7 +234,7 @@ class Regularizer(Shown, ABC):
         """
 
     def start(self, size: int) -> Array:
-        """The minimiser of Omega; by default 0.
+        """The minimizer of Omega; by default 0.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Regularizer(Shown, ABC):
 
 
 class WithIntercept(Regularizer):
-    """``Omega(w) + ||b||^2 / 2`` of (w, b): what a step of the proximal point method minimises."""
+    """``Omega(w) + ||b||^2 / 2`` of (w, b): what a step of the proximal point method minimizes."""
 
     def __init__(self, omega: Regularizer, n_free: int):
         self.omega = omega

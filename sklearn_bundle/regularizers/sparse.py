@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 class L1(Regularizer):
     """``Omega(w) = ||w||_1``; its conjugate is 0 where ``|m|_inf <= 1`` and infinity elsewhere.
 
-    Where the conjugate is finite, w = 0 is a maximiser, and the only one that m alone gives.
+    Where the conjugate is finite, w = 0 is a maximizer, and the only one that m alone gives.
     Section 3.3.1 of [1]_.
 
     References

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 # Until a matrix is definite in spite of rounding, relative to each diagonal entry.
 _RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3)
-_ALIKE = 2.0  # eigenvalues within this factor share a factorisation
+_ALIKE = 2.0  # eigenvalues within this factor share a factorization
 _LEAST_SHARE = 0.25  # of their mean: rare classes, whose curvature grows most, are no flatter
 # Of what C's eigenvalues are where all classes are as likely: none is taken to be smaller for the
 # intercepts, which would go anywhere where all probabilities are certain.
@@ -68,8 +68,8 @@ class FullCurvature:
 class _KroneckerCurvature:
     """``C (x) G + reg_lambda I``, C the mean covariance of the indicators given the rows.
 
-    G, of the rows alone, is centred, so that W and b part. It is exact where all rows have the same
-    probabilities, as they have at W = 0.
+    G, of the rows alone, is centered, so that W and b part. It is exact where all rows have the
+    same probabilities, as they have at W = 0.
     """
 
     def __init__(self, model: SoftmaxModel, reg_lambda: float):
@@ -93,7 +93,7 @@ class _KroneckerCurvature:
 
 
 class GramCurvature(_KroneckerCurvature):
-    """With the Gram matrix of the features: a Cholesky factorisation for alike eigenvalues of C."""
+    """With the Gram matrix of the features: a Cholesky factorization for alike eigenvalues of C."""
 
     def __init__(self, model: SoftmaxModel, reg_lambda: float):
         super().__init__(model, reg_lambda)

@@ -14,7 +14,7 @@ _STEP_PRECISION = 1e-6
 def best_step(
     problem: LineSearch, omega: Regularizer, reg_lambda: float, start: Point, end: Point
 ) -> float:
-    """The t >= 0, beyond 1 too, that minimises ``reg_lambda Omega + R`` from start towards end."""
+    """The t >= 0, beyond 1 too, that minimizes ``reg_lambda Omega + R`` from start towards end."""
     along = end.w - start.w
     if omega.is_quadratic:
         slope, curvature = omega.slope(start.w, along)

@@ -35,7 +35,7 @@ _FALLS = 0.03
 class NewtonDescent(ABC):
     """A point (w, b) that moves by Newton steps, each as long as a line search says.
 
-    It minimises ``reg_lambda/2 ||w||^2 + smoothed risk``. A feature that few rows near the kinks
+    It minimizes ``reg_lambda/2 ||w||^2 + smoothed risk``. A feature that few rows near the kinks
     have is damped: without that the quadratic model, which knows of these rows alone, takes its
     weight far beyond where others bend. The damping, ``|gradient_j| scale_j trust``, holds the
     scores' change by a feature to about 1 / trust, and vanishes with the gradient. A ridge helps

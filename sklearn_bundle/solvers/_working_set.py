@@ -1,4 +1,4 @@
-"""Features that coordinate descent works with, and the quadratic that it minimises over them."""
+"""Features that coordinate descent works with, and the quadratic that it minimizes over them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ _MATRIX_EPOCHS = 16.0  # passes that a matrix may cost for each epoch of columns
 class WorkingSet:
     """Some features with their columns.
 
-    A step minimises ``<a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2``
+    A step minimizes ``<a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2``
     over v. With H as a matrix: a few epochs of coordinate descent find the signs, and Newton's
     method solves for the nonzeros; those whose sign would change become 0. That ends after few
     steps however correlated the features are. A matrix of dense columns costs more

@@ -122,7 +122,7 @@ class Points(Protocol):
         """The point ``start + step (end - start)``."""
 
     def set_intercept(self, point: Point) -> None:
-        """Make the point's intercept the best one, if it can be minimised out."""
+        """Make the point's intercept the best one, if it can be minimized out."""
 
     def risk(self, point: Point) -> float:
         """R at the point with its own intercept."""
@@ -138,7 +138,7 @@ class LineSearch(Points, Protocol):
     """The risk along a line, at no more than the cost of two scores."""
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """The t >= 0 that minimises ``slope t + curvature t^2/2 + R`` from start towards end."""
+        """The t >= 0 that minimizes ``slope t + curvature t^2/2 + R`` from start towards end."""
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
         """R and its derivative at a step from start towards end."""
@@ -334,7 +334,7 @@ class ExcessiveGap(Protocol):
         """What of u goes into w and D."""
 
     def primal_point(self, combined: Array) -> Point:
-        """w(u), the maximiser's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
+        """w(u), the maximizer's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
 
     def primal_value(self, point: Point) -> float:
         """P at the point, whose intercept may become the best one."""
@@ -464,7 +464,7 @@ class SmoothObjective(Protocol):
 
 
 class DualBlocks(Protocol):
-    """Such a P with a dual whose variables are blocks: a distribution of labellings per sequence.
+    """Such a P with a dual whose variables are blocks: a distribution of labelings per sequence.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""BMRM: bundle methods for regularized risk minimisation (Teo et al., JMLR 11, 2010)."""
+"""BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -53,7 +53,7 @@ class BundleSolver(LinearSolver):
     bundle : Bundle
         Planes to start from, and the regularizer; empty by default, with L2.
     start : (ndarray, intercept)
-        Point to start from; the minimiser of the regularizer by default.
+        Point to start from; the minimizer of the regularizer by default.
     proof : Proof
         Of a bound to start from, if its reg_lambda is the same.
 
@@ -256,7 +256,7 @@ class BundleSolver(LinearSolver):
         return point
 
     def _solve_inner(self) -> tuple[Array, Array | None]:
-        """The minimiser of reg_lambda Omega + model; keeps the bound if it is the best."""
+        """The minimizer of reg_lambda Omega + model; keeps the bound if it is the best."""
         known, gap = self._best, self._best.gap
         exact = not np.isfinite(gap) or self._idle > 0
         tolerance = 0.0 if exact else _QP_SHARE * gap
@@ -326,7 +326,7 @@ class BundleSolver(LinearSolver):
         return _LIFT ** min(self._idle, _ENOUGH_LIFTS)
 
     def _point(self, w: Array, intercept: float | Array | None) -> Point:
-        """The point w; an intercept that is minimised out is not known yet."""
+        """The point w; an intercept that is minimized out is not known yet."""
         return self._problem.point(w, intercept if self._problem.n_free else None)
 
     def _plane(self, point: Point) -> Plane | None:

@@ -50,7 +50,7 @@ _STEEPEST = 1e5
 class ClassCoordinateSolver(DualAscentSolver):
     """Coordinate ascent in the dual of the multiclass hinge, certified now and then.
 
-    A step maximises the dual over the distribution of one row over the classes, a projection onto
+    A step maximizes the dual over the distribution of one row over the classes, a projection onto
     the simplex. Rows whose distribution is the best one already are left out until the gap of the
     others has halved; then all rows are taken once (Keerthi, Sundararajan, Chang, Hsieh and Lin,
     2008, with the shrinking of LIBLINEAR). The rows' parts of the duality gap, as sweeps meet them,

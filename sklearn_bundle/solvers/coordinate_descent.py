@@ -53,7 +53,7 @@ class CoordinateDescentSolver(LinearSolver):
     :class:`~sklearn_bundle.solvers._sweeps.Sweep`. Where a matrix is quicker, working sets go on. A
     working set has the nonzeros of w and the features with the largest ``|dR/dw_j| / t_j``, at most
     twice as many; see :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are Newton's,
-    on a quadratic that is minimised with the penalty, as long as the objective falls enough. When
+    on a quadratic that is minimized with the penalty, as long as the objective falls enough. When
     no feature of the set violates its optimality condition by more than a small part of its limit,
     the derivatives for all features say what the bound is, and which set comes next.
 

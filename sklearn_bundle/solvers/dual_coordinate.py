@@ -43,7 +43,7 @@ _QP_SHARE = 0.1  # of the gap, to which the inner problem of planes from another
 class DualCoordinateSolver(DualAscentSolver):
     """Coordinate ascent in the dual, one number alpha_i a row, certified now and then.
 
-    An epoch maximises the dual over one alpha_i after the other, in random order; rows whose
+    An epoch maximizes the dual over one alpha_i after the other, in random order; rows whose
     alpha_i seems to have settled at a bound are left out (Hsieh, Chang, Lin, Keerthi and
     Sundararajan, 2008). The rows' parts of the duality gap, as an epoch meets them, estimate the
     gap. Where the estimate says that it is worth it, a check computes from the data the plane

@@ -39,7 +39,7 @@ class ExcessiveGapSolver:
 
     For the hinge loss ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
     - mu/2 sum_i s_i (u_i - c_i)^2`` is J smoothed, c the prox-centre; at most mu/2 below J. The
-    maximiser is the paper's (23), the step that climbs D its (25), the rate its (26). Of another
+    maximizer is the paper's (23), the step that climbs D its (25), the rate its (26). Of another
     loss J_mu has the prox-function of its dual, and the gap is at most mu times the largest value.
 
     Parameters

@@ -43,7 +43,7 @@ class LeastSquaresSolver(LinearSolver):
     ones refine it, so that a matrix that is close to singular costs steps and not the certificate.
 
     Residuals are a dual point: each step adds a plane from the data, whose bound is
-    ``D(r) = sum_i s_i r_i' M (y_i - r_i / 2) - ||X'S r M||^2 / (2 reg_lambda)`` with centred y.
+    ``D(r) = sum_i s_i r_i' M (y_i - r_i / 2) - ||X'S r M||^2 / (2 reg_lambda)`` with centered y.
     The best r between the newest residuals and those of the best bound is a closed form.
 
     The cheaper way is not known before: conjugate gradients have as many passes as matrix and

@@ -50,7 +50,7 @@ _GENTLE, _TALL = 0.5, 800
 _STEPS_A_DECADE, _STEPS_BY_SHAPE, _MOST_STEPS_A_DECADE = 15.0, 100.0, 50.0
 _CURVED_A_FEATURE, _MOST_CURVED = 4.0, 0.5
 _SMOOTH_STEPS, _SMOOTH_HESSIAN = 25, 2.0  # passes: a sample of the rows is enough
-_SOLVING = 4.0  # times the factorisation's arithmetic: small matrices are slower than large ones
+_SOLVING = 4.0  # times the factorization's arithmetic: small matrices are slower than large ones
 _LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 1000.0, 1e8  # the latter in multiplications
 # 100 epochs; 100 steps of L-BFGS, which took 4 to 260 passes to a gap of 1e-3.
 _PASSES = {"dual-coordinate": 100.0, "lbfgs": 200.0}
@@ -147,10 +147,10 @@ def _best(task: Task) -> type[LinearSolver] | None:
 class LinearAutoSolver:
     """Newton's method, dual coordinate epochs or line search, or a race between two of them.
 
-    * Newton's method where a step's Cholesky factorisation costs less than a quarter of a pass over
+    * Newton's method where a step's Cholesky factorization costs less than a quarter of a pass over
       the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
       handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
-      factorisation may cost a whole pass. If it is not, and the regularization is strong, epochs
+      factorization may cost a whole pass. If it is not, and the regularization is strong, epochs
       are tried first.
     * Otherwise dual coordinate epochs, as long as they promise to need less work than the others
       would. When a part has been done of what the other method takes, the rate at which the gap

@@ -75,7 +75,7 @@ def confirmed(
 
 
 class SwapSolver:
-    """Maximises ``-a'Ka`` over the unit simplex.
+    """Maximizes ``-a'Ka`` over the unit simplex.
 
     Parameters
     ----------

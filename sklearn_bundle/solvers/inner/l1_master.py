@@ -1,9 +1,9 @@
 """The bundle's inner problem for ``Omega(w) = ||w||_1``, or a sum with a weight per feature.
 
-    maximise  c' alpha
+    maximize  c' alpha
     over      alpha >= 0,  sum(alpha) = 1,  -lam <= A' alpha <= lam,  E' alpha = 0
 
-Its multipliers are the w and b that minimise ``lam'|w| + max_i <a_i, w> + <e_i, b> + c_i``. Limits
+Its multipliers are the w and b that minimize ``lam'|w| + max_i <a_i, w> + <e_i, b> + c_i``. Limits
 lam are reg_lambda times the weights: an array, or one number for all features.
 Plane 0 is zero, so that alpha = e_0 is feasible. :func:`solve` is that linear programme. The w of
 successive programmes jump from vertex to vertex; :func:`solve_near` keeps them near the best point

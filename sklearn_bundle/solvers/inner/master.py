@@ -19,9 +19,9 @@ _FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum
 
 
 class Inner(NamedTuple):
-    """The minimiser of a model, and the aggregate plane (A alpha, c' alpha) that proves the bound.
+    """The minimizer of a model, and the aggregate plane (A alpha, c' alpha) that proves the bound.
 
-    ``w`` minimises ``reg_lambda Omega + model`` nearly, with the intercept where that is a
+    ``w`` minimizes ``reg_lambda Omega + model`` nearly, with the intercept where that is a
     coordinate; no objective is below ``bound``.
     """
 

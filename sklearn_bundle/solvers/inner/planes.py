@@ -20,7 +20,7 @@ _QP_STEPS = 500
 class Bundle:
     """Planes ``R(w) >= <a_i, w> + c_i`` and the inner problem (Theorem 2 of the BMRM paper)
 
-        maximise  -reg_lambda Omega*(-A alpha / reg_lambda) + c' alpha   over the simplex,
+        maximize  -reg_lambda Omega*(-A alpha / reg_lambda) + c' alpha   over the simplex,
 
     whose value is a lower bound D of the objective for every alpha. Planes do not depend on
     reg_lambda. The best bound is kept with the aggregate plane (A alpha, c' alpha) that proves it.

@@ -1,10 +1,10 @@
 """The bundle's inner problem for a smooth conjugate, with or without free intercepts.
 
-    maximise  D(alpha) = c' alpha - lam Omega*(-A' alpha / lam)
+    maximize  D(alpha) = c' alpha - lam Omega*(-A' alpha / lam)
     over      alpha >= 0,  sum(alpha) = 1,  E' alpha = 0
 
 Sequential quadratic programming: the second-order model of D on the planes that have weight or are
-violated is maximised by :mod:`~sklearn_bundle._compiled.simplex_qp`, and D is searched along the
+violated is maximized by :mod:`~sklearn_bundle._compiled.simplex_qp`, and D is searched along the
 line to where that ends. Near the optimum, linear systems on the face of alpha's support take over.
 
 ``E' alpha = 0`` comes from the minimum over b of ``max_i <a_i, w> + <e_i, b> + c_i``, which may be
@@ -224,7 +224,7 @@ def _rise(prox, alpha, losses) -> Array:
 
 
 def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, float]:
-    """Towards the maximiser of the second-order model of D on some of the planes.
+    """Towards the maximizer of the second-order model of D on some of the planes.
 
     Returns the new alpha, its losses, and the ascent that the gradient promised.
     """
@@ -258,7 +258,7 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
 
 
 def _maximise_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> Array:
-    """Maximiser of ``linear' x - x' Q x / 2`` over the simplex, from x on."""
+    """Maximizer of ``linear' x - x' Q x / 2`` over the simplex, from x on."""
     size = len(x)
     tolerance = max(tolerance, _QP_ROUNDING * float((np.abs(Q) @ x).max()))
     for start in (x, np.eye(size)[x.argmax()]):
@@ -281,7 +281,7 @@ def _maximise_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> 
 
 
 def _face_step(model, prox, alpha, losses) -> "tuple[_Proximal | None, Array, Array]":
-    """To the maximiser of the second-order model on the face of alpha's support.
+    """To the maximizer of the second-order model on the face of alpha's support.
 
     One linear system, whose rounding is smaller than that of the quadratic programme; E' alpha = 0
     is among its rows. The ridges matter where planes, or columns of E, are dependent.

@@ -1,6 +1,6 @@
 """The bundle's inner problem for ``||w||^2 / 2`` where planes are far longer than what they sum to.
 
-    minimise  lam/2 ||w||^2 + max_i <a_i, w> + c_i
+    minimize  lam/2 ||w||^2 + max_i <a_i, w> + c_i
 
 Where a feature is 1e6 times another, or reg_lambda is tiny, the Gram matrix of the planes has lost
 what the optimum depends on. Here it is not formed. An active set F of planes, of which alpha is a
