@@ -24,6 +24,7 @@ from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver, solve_along
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
+from sklearn_bundle.solvers.newton_rounds import NewtonRoundsSolver
 from sklearn_bundle.solvers.rounds import CountedRounds
 
 MOST_NEWTON_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
@@ -148,6 +149,18 @@ class BundleEstimator(CertifiedLinear):
             f"loss={self.loss!r}{with_them} and regularizer={shown(self.regularizer)}{further}. "
             "Use solver='auto'."
         )
+
+    def _refuse_solver_of_blocks(self, loss: Loss) -> None:
+        """Raise ValueError if the solver needs all rows in one place."""
+        known = ["auto", "line-search", "cutting-plane"]
+        if NewtonRoundsSolver.takes(loss, self._omega()):
+            known.insert(1, "newton")
+        if self.solver not in known:
+            raise ValueError(
+                f"solver={self.solver!r} needs all rows in memory, and X lies in blocks; with "
+                f"loss={self.loss!r} and regularizer={shown(self.regularizer)} there are "
+                f"{', '.join(map(repr, known))}."
+            )
 
     def _unused(self, name: str, default: Any) -> str:
         return self._of_another("loss", self._loss_parameters, name, default)

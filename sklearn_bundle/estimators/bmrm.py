@@ -387,6 +387,7 @@ default="l2"
             )
         self._refuse_solver(loss)
         if is_collection(X):
+            self._refuse_solver_of_blocks(loss)
             data = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
             self._refuse_large(loss, data)
             data.prepare(loss, self.loss)

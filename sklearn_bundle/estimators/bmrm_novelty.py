@@ -307,6 +307,7 @@ default="l2"
                 "has to be 'l2' or Quadratic. Set rho, or choose another regularizer."
             )
         if is_collection(X):
+            self._refuse_solver_of_blocks(self._loss())
             data = check_blocks(self, X, None, sample_weight, "nothing")
             data.prepare(self._loss(), self.loss)
             return data

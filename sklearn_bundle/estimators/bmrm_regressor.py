@@ -322,6 +322,7 @@ default="l2"
         loss = self._loss()
         self._refuse_solver(loss)
         if is_collection(X):
+            self._refuse_solver_of_blocks(loss)
             data = check_blocks(self, X, y, sample_weight, "numbers")
             self._refuse_metric(data)
             data.prepare(loss, self.loss)

@@ -132,7 +132,7 @@ class RowBlocks:
         plane = self.cut(self.point(w, None))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
-    def point(self, w: Array, intercept: float | Array | None) -> Point:
+    def point(self, w: Array, intercept: float | Array | None = None) -> Point:
         """The point w; its scores stay where the rows are."""
         if not self.n_free:
             return Point(w, None, 0.0)

@@ -16,6 +16,7 @@ from sklearn_bundle import (
     BMRMNoveltyDetector,
     BMRMRegressor,
     bmrm_path,
+    reg_lambda_max,
 )
 from sklearn_bundle._dask import ClusterLost, ClusterWorkers, in_pairs
 from sklearn_bundle.losses import BinaryLoss
@@ -255,6 +256,15 @@ def test_what_cannot_be_done_in_blocks_is_refused(rows):
     data = collected(X, y)
     with pytest.raises(ValueError, match="'roc_auc' is a function of the scores of all samples"):
         BMRMClassifier("roc_auc").fit(*data)
+    for loss, solver in (("hinge", "dual-coordinate"), ("softmax", "newton")):
+        with pytest.raises(ValueError, match=f"solver='{solver}' needs all rows in memory"):
+            BMRMClassifier(loss, solver=solver).fit(*data)
+    with pytest.raises(ValueError, match="reg_lambda_max is not known"):
+        reg_lambda_max(*data, loss="log_loss")
+    without = {"loss": "squared_error", "fit_intercept": False}
+    assert reg_lambda_max(data[0], data[1].astype(float), **without) == pytest.approx(
+        reg_lambda_max(X, y.astype(float), **without), rel=1e-10
+    )
     with pytest.raises(ValueError, match="only one class"):
         BMRMClassifier().fit(data[0], da.zeros(300, chunks=data[0].chunks[0]))
     with pytest.raises(ValueError, match="y has 2 blocks of rows, X has 4"):
