@@ -27,13 +27,12 @@ class Parts(NamedTuple):
     """Blocks of rows as dask's delayed objects, in order.
 
     ``lengths`` are their numbers of rows, None where these are not known; ``names`` those of the
-    columns of a data frame, else None; ``token`` is equal for equal collections.
+    columns of a data frame, else None.
     """
 
     blocks: list[Any]
     lengths: tuple[int, ...] | None
     names: list | None
-    token: str
 
 
 def is_collection(X: Any) -> bool:
@@ -55,18 +54,19 @@ def parts_of(name: str, X: Any) -> Parts:
     TypeError
         If it is neither an array nor a data frame nor a list of delayed blocks.
     """
-    from dask.base import tokenize
+    from dask.delayed import Delayed
 
-    token = tokenize(X)
     if isinstance(X, list | tuple):
-        return Parts(list(X), None, None, token)
+        return Parts(list(X), None, None)
+    if isinstance(X, Delayed):  # which seems to have any method
+        raise TypeError(f"{name} is one delayed object; pass a list of blocks of rows, [{name}].")
     if hasattr(X, "to_dask_array"):  # frames and series; indices too
         names = list(X.columns) if hasattr(X, "columns") else None
-        return Parts(list(X.to_delayed()), None, names, token)
+        return Parts(list(X.to_delayed()), None, names)
     if hasattr(X, "chunks") and X.ndim in (1, 2):
         whole = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
         lengths = None if np.isnan(whole.chunks[0]).any() else tuple(whole.chunks[0])
-        return Parts(list(whole.to_delayed().ravel()), lengths, None, token)
+        return Parts(list(whole.to_delayed().ravel()), lengths, None)
     raise TypeError(
         f"{name} must be a dask array of one or two dimensions, a dask data frame or a list of "
         f"delayed blocks, got {type(X).__name__}."
@@ -81,7 +81,6 @@ def beside(name: str, values: Any, X: Parts) -> Parts:
     ValueError
         If there are not as many.
     """
-    from dask.base import tokenize
     from dask.delayed import delayed
 
     if is_collection(values):
@@ -108,7 +107,7 @@ def beside(name: str, values: Any, X: Parts) -> Parts:
         )
     bounds = np.cumsum([0, *X.lengths])
     pieces = [values[start:stop] for start, stop in pairwise(bounds)]
-    return Parts([delayed(piece) for piece in pieces], X.lengths, None, tokenize(values))
+    return Parts([delayed(piece) for piece in pieces], X.lengths, None)
 
 
 def added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:

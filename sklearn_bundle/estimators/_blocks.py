@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._dask import DaskWorkers, Parts, beside, is_collection, parts_of, workers_of
 from sklearn_bundle._sparse import well_formed
@@ -62,8 +63,6 @@ class BlockedData:
         Smallest and largest targets of a regressor, by which a loss may judge them.
     mean_square, column_scale
         Of X, as the problems ask for them.
-    tokens : tuple
-        Equal for equal collections.
     prepared : list of BlockedTarget
     """
 
@@ -76,12 +75,14 @@ class BlockedData:
     extremes: NDArray | None
     mean_square: float
     column_scale: NDArray[np.float64]
-    tokens: tuple
     prepared: list[BlockedTarget] = field(default_factory=list)
 
-    def fingerprint(self) -> str:
-        """Equal for equal collections, weights and classes."""
-        return repr(self.tokens)
+    def fingerprint(self) -> tuple:
+        """Equal for equal rows, targets and weights: one round, which reads all of them.
+
+        The names that dask gives do not change with an array in memory, or a file, behind them.
+        """
+        return tuple(self.workers.ask(row_block.digest))
 
     def prepare(self, loss: Loss, name: Any) -> None:
         """Make the problems: one for a joint loss or one target, else one per class or target.
@@ -182,7 +183,6 @@ def check_blocks(
         extremes=extremes,
         mean_square=mean_square,
         column_scale=scale,
-        tokens=(parts.token, *(p and p.token for p in further.values()), repr(class_weight)),
     )
 
 
@@ -209,12 +209,17 @@ def _lazy(call: Callable[[Any], np.ndarray], estimator: BaseEstimator, X: Any) -
     from dask import array
     from dask.delayed import delayed
 
+    check_is_fitted(estimator)
     parts = parts_of("X", X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a row of zeros has no names
         like = call(np.zeros((1, estimator.n_features_in_)))
     lengths = parts.lengths or [np.nan] * len(parts.blocks)
-    task = delayed(call, pure=False)
+
+    def of_block(block: Any) -> np.ndarray:
+        return call(block) if block.shape[0] else like[:0]
+
+    task = delayed(of_block, pure=False)
     return array.concatenate(
         [
             array.from_delayed(task(block), (length, *like.shape[1:]), dtype=like.dtype)
@@ -228,6 +233,9 @@ def lazy_accuracy(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
     """The weighted share of right predictions, as a dask array of shape ()."""
 
     def sums(block: Any, labels: Any, weights: Any) -> NDArray[np.float64]:
+        _refuse_other_lengths(block, labels)
+        if not block.shape[0]:
+            return np.zeros(2)
         right = predict(block) == np.asarray(labels).ravel()
         weights = np.ones(len(right)) if weights is None else np.asarray(weights)
         return np.array([weights @ right, weights.sum()])
@@ -240,7 +248,11 @@ def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
 
     def moments(block: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
         """Sums of the weights, means, and squares around the means and the predictions."""
-        targets = np.asarray(targets, dtype=np.float64).reshape(block.shape[0], -1)
+        _refuse_other_lengths(block, targets)
+        targets = np.asarray(targets, dtype=np.float64)
+        if not block.shape[0]:
+            return np.zeros((4, targets.shape[1] if targets.ndim == 2 else 1))
+        targets = targets.reshape(block.shape[0], -1)
         weights = np.ones(block.shape[0]) if weights is None else np.asarray(weights)
         missed = targets - predict(block).reshape(targets.shape)
         total = np.full(targets.shape[1], weights.sum())
@@ -257,6 +269,11 @@ def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
         return np.where(squares > 0.0, scores, constant).mean()
 
     return _lazy_score(moments, together, X, y, sample_weight)
+
+
+def _refuse_other_lengths(block: Any, y: Any) -> None:
+    if len(y) != block.shape[0]:
+        raise ValueError(f"A block of X has {block.shape[0]} rows, that of y has {len(y)}.")
 
 
 def _lazy_score(of_block: Callable, together: Callable, X: Any, y: Any, weights: Any) -> Any:

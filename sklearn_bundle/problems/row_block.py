@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -149,6 +150,13 @@ def sizes(block: RowBlock) -> list[Array]:
     rows = block.rows
     sums = np.array([rows.shape[0], rows.n_entries, rows.mean_square(block.weights)])
     return [sums, block.weights.sum() * rows.column_scale()]
+
+
+def digest(block: RowBlock) -> str:
+    """Equal for equal rows, targets and weights."""
+    X = block.X
+    arrays = (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
+    return joblib.hash((arrays, block.y, block.weights))
 
 
 def newton_look(

@@ -236,6 +236,8 @@ class RowBlocks:
         share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
         task = row_block.sample if n_rows else row_block.some_targets
         parts = self._ask(task, share, _SEED)
+        if not any(len(part[2]) for part in parts):  # no block has so many neighbors
+            return self.sample(0)
         X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)
         y, weights = np.concatenate(y), np.concatenate(weights)
         weights, free, loss = weights / weights.sum(), self.n_free > 0, self.newton_loss

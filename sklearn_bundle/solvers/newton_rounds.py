@@ -194,9 +194,10 @@ class NewtonRoundsSolver(NewtonSolver):
     def _rows_of_sample(problem: RowBlocks) -> int:
         """0 where there are too few to learn from."""
         n, d = problem.shape
-        most = min(n // _SHARE, _LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1))
+        affordable = _LARGEST_SAMPLE * n // max(8 * problem.n_entries, 1)
         least = max(_FEWEST_ROWS, _ROWS_A_FEATURE * d)
-        return max(most, least) if max(most, least) <= n // 2 else 0
+        wanted = max(n // _SHARE, least)
+        return min(wanted, affordable) if least <= min(n // 2, affordable) else 0
 
     def _first_descent(self) -> RoundsDescent:
         problem, (w, b) = self._problem, self._start

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import (
@@ -221,6 +222,32 @@ def test_empty_blocks_weightless_rows_and_missing_labels(rows):
         model = BMRMClassifier(loss, reg_lambda=1e-2)
         model.fit(*(blocks_of(values, cuts) for values in (X, labels, weights)))
         judge(model, X, labels, weights)
+    lazy, data = model.predict(blocks_of(X, cuts)), [blocks_of(v, cuts) for v in (X, labels)]
+    np.testing.assert_array_equal(lazy.compute(), model.predict(X))
+    assert float(model.score(*data)) == pytest.approx(model.score(X, labels), rel=1e-12)
+    regressor = BMRMRegressor().fit(blocks_of(X, cuts), blocks_of(X[:, 0], cuts))
+    assert float(regressor.score(blocks_of(X, cuts), blocks_of(labels, cuts))) == pytest.approx(
+        regressor.score(X, labels), rel=1e-10
+    )
+    with pytest.raises(NotFittedError):
+        BMRMClassifier().predict(blocks_of(X, cuts))
+
+
+def test_planes_of_other_rows_behind_the_same_names_are_not_taken_up(rows):
+    X, y = rows[0].copy(), rows[1] > 0
+    data = blocks_of(X), blocks_of(y)
+    model = BMRMClassifier(reg_lambda=1e-2, warm_start=True).fit(*data)
+    X *= -1.0
+    X[:, 0] += 2.0 * y
+    judge(model.fit(*data), X, y)
+
+
+def test_many_small_blocks_and_one_alone(rows):
+    X, y = np.tile(rows[0], (20, 1)), np.tile(rows[1] > 0, 20)
+    small = BMRMClassifier(reg_lambda=1e-2).fit(da.from_array(X, 8), da.from_array(y, 8))
+    judge(small, X, y)
+    with pytest.raises(TypeError, match=r"X is one delayed object; pass a list of blocks"):
+        BMRMClassifier().fit(dask.delayed(X), y)
 
 
 def test_refits_go_on_and_start_from_the_last_planes(rows):
