@@ -69,7 +69,7 @@ def parts_of(name: str, X: Any) -> Parts:
         return Parts(list(whole.to_delayed().ravel()), lengths, None)
     raise TypeError(
         f"{name} must be a dask array of one or two dimensions, a dask data frame or a list of "
-        f"delayed blocks, got {type(X).__name__}."
+        f"delayed blocks, got {shown(X)}."
     )
 
 
@@ -81,9 +81,11 @@ def beside(name: str, values: Any, X: Parts) -> Parts:
     ValueError
         If there are not as many.
     """
-    from dask.delayed import delayed
+    from dask.delayed import Delayed, delayed
 
     if is_collection(values):
+        if isinstance(values, Delayed):
+            return parts_of(name, values)  # which says what is wrong
         chunked = X.lengths is not None and hasattr(values, "rechunk")
         if chunked and not np.isnan(values.chunks[0]).any() and len(values) == sum(X.lengths):
             values = values.rechunk({0: X.lengths})
@@ -98,7 +100,8 @@ def beside(name: str, values: Any, X: Parts) -> Parts:
     if X.lengths is None:
         raise ValueError(
             f"{name} is an array in memory, but the numbers of rows of X's blocks are not known: "
-            f"pass {name} in the same blocks as X, or call X.compute_chunk_sizes() before."
+            f"pass {name} in the same blocks as X, or call X.compute_chunk_sizes() before (for a "
+            "data frame, X.to_dask_array(lengths=True))."
         )
     if values.ndim == 0 or len(values) != sum(X.lengths):
         raise ValueError(
@@ -169,6 +172,10 @@ class DaskWorkers:
         self._blocks = blocks
         self.n_blocks = len(blocks)
 
+    def only(self, which: Sequence[int]) -> "DaskWorkers":
+        """Workers of these blocks alone."""
+        raise NotImplementedError
+
     def kept(self, task: Callable[..., Any], *args: Any) -> "DaskWorkers":
         """Workers that keep ``task(block, *args)``."""
         raise NotImplementedError
@@ -186,6 +193,9 @@ class DaskWorkers:
 
 class LocalWorkers(DaskWorkers):
     """On dask's own scheduler: threads of this process, as a rule."""
+
+    def only(self, which):
+        return LocalWorkers([self._blocks[k] for k in which])
 
     def kept(self, task, *args):
         from dask.base import persist
@@ -215,6 +225,9 @@ class ClusterWorkers(DaskWorkers):
     def __init__(self, client: Any, blocks: list[Any]):
         super().__init__(blocks)
         self._client = client
+
+    def only(self, which):
+        return ClusterWorkers(self._client, [self._blocks[k] for k in which])
 
     def kept(self, task, *args):
         return ClusterWorkers(self._client, self._submit(task, args))
@@ -256,8 +269,16 @@ class ClusterWorkers(DaskWorkers):
                         since = monotonic()
                     elif monotonic() - since > patience:
                         raise self._lost() from None
+            for k, future in enumerate(futures):
+                if future.status == "error":
+                    error = future.exception()
+                    if not isinstance(error, KilledWorker):
+                        error.add_note(f"It came up in block {k} of {len(futures)}.")
+                    raise error
             return self._client.gather(futures)
         except (OSError, CancelledError) as error:
+            if self._is_served() and not isinstance(error, CancelledError):
+                raise  # of a task: a file that is not there
             raise self._lost() from error
         except KilledWorker as error:
             raise ClusterLost(

@@ -50,7 +50,7 @@ estimators
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
     test_warm_start.py          _warm.py _fit.py
-    test_blocks.py              _blocks.py _bundle.py /_dask.py /problems/row_block.py
+    test_blocks.py              _blocks.py _lazily.py _bundle.py /_dask.py /problems/row_block.py
                                 /problems/row_blocks.py /solvers/newton_rounds.py
                                 /solvers/rounds.py
     test_refits.py              _warm.py

@@ -1,10 +1,7 @@
 """Rows in blocks on dask's workers: collections -> checked blocks, and lazy predictions of them."""
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,9 +9,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._dask import DaskWorkers, Parts, beside, is_collection, parts_of, workers_of
+from sklearn_bundle._dask import (
+    DaskWorkers,
+    added,
+    beside,
+    in_pairs,
+    is_collection,
+    parts_of,
+    workers_of,
+)
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._validation import X_CHECKS, class_factors
@@ -30,12 +34,7 @@ __all__ = [
     "blocks_beside",
     "check_blocks",
     "is_collection",
-    "lazily",
-    "lazy_accuracy",
-    "lazy_r2",
 ]
-
-Method = TypeVar("Method", bound=Callable)
 
 
 class BlockedTarget(NamedTuple):
@@ -96,6 +95,11 @@ class BlockedData:
             raise ValueError(
                 f"loss={name!r} is a function of the scores of all samples at once, which lie in "
                 "blocks here: use a loss that is a sum over samples, or fit to arrays in memory."
+            )
+        if not type(loss).prepare_target.__module__.startswith("sklearn_bundle."):
+            raise ValueError(
+                f"loss={name!r} has a prepare_target of its own, which needs all targets in one "
+                "place; they lie in blocks here. Fit to arrays in memory."
             )
         self.prepared = list(self._targets(loss))
 
@@ -158,8 +162,9 @@ def check_blocks(
         columns.append([None] * len(parts.blocks) if part is None else part.blocks)
     read = workers_of(_Read(kind), *columns)
     summaries = read.ask(_summary)
-    _refuse_faults(summaries)
+    first = _refuse_faults(summaries)
     classes, factors, total = None, None, sum(float(s.weights.sum()) for s in summaries)
+    _refuse_total(total)
     if kind == "labels":
         classes, sums = _classes_of(estimator, summaries)
         factors = class_factors(class_weight, classes, sums)
@@ -167,19 +172,21 @@ def check_blocks(
         classes, sums, factors = classes[present], sums[present], factors[present]
         _refuse_one(estimator, classes)
         total = float(sums @ factors)
-    if not 0.0 < total < np.inf:
-        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
+        _refuse_total(total)
     workers = read.kept(_prepared, classes, factors, total)
-    sums, scale = workers.total(row_block.sizes)
+    sizes = workers.ask(row_block.sizes)
+    filled = [k for k, size in enumerate(sizes) if size[0][0]]
+    workers = workers.only(filled)  # nobody has to be asked what no row says
+    sums, scale = in_pairs(added, [sizes[k] for k in filled])
     n_samples, n_entries, mean_square = int(sums[0]), int(sums[1]), float(sums[2])
     extremes = None
     if kind == "numbers":
         extremes = np.concatenate([s.extremes for s in summaries if s.n_rows])
-    estimator.n_features_in_ = summaries[0].n_features
-    _name_features(estimator, parts)
+    estimator.n_features_in_ = first.n_features
+    _name_features(estimator, parts.names or first.names)
     return BlockedData(
-        *(workers, n_samples, summaries[0].n_features, n_entries, classes),
-        n_targets=summaries[0].n_targets,
+        *(workers, n_samples, first.n_features, n_entries, classes),
+        n_targets=first.n_targets,
         extremes=extremes,
         mean_square=mean_square,
         column_scale=scale,
@@ -193,104 +200,6 @@ def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
     return [parts.blocks, *further]
 
 
-def lazily(method: Method) -> Method:
-    """A method of X that gives a dask array, not computed yet, where X is a collection."""
-
-    @wraps(method)
-    def either(self: BaseEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_collection(X):
-            return method(self, X, *args, **kwargs)
-        return _lazy(lambda block: method(self, block, *args, **kwargs), self, X)
-
-    return cast(Method, either)
-
-
-def _lazy(call: Callable[[Any], np.ndarray], estimator: BaseEstimator, X: Any) -> Any:
-    from dask import array
-    from dask.delayed import delayed
-
-    check_is_fitted(estimator)
-    parts = parts_of("X", X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a row of zeros has no names
-        like = call(np.zeros((1, estimator.n_features_in_)))
-    lengths = parts.lengths or [np.nan] * len(parts.blocks)
-
-    def of_block(block: Any) -> np.ndarray:
-        return call(block) if block.shape[0] else like[:0]
-
-    task = delayed(of_block, pure=False)
-    return array.concatenate(
-        [
-            array.from_delayed(task(block), (length, *like.shape[1:]), dtype=like.dtype)
-            for block, length in zip(parts.blocks, lengths, strict=True)
-        ],
-        allow_unknown_chunksizes=True,
-    )
-
-
-def lazy_accuracy(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
-    """The weighted share of right predictions, as a dask array of shape ()."""
-
-    def sums(block: Any, labels: Any, weights: Any) -> NDArray[np.float64]:
-        _refuse_other_lengths(block, labels)
-        if not block.shape[0]:
-            return np.zeros(2)
-        right = predict(block) == np.asarray(labels).ravel()
-        weights = np.ones(len(right)) if weights is None else np.asarray(weights)
-        return np.array([weights @ right, weights.sum()])
-
-    return _lazy_score(sums, lambda parts: np.divide(*np.sum(parts, axis=0)), X, y, sample_weight)
-
-
-def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
-    """R^2 as scikit-learn's, the mean over several targets, as a dask array of shape ()."""
-
-    def moments(block: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
-        """Sums of the weights, means, and squares around the means and the predictions."""
-        _refuse_other_lengths(block, targets)
-        targets = np.asarray(targets, dtype=np.float64)
-        if not block.shape[0]:
-            return np.zeros((4, targets.shape[1] if targets.ndim == 2 else 1))
-        targets = targets.reshape(block.shape[0], -1)
-        weights = np.ones(block.shape[0]) if weights is None else np.asarray(weights)
-        missed = targets - predict(block).reshape(targets.shape)
-        total = np.full(targets.shape[1], weights.sum())
-        means = weights @ targets / np.maximum(total, np.finfo(np.float64).tiny)
-        return np.array([total, means, weights @ (targets - means) ** 2, weights @ missed**2])
-
-    def together(parts: list) -> np.float64:
-        totals, means, squares, missed = np.array(parts).transpose(1, 0, 2)
-        centre = (totals * means).sum(axis=0) / totals.sum(axis=0)
-        squares = (squares + totals * (means - centre) ** 2).sum(axis=0)
-        missed = missed.sum(axis=0)
-        constant = np.where(missed > 0.0, 0.0, 1.0)  # as in scikit-learn
-        scores = 1.0 - missed / np.where(squares > 0.0, squares, 1.0)
-        return np.where(squares > 0.0, scores, constant).mean()
-
-    return _lazy_score(moments, together, X, y, sample_weight)
-
-
-def _refuse_other_lengths(block: Any, y: Any) -> None:
-    if len(y) != block.shape[0]:
-        raise ValueError(f"A block of X has {block.shape[0]} rows, that of y has {len(y)}.")
-
-
-def _lazy_score(of_block: Callable, together: Callable, X: Any, y: Any, weights: Any) -> Any:
-    from dask import array
-    from dask.delayed import delayed
-
-    parts = parts_of("X", X)
-    columns = [parts.blocks, beside("y", y, parts).blocks]
-    if weights is None:
-        columns.append([None] * len(parts.blocks))
-    else:
-        columns.append(beside("sample_weight", weights, parts).blocks)
-    task = delayed(of_block, pure=False)
-    found = [task(*row) for row in zip(*columns, strict=True)]
-    return array.from_delayed(delayed(together)(found), (), dtype=np.float64)
-
-
 # ---- tasks -----------------------------------------------------------------------------------
 
 
@@ -302,6 +211,8 @@ class _Raw:
     X: Any = None
     y: Any = None
     weights: Any = None
+    classes: Any = None
+    names: Any = None
     fault: str | None = None
 
     def __sizeof__(self) -> int:
@@ -313,7 +224,7 @@ class _Summary(NamedTuple):
     """What the client has to know of a block.
 
     ``classes`` are its labels with a positive weight, and ``weights`` their sums; without labels
-    there is one sum.
+    there is one sum. ``names`` are those of the columns of a frame.
     """
 
     fault: str | None
@@ -324,6 +235,7 @@ class _Summary(NamedTuple):
     weights: Any = None
     n_targets: int | None = None
     extremes: Any = None
+    names: Any = None
 
 
 @dataclass(frozen=True)
@@ -339,6 +251,8 @@ class _Read:
             return _Raw(fault=f"Block {k}: {error}")
 
     def _checked(self, X: Any, y: Any, weights: Any) -> _Raw:
+        columns = getattr(X, "columns", None)
+        names = None if columns is None else list(columns)
         X = well_formed(X if sp.issparse(X) else np.asarray(X), "X")
         checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
         X = check_array(X, **checks)
@@ -357,8 +271,18 @@ class _Read:
                 y = check_array(
                     y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
                 )
+        weights = self._checked_weights(weights, n)
+        classes = None
+        if self.kind == "labels":
+            if y.dtype.kind == "f" and np.isnan(y).any():
+                raise ValueError("Input y contains NaN.")
+            classes = np.unique(y[weights > 0.0])
+        return _Raw(self.kind, X, y, weights, classes, names)
+
+    @staticmethod
+    def _checked_weights(weights: Any, n: int) -> NDArray[np.float64]:
         if weights is None:
-            return _Raw(self.kind, X, y, np.ones(n))
+            return np.ones(n)
         weights = check_array(
             np.asarray(weights),
             **{"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": 0},
@@ -368,23 +292,23 @@ class _Read:
             raise ValueError(f"X has {n} rows, sample_weight has shape {weights.shape}.")
         if (weights < 0.0).any():
             raise ValueError(f"sample_weight must not be negative, but has {weights.min():g}.")
-        return _Raw(self.kind, X, y, weights)
+        return weights
 
 
 def _summary(raw: _Raw) -> _Summary:
     if raw.fault is not None:
         return _Summary(raw.fault)
     n, d = raw.X.shape
-    common = {"n_rows": n, "n_features": d, "dtype": raw.X.dtype}
+    common = {"n_rows": n, "n_features": d, "dtype": raw.X.dtype, "names": raw.names}
     kept = raw.weights > 0.0
     total = np.array([raw.weights.sum()])
     if raw.y is None:
         return _Summary(None, **common, weights=total)
     y = raw.y[kept]
     if raw.kind == "labels":
-        classes, numbers = np.unique(y, return_inverse=True)
-        sums = np.bincount(numbers, raw.weights[kept], minlength=len(classes))
-        return _Summary(None, **common, classes=classes, weights=sums)
+        numbers = np.searchsorted(raw.classes, y)
+        sums = np.bincount(numbers, raw.weights[kept], minlength=len(raw.classes))
+        return _Summary(None, **common, classes=raw.classes, weights=sums)
     width = y.shape[1] if y.ndim == 2 else None
     extremes = np.array([y.min(axis=0), y.max(axis=0)]) if len(y) else y
     return _Summary(None, **common, weights=total, n_targets=width, extremes=extremes)
@@ -408,22 +332,40 @@ def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
 # ---- on the client ---------------------------------------------------------------------------
 
 
-def _refuse_faults(summaries: list[_Summary]) -> None:
+def _refuse_total(total: float) -> None:
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
+
+
+def _refuse_faults(summaries: list[_Summary]) -> _Summary:
+    """Raise ValueError for what is wrong with a block; the first one that has rows."""
     faults = [s.fault for s in summaries if s.fault is not None]
     if faults:
         more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
         raise ValueError(faults[0] + more)
-    first = summaries[0]
-    for k, s in enumerate(summaries):
+    filled = [(k, s) for k, s in enumerate(summaries) if s.n_rows]
+    if not filled:
+        raise ValueError("X has no rows in any block.")
+    number, first = filled[0]
+    for k, s in filled:
         for what, here, there in (
             ("features", s.n_features, first.n_features),
             ("a dtype of", s.dtype, first.dtype),
             ("targets", s.n_targets, first.n_targets),
+            ("columns", s.names, first.names),
         ):
             if here != there:
-                raise ValueError(f"Block {k} has {what} {here}, block 0 has {there}.")
-    if not any(s.n_rows for s in summaries):
-        raise ValueError("X has no rows in any block.")
+                raise ValueError(f"Block {k} has {what} {here}, block {number} has {there}.")
+    kinds = {k: _kind(s.classes) for k, s in filled if s.classes is not None and len(s.classes)}
+    for k, kind in kinds.items():
+        if kind != next(iter(kinds.values())):
+            raise ValueError(f"Block {k} has labels that are {kind}, blocks before it have others.")
+    return first
+
+
+def _kind(classes: Any) -> str:
+    """Of labels: of both kinds together numpy would make strings."""
+    return "numbers" if classes.dtype.kind in "biuf" else "text"
 
 
 def _classes_of(
@@ -451,8 +393,8 @@ def _refuse_one(estimator: BaseEstimator, classes: NDArray) -> None:
         )
 
 
-def _name_features(estimator: BaseEstimator, parts: Parts) -> None:
+def _name_features(estimator: BaseEstimator, names: list | None) -> None:
     """As scikit-learn does for a frame whose columns all have names."""
     vars(estimator).pop("feature_names_in_", None)
-    if parts.names is not None and all(isinstance(name, str) for name in parts.names):
-        estimator.feature_names_in_ = np.array(parts.names, dtype=object)
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)

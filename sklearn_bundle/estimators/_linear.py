@@ -16,8 +16,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.estimators._base import ClassifierMixin
-from sklearn_bundle.estimators._blocks import is_collection, lazily, lazy_accuracy
+from sklearn_bundle.estimators._blocks import is_collection
 from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, fit_certified
+from sklearn_bundle.estimators._lazily import lazily, lazy_accuracy
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._validation import (
     ClassificationData,

@@ -14,8 +14,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
 from sklearn_bundle._parameters import Names
-from sklearn_bundle.estimators._blocks import BlockedData, check_blocks, is_collection, lazily
+from sklearn_bundle.estimators._blocks import BlockedData, check_blocks, is_collection
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
+from sklearn_bundle.estimators._lazily import lazily
 from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._thresholds import best_thresholds

@@ -12,9 +12,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklearn_bundle._values import shown
-from sklearn_bundle.estimators._blocks import check_blocks, is_collection, lazily
+from sklearn_bundle.estimators._blocks import check_blocks, is_collection
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
+from sklearn_bundle.estimators._lazily import lazily
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import check_unlabelled_data
 from sklearn_bundle.losses import Novelty, NuNovelty, Target

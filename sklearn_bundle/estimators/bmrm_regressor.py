@@ -13,15 +13,10 @@ from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._base import RegressorMixin
-from sklearn_bundle.estimators._blocks import (
-    BlockedData,
-    check_blocks,
-    is_collection,
-    lazily,
-    lazy_r2,
-)
+from sklearn_bundle.estimators._blocks import BlockedData, check_blocks, is_collection
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._fit import Certificates, fit_certified
+from sklearn_bundle.estimators._lazily import lazily, lazy_r2
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
 from sklearn_bundle.losses import (

@@ -144,6 +144,18 @@ class LineSearch(Points, Protocol):
         """R and its derivative at a step from start towards end."""
 
 
+class OnWorkers(LineSearch, Protocol):
+    """Rows on workers: see :class:`~.row_blocks.RowBlocks`.
+
+    Attributes
+    ----------
+    rounds : int
+        How often all blocks have been asked.
+    """
+
+    rounds: int
+
+
 class OwnRows(LineSearch, Protocol):
     """Rows in this process, for planes that are kept as their derivatives in the scores.
 

@@ -32,6 +32,7 @@ from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.solvers.newton import NewtonSolver
 from sklearn_bundle.solvers.newton_rounds import NewtonRoundsSolver
+from sklearn_bundle.solvers.rounds import RoundsLineSearchSolver
 from sklearn_bundle.solvers.sample_planes import SamplePlanesSolver
 from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolver
 
@@ -70,7 +71,7 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver, NewtonRoundsSolver),
     "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
-    "line-search": (SamplePlanesSolver, BundleSolver),
+    "line-search": (SamplePlanesSolver, RoundsLineSearchSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),
     "conjugate-gradient": (ConjugateGradientSolver,),
     "coordinate-descent": (CoordinateDescentSolver,),

@@ -147,7 +147,9 @@ class RoundsDescent(NewtonDescent):
         looks = [tuple(found[k : k + 3]) for k in range(0, len(found), 3)]
         for sums, gradient, _ in looks:
             if sums[0] <= LARGEST_RISK and np.isfinite(sums).all():
-                self.planes.append((gradient, *self._balanced(*sums[1:3].tolist())))
+                farthest = max(abs(b) for _, b in ends)
+                offset, balance = self._balanced(*sums[1:3].tolist(), farthest)
+                self.planes.append((gradient, offset, balance))
         if beside:
             return along
         if not every:
@@ -156,13 +158,13 @@ class RoundsDescent(NewtonDescent):
         self._looks = dict(zip(widths, looks, strict=True))
         return along
 
-    def _balanced(self, offset: float, balance: float) -> tuple[float, float]:
+    def _balanced(self, offset: float, balance: float, b: float) -> tuple[float, float]:
         """A coefficient of b that is rounding goes off the offset, for any b that is not far."""
         if not self._free:
             return offset, 0.0
         if abs(balance) > _ROUNDED * self._units.slope:
             return offset, balance
-        return offset - _FARTHEST * abs(balance) * (1.0 + abs(self.b)), 0.0
+        return offset - _FARTHEST * abs(balance) * (1.0 + b), 0.0
 
 
 class NewtonRoundsSolver(NewtonSolver):

@@ -2,18 +2,47 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._dask import ClusterLost
+from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.problems.row_blocks import RowBlocks
+from sklearn_bundle.solvers.asks import OnWorkers
+from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import LinearSolver
 
 Array = NDArray[np.float64]
+
+_FACTOR, _FARTHER = 2.0, 8  # from move to move of b in search of the other side, and how many
+
+
+class RoundsLineSearchSolver(BundleSolver):
+    """As :class:`BundleSolver`, with planes on both sides of the best intercept from the start.
+
+    Only planes whose coefficients of b cancel prove anything, and points may come near the best b
+    from one side alone.
+    """
+
+    needs: ClassVar[type] = OnWorkers
+
+    def _cut(self, point: Point) -> None:
+        super()._cut(point)
+        if self._problem.n_free != 1 or self._best.point is None:
+            return
+        for _ in range(_FARTHER):
+            balance = self.bundle.balance[:, 0]
+            if balance.min() < 0.0 < balance.max() or not balance.any():
+                return
+            self._reach *= _FACTOR
+            b = self._best.point.intercept - np.sign(balance.sum()) * self._reach
+            super()._cut(self._problem.point(self._best.point.w, b))
+
+    _reach = 0.25  # of the first move of b, over the factor: half a unit of the scores
 
 
 class CountedRounds:

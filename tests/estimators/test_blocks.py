@@ -218,8 +218,8 @@ def test_empty_blocks_weightless_rows_and_missing_labels(rows):
     weights = np.where(np.arange(300) % 5, 1.0, 0.0)
     weights[:70] = 0.0
     cuts = (0, 70, 70, 150, 300)
-    for loss in ("hinge", "softmax"):
-        model = BMRMClassifier(loss, reg_lambda=1e-2)
+    for loss, solver in (("hinge", "auto"), ("softmax", "auto"), ("log_loss", "line-search")):
+        model = BMRMClassifier(loss, reg_lambda=1e-2, solver=solver)
         model.fit(*(blocks_of(values, cuts) for values in (X, labels, weights)))
         judge(model, X, labels, weights)
     lazy, data = model.predict(blocks_of(X, cuts)), [blocks_of(v, cuts) for v in (X, labels)]
@@ -231,6 +231,13 @@ def test_empty_blocks_weightless_rows_and_missing_labels(rows):
     )
     with pytest.raises(NotFittedError):
         BMRMClassifier().predict(blocks_of(X, cuts))
+
+
+def test_line_search_proves_a_bound_where_one_class_is_rare(rows):
+    X, y = rows[0], np.arange(300) == 7
+    model = BMRMClassifier("log_loss", reg_lambda=1.0, solver="line-search", tol=1e-3)
+    assert model.fit(*collected(X, y)).converged_
+    judge(model, X, y)
 
 
 def test_planes_of_other_rows_behind_the_same_names_are_not_taken_up(rows):
@@ -276,6 +283,37 @@ def test_what_is_wrong_with_a_block_is_told_with_its_number(rows, number, spoil,
     with pytest.raises(ValueError, match=message):
         model.fit([dask.delayed(block) for block in X], blocks_of(rows[1]))
     assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def missing_file():
+    return open("/nowhere/rows.csv")
+
+
+@pytest.mark.parametrize(
+    "X, y, error, message",
+    [
+        (lambda X: dask.delayed(missing_file)(), lambda y: y, OSError, "No such file"),
+        (lambda X: X, lambda y: y.astype(str), ValueError, "Block 1 has labels that are text"),
+        (lambda X: X, lambda y: np.where(y == 1, np.nan, y), ValueError, "Block 1: .* NaN"),
+    ],
+)
+def test_other_faults_of_a_block(rows, X, y, error, message):
+    given = [rows[0][:100], X(rows[0][100:])], [rows[1][:100], y(rows[1][100:])]
+    with pytest.raises(error, match=message):
+        BMRMClassifier().fit(*([dask.delayed(block) for block in blocks] for blocks in given))
+
+
+def test_frames_of_other_columns_are_refused(rows):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows[0], columns=list("abcdef"))
+    parts = frame[:150], frame[150:][list("fedcba")]
+    halves = blocks_of(rows[1], (0, 150, 300))
+    with pytest.raises(ValueError, match=r"Block 1 has columns \['f', .* block 0 has \['a'"):
+        BMRMClassifier().fit([dask.delayed(part) for part in parts], halves)
+    model = BMRMClassifier().fit(
+        [dask.delayed(part) for part in (frame[:150], frame[150:])], halves
+    )
+    assert list(model.feature_names_in_) == list("abcdef")
 
 
 def test_what_cannot_be_done_in_blocks_is_refused(rows):
@@ -394,6 +432,15 @@ def test_a_lost_cluster_leaves_the_best_point(rows, cluster, monkeypatch):
         model.fit(*data)
     assert model.status_ == "interrupted"
     judge(model, X, y)
+
+
+@pytest.mark.wide
+@pytest.mark.filterwarnings("default")
+def test_a_file_that_is_not_there_is_no_lost_cluster(rows, cluster):
+    cluster(1)
+    blocks = [dask.delayed(rows[0][:100]), dask.delayed(missing_file)()]
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        BMRMClassifier().fit(blocks, [dask.delayed(rows[1][:100]), dask.delayed(rows[1][100:])])
 
 
 @pytest.mark.wide
