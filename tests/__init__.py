@@ -4,7 +4,7 @@ Files without ``test_`` hold what tests share: ``certificates`` judges any fit, 
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
 and formulas without the package, ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``,
 ``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``, ``sequences``,
-``parameters`` and ``kernel_machines`` are pieces for tests of their kind. No file of tests imports
+``parameters``, ``kernel_machines`` and ``kernel_problems`` are pieces for tests of their kind. No file of tests imports
 another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
@@ -117,6 +117,8 @@ solvers
     test_decomposition.py       decomposition.py /_compiled/decomposition.py /_compiled/tiles.py
                                 /_compiled/lanes.py /_compiled/exact_sums.py
                                 /problems/_tiles.py /problems/_distances.py
+    test_whole.py               whole.py /_compiled/whole.py /problems/l2svm.py
+                                /problems/kernel_data.py
     test_chain_states.py        sdca.py lbfgs.py chain_auto.py
     test_structured_solvers.py  _block_solver.py _adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py

@@ -213,19 +213,19 @@ def spread_out(rows, indices, out):
                 tile[TILE * k + c] = row[k]
 
 
-@jit
-def fill_some(function, tiled, rows, chosen, few, out):
-    """As ``fill`` for up to four rows of ``rows``, which is where the tiles' points come from.
+@inner
+def fill_some(function, tiled, chosen, few, out):
+    """As ``fill`` for up to four of the tiles' own points, ``chosen``; ``few`` has space for them.
 
-    ``few`` has space for four; ``out[c]`` for c below the number of those chosen, with a multiple
-    of 64 columns.
+    ``out[c]`` for c below the number of those chosen, with a multiple of 64 columns.
     """
     d, m = tiled.values.shape[1] // TILE, chosen.shape[0]
     for c in range(GROUP):
         i = chosen[min(c, m - 1)]
         few.norms[c] = tiled.norms[i]
+        tile, at = tiled.values[i // TILE], i % TILE
         for k in range(d):
-            few.values[0, d * c + k] = rows[i, k]
+            few.values[0, d * c + k] = tile[TILE * k + at]
     o0, o1, o2, o3 = out[0], out[min(1, m - 1)], out[min(2, m - 1)], out[min(3, m - 1)]
     for t in range(tiled.values.shape[0]):
         tile, base = tiled.values[t], TILE * t

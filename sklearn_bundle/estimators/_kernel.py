@@ -25,9 +25,9 @@ from sklearn_bundle.estimators._validation import (
     check_classification_data,
     check_prediction_data,
 )
+from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.problems.kernel_scores import KernelScores
-from sklearn_bundle.problems.l2svm import KernelData
 
 _LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
 _SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way from the start

@@ -16,8 +16,8 @@ from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, O
 from sklearn_bundle.estimators._kernel import KernelMachine
 from sklearn_bundle.estimators._validation import TrainingData, check_sample_weight
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
+from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_scores import KernelScores
-from sklearn_bundle.problems.l2svm import KernelData
 from sklearn_bundle.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.kernel_gradients import KernelGradients

@@ -27,10 +27,12 @@ from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
 from sklearn_bundle.solvers.decomposition import DecompositionSolver
 from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
+from sklearn_bundle.solvers.whole import WholeSolver
 
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
 _ACTIVE = 2000  # points that it begins with: their matrix has 16 MB
+_WHOLE = 3000  # points up to which a block is the whole problem
 _LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
 
 
@@ -357,14 +359,9 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         """None goes on itself: it has rows of the kernel. A new one starts from its points."""
 
     def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult, last: Any) -> Any:
-        """The solver with its rows, or if they are those of an active set its best point.
-
-        Nothing from a small problem that is solved at once.
-        """
-        if isinstance(solver, SwapSolver):
+        """The solver with its rows, or if they are those of an active set its best point."""
+        if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
             return solver
-        if isinstance(solver, DecompositionSolver) and solver.whole:
-            return None
         return SimplexPoints(result.point / result.point.sum())
 
     def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
@@ -403,8 +400,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         problem = task.problem
         solver = self._method(problem)
         if solver == "decomposition":
-            limits = {"max_steps": self.max_iter, "cache_bytes": task.cache_bytes}
-            return DecompositionSolver(problem, start=kept, tol=self.tol, seed=seed, **limits)
+            return self._by_blocks(task, kept, seed)
         settings = {
             "algorithm": solver,
             "cache_bytes": task.cache_bytes,
@@ -425,6 +421,15 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         if size is None or problem.n <= most:
             return SwapSolver(problem, **settings)
         return ActiveSetSolver(problem, size=size, **settings)
+
+    def _by_blocks(
+        self, task: _Task, kept: SimplexPoints | WholeSolver | None, seed: int
+    ) -> WholeSolver | DecompositionSolver:
+        problem, limits = task.problem, {"max_steps": self.max_iter, "tol": self.tol, "seed": seed}
+        if problem.n > _WHOLE or not problem.by_tiles:
+            return DecompositionSolver(problem, start=kept, **limits)
+        last, start = (kept, None) if isinstance(kept, WholeSolver) else (None, kept)
+        return WholeSolver(problem, start=start, last=last, cache_bytes=task.cache_bytes, **limits)
 
     def _method(self, problem: L2SVM) -> str:
         """What "auto" stands for."""

@@ -19,7 +19,7 @@ from sklearn_bundle.estimators._search import (
 )
 from sklearn_bundle.estimators._validation import ClassificationData, checked_score
 from sklearn_bundle.estimators.swap import SwapSVC
-from sklearn_bundle.problems.l2svm import KernelData
+from sklearn_bundle.problems.kernel_data import KernelData
 
 # Features up to which the pairs of one-versus-one compute their own kernel values. That took half
 # the time of reading a shared matrix with 16 features, and 1.8 times with 256: equal near 100.

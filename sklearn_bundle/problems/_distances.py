@@ -24,6 +24,17 @@ _LAST = 4.0  # further roundings: the last sums
 _UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 
 
+def roundings_of_rbf(d: int) -> float:
+    """Of a value from sums of d squared differences."""
+    return _DECAY * (likely(d) + 3.0) + _OF_EXP
+
+
+def dense_rows(X: Matrix, indices: np.ndarray) -> NDArray[np.float64]:
+    """Some rows of X, dense in float64."""
+    rows = X[indices].toarray() if sp.issparse(X) else np.take(X, indices, axis=0)
+    return rows.astype(np.float64, copy=False)
+
+
 class Differences(Whole):
     """Rows of X as they came, dense or CSR; values in float64."""
 
@@ -43,7 +54,7 @@ class Differences(Whole):
 
     def rounding(self, points: "Differences", unit: float, rows=ALL, columns=ALL):
         """A difference is rounded once, its square once, and then d of them are added."""
-        error = unit * (_DECAY * (likely(self.X.shape[1]) + 3.0) + _OF_EXP)
+        error = unit * roundings_of_rbf(self.X.shape[1])
         return np.full(self.X.shape[0], error)[rows]
 
     def rounding_with(self, points: "Differences", unit: float) -> NDArray[np.float64]:
@@ -78,8 +89,7 @@ def rbf_sums(
     others[chosen] = False
     order = np.concatenate([chosen, np.flatnonzero(others)])
     n_tiles = -(-len(rows) // exact_sums.TILE)
-    points = X[rows[order]].toarray() if sp.issparse(X) else np.take(X, rows[order], axis=0)
-    points = points.astype(np.float64, copy=False)
+    points = dense_rows(X, rows[order])
     bounds = _parts(n_tiles, len(chosen))
     parts = np.zeros((len(bounds) - 1, len(coef), len(rows)))
 
@@ -90,7 +100,7 @@ def rbf_sums(
         runner.run(work, len(parts))
     sums = np.empty((len(coef), len(rows)))
     sums[:, order] = parts.sum(axis=0)
-    of_value = _DECAY * (likely(X.shape[1]) + 3.0) + _OF_EXP
+    of_value = roundings_of_rbf(X.shape[1])
     of_sums = likely(min(len(chosen), exact_sums.SUMMED)) + likely(n_tiles + len(parts)) + _LAST
     return sums, _UNIT * (of_value + of_sums) * np.abs(coef).sum(axis=1)
 

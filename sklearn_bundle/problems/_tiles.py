@@ -1,10 +1,11 @@
 """Sums of kernel values of dense float32 points, none of which is stored."""
 
+from typing import TypeGuard
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import tiles
-from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner
 from sklearn_bundle.problems._points import Dense, Sparse
@@ -16,7 +17,7 @@ _SURE = 8.0  # standard deviations, as in ``likely``
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 
 
-def _function(kernel: Kernel) -> tiles.Function:
+def function_of(kernel: Kernel) -> tiles.Function:
     scale = 2.0 * kernel.gamma if kernel.name == "rbf" else kernel.gamma
     kind = _KINDS[kernel.name]
     return tiles.Function(kind, np.float32(scale), np.float32(kernel.coef0), int(kernel.degree))
@@ -28,12 +29,29 @@ def _padded(values: np.ndarray, size: int) -> np.ndarray:
     return padded
 
 
+def tiled(rows: np.ndarray, norms: np.ndarray, indices: np.ndarray) -> tiles.Tiled:
+    """Some of the points, in tiles."""
+    count = -(-len(indices) // tiles.TILE)
+    values = np.empty((count, tiles.TILE * rows.shape[1]), np.float32)
+    tiles.spread_out(rows, indices, values)
+    return tiles.Tiled(values, _padded(norms[indices], count * tiles.TILE))
+
+
+def suits_tiles(points: object) -> TypeGuard[Dense]:
+    """Whether points are dense ones in float32, of a kernel that compiled code knows."""
+    return (
+        isinstance(points, Dense)
+        and points.values.dtype == np.float32
+        and points.kernel.name in _KINDS
+    )
+
+
 class Tiles:
     """The points, copied feature by feature: one more copy of X in float32."""
 
     def __init__(self, points: Dense):
         self._rows, self._norms, self.n = frozen(points.values), points.norms, len(points.norms)
-        self._function, self._squares = _function(points.kernel), points.squares
+        self._function, self._squares = function_of(points.kernel), points.squares
         self._lengths = np.sqrt(self._squares)
         self._tiled = self._of(np.arange(self.n))
 
@@ -42,14 +60,10 @@ class Tiles:
         """Of dense float32 points, or of sparse ones where dense ones cost less; else None."""
         if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
             points = Dense(points.matrix.toarray(), points.kernel, np.float32)
-        suits = isinstance(points, Dense) and points.values.dtype == np.float32
-        return cls(points) if suits and points.kernel.name in _KINDS else None
+        return cls(points) if suits_tiles(points) else None
 
     def _of(self, indices: np.ndarray) -> tiles.Tiled:
-        count = -(-len(indices) // tiles.TILE)
-        values = np.empty((count, tiles.TILE * self._rows.shape[1]), np.float32)
-        tiles.spread_out(self._rows, indices, values)
-        return tiles.Tiled(values, _padded(self._norms[indices], count * tiles.TILE))
+        return tiled(self._rows, self._norms, indices)
 
     def _few(self, indices: np.ndarray, size: int) -> tiles.Few:
         values = np.zeros((size, self._rows.shape[1]), np.float32)
@@ -90,16 +104,6 @@ class Tiles:
         squares = gamma**2 * (squares + 9.0 * 8.0 * fourth)
         of_sums = tiles.SUMMED * spread
         return _UNIT * (shared + _SURE * (np.sqrt(squares) + of_sums))
-
-    @property
-    def n_padded(self) -> int:
-        """A multiple of 64, as many points as the tiles have space for."""
-        return len(self._tiled.norms)
-
-    def source(self, factors: np.ndarray, ridge: np.ndarray, roots: np.ndarray) -> Source:
-        """What compiled steps compute rows from; ``factors`` are as long as the tiles."""
-        points = self._function, self._tiled, self._rows
-        return Source(*points, factors, ridge, 1.0 / ridge, roots)
 
     def fill_square(self, indices: np.ndarray, out: NDArray[np.float32]) -> None:
         """Values between some points; ``out`` has a multiple of 64 rows and columns."""

@@ -85,7 +85,8 @@ class KernelRows:
     def take(self, indices: np.ndarray) -> "KernelRows":
         """The points ``indices`` alone: what pays if their rows are asked for again and again."""
         taken = copy.copy(self)
-        taken.__dict__.pop("tiles", None)
+        for known in ("tiles", "largest"):
+            taken.__dict__.pop(known, None)
         taken._points = self._points.take(indices)
         taken.n, taken.diagonal = len(indices), self.diagonal[indices]
         return taken
@@ -100,7 +101,7 @@ class KernelRows:
         """The points for sums of values that are not stored, if there are such for them."""
         return Tiles.of(self._points)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         """Largest magnitude of k(x, x), and of the exponent's parts."""
         squares = getattr(self._points, "squares", np.zeros(1))

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.kernel import SUMMED
-from sklearn_bundle.problems.l2svm import KernelData
+from sklearn_bundle.problems.kernel_data import KernelData
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled import decomposition, lazy
+from sklearn_bundle._compiled import lazy, tiles, whole
 from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle.losses._class_dual import ClassDual
@@ -429,9 +429,6 @@ class BlockProblem(SimplexProblem, Protocol):
 
     y: Array
 
-    def scaled_rows(self) -> decomposition.Source | None:
-        """What compiled steps compute rows of M from, scaled so that K has a diagonal of ones."""
-
     def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
         """``scale_i scale_j M_ij`` of some points into ``out``, and zeros into what is left of it.
 
@@ -444,6 +441,29 @@ class BlockProblem(SimplexProblem, Protocol):
         c is over ``indices``: those with the label 1 add to ``scores[0]``, the others to
         ``scores[1]``. The labels give the signs of M.
         """
+
+
+class WholeProblem(BlockProblem, Protocol):
+    """The same where compiled steps compute the rows of M that they need.
+
+    Attributes
+    ----------
+    rounding_of_value, rounding_of_product : float
+        Bounds on the errors of an entry of M in the working precision, from all its causes and
+        from one more product.
+    """
+
+    rounding_of_value: float
+    rounding_of_product: float
+
+    def scaled_rows(self, tiled: tiles.Tiled | None) -> whole.Source:
+        """What rows of M are computed from, scaled so that K has a diagonal of ones.
+
+        ``tiled`` are the points, if they are known from a problem with the same ones.
+        """
+
+    def prove(self, alpha: Array, near: np.ndarray) -> Certified:
+        """What the model alpha proves in float64; points that are not ``near`` have no loss."""
 
 
 class DivisibleProblem(SimplexProblem, Protocol):

@@ -1,14 +1,12 @@
 """The dual of the kernel L2-SVM by blocks of random points: no matrix of kernel values."""
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import decomposition
-from sklearn_bundle._compiled.decomposition import Source
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.asks import BlockProblem
 from sklearn_bundle.solvers.contract import State
@@ -21,15 +19,11 @@ from sklearn_bundle.solvers.swap import (
 
 Array = NDArray[np.float64]
 
-# Points up to which a block is the whole problem, with those rows of its matrix that are needed.
-_WHOLE = 3000
 _BLOCK = 1024  # points at most: their matrix, 4 MB in float32, is about what a core's cache holds
 _PADDED = 64  # a block has a multiple of so many rows
 # How far a block is solved: to this share of its first gain, by so many steps per point at most.
 # Its other points move as well, so that more is wasted; estimates.
 _SHARE, _STEPS = 1e-2, 20
-_SHARE_OF_ALL = 1e-6  # the same where it is the whole problem; ``tol`` ends it as a rule
-_SLACK = 0.95  # of tol: what single precision and the last scale may take away
 _SLOW, _MOST_SLOW = 0.999, 20  # blocks in a row that hardly shrink the gap: only rounding is left
 _SEARCH_STEPS = 30  # Newton steps of a line search at most; it takes 3 to 6
 _SEARCH_TOL = 1e-6  # accuracy of its step: the objective is then off by the square of it
@@ -76,8 +70,6 @@ class DecompositionSolver:
     tol : float
         Relative gap at which no more blocks are solved.
     max_steps : int, default=None
-    cache_bytes : int
-        For the rows of a problem that is small enough to be one block.
     seed : int
     """
 
@@ -90,14 +82,13 @@ class DecompositionSolver:
         start: SimplexPoints | None = None,
         tol: float = 0.0,
         max_steps: int | None = None,
-        cache_bytes: int = 1 << 30,
         seed: int = 0,
     ):
-        self._problem, self._tol, self._cache_bytes = problem, tol, cache_bytes
+        self._problem, self._tol = problem, tol
         self._max_steps = np.inf if max_steps is None else max_steps
         self.n_steps = self.n_rows = self.n_blocks = 0
         self._first_step = 0 if start is None else start.n_steps
-        self._seed = [seed, self._first_step]
+        self._rng = np.random.default_rng([seed, self._first_step])
         self.indefinite = self._ended = False
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self._best = Best(provisional=True)
@@ -105,11 +96,7 @@ class DecompositionSolver:
         self._travel = self._spread = 0.0  # of the newest point
         self._space = np.empty(0, problem.dtype)
         self._started = start is not None
-        self._source = self._rows_source()
-        if start is None and self._source is None:
-            start = self._vertex()
-        if start is not None:
-            self._begin(start)
+        self._begin(self._vertex() if start is None else start)
 
     def _vertex(self) -> SimplexPoints:
         """The first one, whose objective no rounding can spoil."""
@@ -126,15 +113,6 @@ class DecompositionSolver:
             problem.add_scores(a[active], active, self._scores)
             self._travel, self._spread = 1.0, float(np.linalg.norm(a))
             self._settle()
-
-    @cached_property
-    def _rng(self) -> np.random.Generator:
-        """A small problem never draws a block, and solving it takes about as long as making one."""
-        return np.random.default_rng(self._seed)
-
-    def _rows_source(self) -> Source | None:
-        """What the rows of a small problem are computed from."""
-        return self._problem.scaled_rows() if self._problem.n <= _WHOLE else None
 
     def states(self) -> Iterator[State]:
         """One state per block; ends when no step is left."""
@@ -169,11 +147,6 @@ class DecompositionSolver:
         self.indefinite = self.indefinite or self._best.bound == -np.inf
         self._stale = True
         return self._state()
-
-    @property
-    def whole(self) -> bool:
-        """Whether a block is the whole problem: then a start costs as much as it saves."""
-        return self._source is not None
 
     @property
     def kept(self) -> SimplexPoints:
@@ -234,12 +207,10 @@ class DecompositionSolver:
         problem = self._problem
         bend, alpha = problem.diagonal, self._alpha
         slope = 1.0 - self._margins() - problem.ridge * alpha
-        source = self._source
-        if source is None:
-            block = self._draw(slope, bend)
-            if not len(block):
-                return
-            slope, bend, alpha = slope[block], bend[block], alpha[block]
+        block = self._draw(slope, bend)
+        if not len(block):
+            return
+        slope, bend, alpha = slope[block], bend[block], alpha[block]
         scale = 1.0 / np.sqrt(bend)
         slope *= scale
         unit = float(np.abs(slope).max())
@@ -248,19 +219,15 @@ class DecompositionSolver:
         u[: len(slope)] = alpha / (scale * unit)
         before = u.copy()
         most = int(min(_STEPS * len(slope), self._max_steps - self.n_steps))
-        if source is None:
-            H, share = self._matrix(block, scale), problem.dtype.type(_SHARE)
-            steps, indefinite = decomposition.solve(H, g, u, share, most)
-        else:
-            steps, indefinite, n_rows = self._solve_by_rows(source, unit, g, u, most)
-            self.n_rows += n_rows
+        H, share = self._matrix(block, scale), problem.dtype.type(_SHARE)
+        steps, indefinite = decomposition.solve(H, g, u, share, most)
         self.n_steps += steps
         self.n_blocks += 1
         if indefinite:
             self._doubt(certain=True)
             return
         changed = np.flatnonzero(u != before)
-        moved = changed if source is not None else block[changed]
+        moved = block[changed]
         change = (u - before)[changed].astype(np.float64) * scale[changed] * unit
         alpha = np.where(u[changed] > 0.0, np.maximum(self._alpha[moved] + change, 0.0), 0.0)
         change = alpha - self._alpha[moved]
@@ -271,15 +238,6 @@ class DecompositionSolver:
             self._spread = float(np.hypot(self._spread, np.linalg.norm(change)))
             self.n_rows += len(moved)
         self._settle()
-
-    def _solve_by_rows(self, source: Source, unit: float, g: np.ndarray, u: np.ndarray, most: int):
-        """All points at once; returns what ``decomposition.solve_by_rows`` does."""
-        item = self._problem.dtype.itemsize
-        capacity = int(min(max(2, self._cache_bytes // (len(g) * item)), self._problem.n))
-        rows = self._problem.space(capacity, len(g))
-        share = self._problem.dtype.type(_SHARE_OF_ALL)
-        tol = _SLACK * self._tol
-        return decomposition.solve_by_rows(source, unit, g, u, rows, tol, share, most)
 
     def _draw(self, slope: Array, bend: Array) -> np.ndarray:
         """Points that gain something, by weights that are the square roots of their gains."""
@@ -369,7 +327,7 @@ class DecompositionSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
-        self._space, self._source = np.empty(0, self._problem.dtype), self._rows_source()
+        self._space = np.empty(0, self._problem.dtype)
 
     def _state(self) -> State:
         if self.indefinite:  # there is no bound

@@ -10,8 +10,9 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 
 from sklearn_bundle._compiled import lazy
 from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_function import Kernel
-from sklearn_bundle.problems.l2svm import L2SVM, KernelData
+from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.asks import DivisibleProblem, missing
 from sklearn_bundle.solvers.contract import Status, run

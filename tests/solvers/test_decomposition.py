@@ -7,48 +7,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
-from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import linear_kernel
 
 from sklearn_bundle import SwapSVC
 from sklearn_bundle._compiled import decomposition as compiled
 from sklearn_bundle.problems._distances import rbf_sums
 from sklearn_bundle.problems.kernel import KernelRows
-from sklearn_bundle.problems.kernel_function import Kernel
-from sklearn_bundle.problems.l2svm import L2SVM, KernelData
 from sklearn_bundle.solvers import decomposition
 from sklearn_bundle.solvers.asks import BlockProblem, missing
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.decomposition import DecompositionSolver
-from tests.kernel_machines import optimum
+from tests.kernel_problems import KERNELS, minimum_of, problem_of
 
-KERNELS = {
-    "rbf": (Kernel("rbf", 0.05), lambda X, Z: rbf_kernel(X, Z, gamma=0.05)),
-    "linear": (Kernel("linear"), linear_kernel),
-    "poly": (
-        Kernel("poly", 0.05, 3, 1.0),
-        lambda X, Z: polynomial_kernel(X, Z, gamma=0.05, degree=3, coef0=1.0),
-    ),
-}
 LIMIT = {"tol": 1e-7, "max_iter": 1_000_000}
-
-
-@pytest.fixture(params=["whole", "blocks"])
-def small_blocks(request, monkeypatch):
-    """A problem as one block with rows on demand, or in many blocks."""
-    if request.param == "blocks":
-        monkeypatch.setattr(decomposition, "_WHOLE", 0)
-        monkeypatch.setattr(decomposition, "_BLOCK", 40)
-
-
-def weights_of(y, C, weighted):
-    weights = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else np.ones(len(y))
-    return C * weights.astype(float)
-
-
-def problem_of(data, kernel="rbf", C=10.0, weighted=False, dtype=np.float32, layout=np.asarray):
-    X, y = data[0], np.where(data[1] == 1, 1.0, -1.0)
-    values = KernelData(layout(X), KERNELS[kernel][0], dtype)
-    return L2SVM(values, np.arange(len(y)), y, weights_of(y, C, weighted))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -61,11 +32,12 @@ def problem_of(data, kernel="rbf", C=10.0, weighted=False, dtype=np.float32, lay
         (True, np.float32, sp.csr_matrix),
     ],
 )
-def test_optimum(data, kernel, weighted, dtype, layout, small_blocks):
+def test_optimum(data, kernel, weighted, dtype, layout, monkeypatch):
     """That of LIBSVM's one-class problem on the whole matrix."""
+    monkeypatch.setattr(decomposition, "_BLOCK", 40)
     p = problem_of(data, kernel, 1.0, weighted, dtype, layout)
     result = run(DecompositionSolver(p, tol=LIMIT["tol"]), **LIMIT)
-    best = optimum(KERNELS[kernel][1](data[0], data[0]), p.y, 1.0 / p.ridge)
+    best = minimum_of(p, data, kernel)
     assert result.status is Status.CONVERGED
     assert result.lower_bound <= best * (1.0 + 1e-9)
     assert result.primal == pytest.approx(best, rel=2e-7)
@@ -74,11 +46,10 @@ def test_optimum(data, kernel, weighted, dtype, layout, small_blocks):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_block_keeps_the_laws(data, kernel, monkeypatch):
     """Weak duality, a dual that rises, an objective that falls and is that of the point."""
-    monkeypatch.setattr(decomposition, "_WHOLE", 0)
     monkeypatch.setattr(decomposition, "_BLOCK", 16)
     p = problem_of(data, kernel)
     K = KERNELS[kernel][1](data[0], data[0]) + 1.0
-    best, last = optimum(K - 1.0, p.y, 1.0 / p.ridge), (np.inf, 0.0)
+    best, last = minimum_of(p, data, kernel), (np.inf, 0.0)
     for state in islice(DecompositionSolver(p).states(), 60):
         assert state.lower_bound <= best * (1.0 + 1e-5) and best <= state.primal * (1.0 + 1e-5)
         assert state.primal <= last[0] and state.lower_bound >= last[1]

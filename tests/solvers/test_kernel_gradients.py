@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import rbf_kernel
 
+from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_function import Kernel
-from sklearn_bundle.problems.l2svm import KernelData
 from sklearn_bundle.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.solvers.contract import run
 from sklearn_bundle.solvers.inner.low_rank import extended, nothing
