@@ -4,8 +4,8 @@ Files without ``test_`` hold what tests share: ``certificates`` judges any fit, 
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
 and formulas without the package, ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``,
 ``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``, ``sequences``,
-``parameters``, ``kernel_machines`` and ``kernel_problems`` are pieces for tests of their kind. No file of tests imports
-another.
+``parameters``, ``kernel_machines`` and ``kernel_problems`` are pieces for tests of their kind. No
+file of tests imports another.
 
 The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
 ``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
@@ -129,7 +129,7 @@ solvers
 problems
     test_linear.py              linear.py rows.py memory_rows.py _linear_sums.py
                                 /_compiled/design.py /_parallel.py
-    test_row_blocks.py          row_block.py row_blocks.py
+    test_row_blocks.py          row_block.py row_blocks.py /solvers/lbfgs_rounds.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py /_compiled/rows.py
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py

@@ -21,6 +21,7 @@ from sklearn_bundle.problems.row_blocks import RowBlocks
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
+from sklearn_bundle.solvers.lbfgs_rounds import LBFGSRoundsSolver
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver, solve_along
 from sklearn_bundle.solvers.linear_start import LinearStart
 from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
@@ -153,8 +154,9 @@ class BundleEstimator(CertifiedLinear):
     def _refuse_solver_of_blocks(self, loss: Loss) -> None:
         """Raise ValueError if the solver needs all rows in one place."""
         known = ["auto", "line-search", "cutting-plane"]
-        if NewtonRoundsSolver.takes(loss, self._omega()):
-            known.insert(1, "newton")
+        for kind, name in ((LBFGSRoundsSolver, "lbfgs"), (NewtonRoundsSolver, "newton")):
+            if kind.takes(loss, self._omega()):
+                known.insert(1, name)
         if self.solver not in known:
             raise ValueError(
                 f"solver={self.solver!r} needs all rows in memory, and X lies in blocks; with "

@@ -152,6 +152,41 @@ def sizes(block: RowBlock) -> list[Array]:
     return [sums, block.weights.sum() * rows.column_scale()]
 
 
+def column_moments(block: RowBlock) -> list[Array]:
+    """The columns' weighted sums, and those of their squares."""
+    rows = block.rows
+    return [rows.gradient(block.weights), rows.column_squares(block.weights)]
+
+
+def descent_look(
+    block: RowBlock,
+    of: Formulation,
+    ends: list[tuple[Array, float]],
+    steps: Array,
+    moves: Array,
+    width: float,
+) -> list[Array]:
+    """Slopes of the risk along a line; at its end a plane, and derivatives in b after some moves.
+
+    ``ends`` are the points (w, b) of the line, or its end alone.
+    """
+    loss, weights, rows = of.newton_loss, block.weights, block.rows
+    (w, b), y, nothing = ends[-1], block.targets(of), np.zeros(len(weights))
+    scores, derivatives = rows.scores(w), np.zeros(len(weights))
+    with np.errstate(over="ignore", invalid="ignore"):
+        along = []
+        if len(ends) > 1:
+            w_start, b_start = ends[0]
+            direction = rows.scores(w - w_start)
+            args = scores - direction, direction, y, weights, width, b_start, b - b_start
+            along = [loss.slope(*args, float(step))[0] for step in steps]
+        args = scores, nothing, y, weights, width, b, 1.0
+        balances = [loss.slope(*args, float(move))[0] for move in moves]
+        risk, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
+    sums = np.array([risk, offset, derivatives.sum()])
+    return [np.array(along), np.array(balances), sums, rows.gradient(derivatives)]
+
+
 def digest(block: RowBlock) -> str:
     """Equal for equal rows, targets and weights."""
     X = block.X

@@ -227,6 +227,19 @@ class RowBlocks:
         """First derivatives of the smoothed risk at steps from one point to another: one round."""
         return self._total(2, row_block.newton_slopes, ends, steps, width)[0]
 
+    def descent_look(
+        self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
+    ) -> list[Array]:
+        """The sums of :func:`~.row_block.descent_look`: one round."""
+        return self._total(len(ends) + 1, row_block.descent_look, ends, steps, moves, width)
+
+    def column_moments(self) -> tuple[Array, Array]:
+        """Weighted means of the columns and of their squares: one round."""
+        self._count(1)
+        answer_bytes = 16 * self.n_features
+        means, squares = self.workers.total(row_block.column_moments, answer_bytes=answer_bytes)
+        return means, squares
+
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
         """A model of about so many rows, evenly drawn, and what their targets tell.
 

@@ -217,6 +217,14 @@ class NewtonRounds(LineSearch, Protocol):
     ) -> list[Array]:
         """Slopes along a line, and for each width what a step from its end needs."""
 
+    def descent_look(
+        self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
+    ) -> list[Array]:
+        """Slopes along a line, derivatives in b after moves from its end, and a plane there."""
+
+    def column_moments(self) -> tuple[Array, Array]:
+        """Weighted means of the columns and of their squares."""
+
     def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
         """Slopes along a line alone."""
 

@@ -22,6 +22,7 @@ from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.coordinate_descent import CoordinateDescentSolver
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.solvers.lbfgs_rounds import LBFGSRoundsSolver
 from sklearn_bundle.solvers.least_squares import (
     ConjugateGradientSolver,
     LeastSquaresSolver,
@@ -69,7 +70,7 @@ _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 # By public name: the classes that go by it. The first one that takes the loss and fits is taken.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver, NewtonRoundsSolver),
-    "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver),
+    "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver, LBFGSRoundsSolver),
     "dual-coordinate": (DualCoordinateSolver, ClassCoordinateSolver),
     "line-search": (SamplePlanesSolver, RoundsLineSearchSolver, BundleSolver),
     "cutting-plane": (CuttingPlaneSolver,),

@@ -114,6 +114,25 @@ def test_every_solver_of_blocks(rows, solver):
     judge(model, X, y)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("layout", [DENSE, CSR])
+def test_lbfgs_on_blocks(rows, layout, fit_intercept):
+    """Smooth losses, a start far from the best intercept, and the planes that balance a bound."""
+    X, y = laid_out(rows[0], layout), rows[1] > 0
+    settings = {"solver": "lbfgs", "tol": 1e-4, "fit_intercept": fit_intercept}
+    for model, target in (
+        (BMRMClassifier("log_loss", reg_lambda=1e-3), y),
+        (BMRMClassifier("squared_hinge", reg_lambda=1.0), y),
+        (BMRMRegressor("huber", delta=5.0, reg_lambda=1e-2), 1e3 + 10.0 * rows[0] @ np.ones(6)),
+        (BMRMRegressor("poisson", reg_lambda=1e-2), 1.0 * rows[1]),
+    ):
+        model.set_params(**settings).fit(*collected(X, target))
+        assert model.converged_ and model.history_["solver"][-1] == "lbfgs"
+        judge(model, X, target)
+    with pytest.raises(ValueError, match="needs all rows in memory"):
+        BMRMClassifier("softmax", solver="lbfgs").fit(*collected(X, rows[1]))
+
+
 @pytest.mark.wide
 def test_a_loss_of_one_s_own(rows):
     X, y = rows[0], rows[1] > 0
