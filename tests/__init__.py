@@ -45,6 +45,7 @@ estimators
     test_bmrm_ranker.py         bmrm_ranker.py _features.py
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
+    test_listing.py             _listing.py
     test_bmrm_path.py           _path.py _path_scores.py _loss_scores.py _grid.py _search.py
                                 bmrm_cv.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /problems/largest.py

@@ -341,7 +341,7 @@ def test_group_is_routed_through_cross_validation(X, grades, group, loss):
 
 
 def test_a_missing_group_is_met_with_lines_that_work(X, grades, group):
-    with pytest.raises(ValueError, match="needs group.* in fit and in score") as caught:
+    with pytest.raises(ValueError, match=r"needs group.* in fit and in score") as caught:
         ranker("ndcg").fit(X, grades, group=group).score(X, grades)
     lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
     told = "\n".join(lines).replace("...", '{"reg_lambda": [1.0, 0.1]}')
