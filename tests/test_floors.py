@@ -19,7 +19,7 @@ FLOORS = (
     ("problems",),
     ("solvers",),
     ("estimators",),
-    ("plotting",),
+    ("plotting", "onnx"),
     ("compile",),
     ("__init__",),
 )
