@@ -30,6 +30,7 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_imports.py             __init__.py
     test_pages.py               _pages.py
     test_onnx.py                onnx.py
+    test_saving.py
     test_paper_peers.py
     test_cells.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
