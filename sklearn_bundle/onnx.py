@@ -47,6 +47,10 @@ def register() -> None:
     ImportError
         If skl2onnx is missing.
 
+    See Also
+    --------
+    sklearn_bundle.BMRMClassifier.decision_function : The scores.
+
     Notes
     -----
     The graph has standard operators only. A loss of your own converts to labels and scores. Its own
