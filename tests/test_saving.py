@@ -37,6 +37,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "model, data, target, further",
     [
