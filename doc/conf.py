@@ -12,6 +12,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.pop("SKLEARN_BUNDLE_DATA", None)
 
 import sklearn_bundle
+from sklearn_bundle._pages import project_url
 
 project = "sklearn-bundle"
 author = "the sklearn-bundle developers"
@@ -71,6 +72,10 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["version"],
 }
+repository = project_url("Repository")
+if repository is not None:
+    link = {"name": "Repository", "url": repository, "icon": "fa-brands fa-git-alt"}
+    html_theme_options["icon_links"] = [link]
 html_static_path = ["_static"]
 html_css_files = ["house.css"]
 html_sidebars = {name: [] for name in ("index", "install", "quickstart", "changes")}

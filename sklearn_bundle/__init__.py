@@ -1,21 +1,37 @@
 """Regularized risk minimization for scikit-learn, with a certificate of every fit.
 
-=====================================  =========================================================
-Estimator                              What it fits
-=====================================  =========================================================
-BMRMClassifier, BMRMClassifierCV       linear classifiers: hinge, logistic, F-beta, ROC AUC, ...
-BMRMRegressor, BMRMRegressorCV         linear regressors: squares, quantile, Huber, Poisson, ...
-BMRMRanker                             linear rankers: ordinal, preference, NDCG
-BMRMNoveltyDetector                    linear one-class machines
-PragamSVC                              linear SVMs, by the excessive gap
-SwapSVC, SwapSVCCV, SwapSVR            kernel machines: classifiers, regressor
-SwapNoveltyDetector                    kernel one-class machines
-SDCACRF, SDCACRFCV                     chain conditional random fields
-StructuredSVM                          models of structured outputs, from ``models``
-=====================================  =========================================================
+=====================  ========================================  ================================
+Estimator              Predicts                                  Use it
+=====================  ========================================  ================================
+BMRMClassifier         a class, by weighted features             first, for linear classifiers
+                                                                 with any loss or measure
+BMRMClassifierCV       the same                                  where reg_lambda is not known
+BMRMRegressor          a number, a quantile or a count           first, for linear regressors
+BMRMRegressorCV        the same                                  where reg_lambda is not known
+BMRMRanker             an order                                  for grades, preferences, lists
+BMRMNoveltyDetector    whether a sample is unlike the rest       where a half-space tells them
+                                                                 apart
+PragamSVC              a class, by weighted features             for a linear SVM with its dual
+                                                                 variables
+SwapSVC                a class, by similarity (kernels)          where linear models fall short
+SwapSVCCV              the same                                  where C is not known
+SwapSVR                a number, by similarity                   where linear models fall short
+SwapNoveltyDetector    whether a sample is unlike the rest       where it takes a similarity
+SDCACRF                a label for each token                    for sequences
+SDCACRFCV              the same                                  where reg_lambda is not known
+StructuredSVM          segments, graphs, matchings, label sets,  for outputs with a structure,
+                       or a structure of your own                from ``models`` or your own
+=====================  ========================================  ================================
 
-``bmrm_path`` and ``crf_path`` fit paths of penalties. Estimators and numba are imported when they
-are first asked for.
+Functions: ``bmrm_path`` and ``crf_path`` fit a model for each of many penalties, ``reg_lambda_max``
+is where a path begins; ``list_losses`` and ``list_regularizers`` show what the ``BMRM`` estimators
+take.
+
+Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
+``metrics`` for sequences, ``datasets`` to read data, ``projection`` onto a box
+cut by a hyperplane.
+
+Estimators and numba are imported when they are first asked for.
 """
 
 from importlib import import_module
@@ -24,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sklearn_bundle import datasets, losses, metrics, models, projection, regularizers
     from sklearn_bundle.estimators._grid import reg_lambda_max
+    from sklearn_bundle.estimators._listing import list_losses, list_regularizers
     from sklearn_bundle.estimators._path import bmrm_path
     from sklearn_bundle.estimators.bmrm import BMRMClassifier
     from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
@@ -42,6 +59,8 @@ if TYPE_CHECKING:
 # Public names and the modules that define them; each is loaded when it is first asked for.
 _HOMES = {
     "reg_lambda_max": "sklearn_bundle.estimators._grid",
+    "list_losses": "sklearn_bundle.estimators._listing",
+    "list_regularizers": "sklearn_bundle.estimators._listing",
     "bmrm_path": "sklearn_bundle.estimators._path",
     "BMRMClassifier": "sklearn_bundle.estimators.bmrm",
     "BMRMClassifierCV": "sklearn_bundle.estimators.bmrm_cv",
@@ -83,6 +102,8 @@ __all__ = [
     "bmrm_path",
     "crf_path",
     "datasets",
+    "list_losses",
+    "list_regularizers",
     "losses",
     "metrics",
     "models",

@@ -32,9 +32,10 @@ def suggestion(allowed: Iterable, value: Any) -> str:
     """A question with the offered name that is most like ``value``; empty where none is."""
     if not isinstance(value, str):
         return ""
-    names = [name for kind in allowed if isinstance(kind, Names) for name in kind.offered]
-    like = get_close_matches(value, names, n=1)
-    return f" Did you mean {like[0]!r}?" if like else ""
+    offered = (name for kind in allowed if isinstance(kind, Names) for name in kind.offered)
+    names = {name.casefold(): name for name in offered}  # "L2" is "l2"
+    like = get_close_matches(value.casefold(), names, n=1)
+    return f" Did you mean {names[like[0]]!r}?" if like else ""
 
 
 def checked_parameters(caller: str, allowed: dict[str, list], **given: Any) -> list[Any]:

@@ -28,6 +28,9 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_jit.py                 _jit.py _cache.py
     test_compile.py             compile.py _announce.py
     test_imports.py             __init__.py
+    test_pages.py               _pages.py
+    test_onnx.py                onnx.py
+    test_saving.py
     test_paper_peers.py
     test_cells.py
     test_projection.py          projection.py _numeric/multiplier.py _compiled/projection.py
@@ -44,6 +47,7 @@ estimators
     test_bmrm_ranker.py         bmrm_ranker.py _features.py
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
+    test_listing.py             _listing.py
     test_bmrm_path.py           _path.py _path_scores.py _loss_scores.py _grid.py _search.py
                                 bmrm_cv.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /problems/largest.py

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "sklearn_bundle"
 GUIDE = Path(__file__).parents[1] / "doc" / "house.rst"
 # From the ground up. Rooms of one floor may use each other, as long as nothing goes round.
 FLOORS = (
-    ("_jit", "_cache", "_announce"),
+    ("_jit", "_cache", "_announce", "_pages"),
     ("_parallel", "_values", "_repr", "_sparse", "_parameters", "_weights", "_dask"),
     ("_compiled",),
     ("_numeric",),
@@ -19,7 +19,7 @@ FLOORS = (
     ("problems",),
     ("solvers",),
     ("estimators",),
-    ("plotting",),
+    ("plotting", "onnx"),
     ("compile",),
     ("__init__",),
 )

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,3 +47,14 @@ def test_a_name_comes_from_the_module_that_type_checkers_are_told(name, module):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'BMRMClasifier'"):
         sklearn_bundle.BMRMClasifier  # noqa: B018
+
+
+def test_the_docstring_has_a_row_for_each_estimator_and_names_all_else():
+    table, _, below = sklearn_bundle.__doc__.partition("Functions:")
+    rows = re.findall(r"^(\w+)  +\S", table.split("\n==")[2], re.MULTILINE)
+    public = {name: getattr(sklearn_bundle, name) for name in sklearn_bundle.__all__}
+    kinds = {name for name, value in public.items() if inspect.isclass(value)}
+    assert sorted(rows) == sorted(kinds)
+    assert {name for name in public if f"``{name}``" in below} == set(public) - kinds - {
+        "__version__"
+    }

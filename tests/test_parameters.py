@@ -329,6 +329,7 @@ def test_losses_and_regularizers_take_numbers_for_their_values(kind, name, estim
     [
         ({"loss": "hing"}, "Got 'hing' instead. Did you mean 'hinge'?"),
         ({"regularizer": "weighted"}, "Got 'weighted' instead."),
+        ({"regularizer": "L2"}, "Got 'L2' instead. Did you mean 'l2'?"),
     ],
 )
 def test_an_unknown_name_is_met_with_a_sorted_list_and_the_nearest(given, ending):

@@ -30,7 +30,7 @@ from sklearn_bundle.solvers.rounds import CountedRounds
 
 MOST_NEWTON_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
 # By the name of a regularizer: the parameters of the estimator that it takes, and their defaults.
-_REGULARIZER_PARAMETERS: dict[str, dict[str, Any]] = {"elasticnet": {"l1_ratio": 0.5}}
+REGULARIZER_PARAMETERS: dict[str, dict[str, Any]] = {"elasticnet": {"l1_ratio": 0.5}}
 _MOST_AT_A_TIME = 16  # problems on workers: each has a thread, which waits for its rounds
 _FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
 # What to do where a limit ended a fit with L1, in place of what linear models say.
@@ -48,7 +48,7 @@ def _without_default(kind: type) -> list[str]:
 
 
 # Regularizers that a name alone cannot make.
-_BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(kind)}
+BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(kind)}
 
 
 class BundleEstimator(CertifiedLinear):
@@ -69,7 +69,7 @@ class BundleEstimator(CertifiedLinear):
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
 
     _bundle_constraints: ClassVar[dict[str, list[Any]]] = {
-        "regularizer": [Names(REGULARIZERS, by_instance=_BY_INSTANCE), Regularizer],
+        "regularizer": [Names(REGULARIZERS, by_instance=BY_INSTANCE), Regularizer],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "solver": [Names({"auto", "line-search", "cutting-plane"})],
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
@@ -118,7 +118,7 @@ class BundleEstimator(CertifiedLinear):
         for name, default in _not_among(own, self._loss_parameters):
             if _is_given(getattr(self, name), default):
                 raise ValueError(self._unused(name, default))
-        table, named = _REGULARIZER_PARAMETERS, isinstance(self.regularizer, str)
+        table, named = REGULARIZER_PARAMETERS, isinstance(self.regularizer, str)
         own = table.get(self.regularizer, {}) if named else {}
         for name, default in _not_among(own, table):
             if _is_given(getattr(self, name), default):
@@ -130,7 +130,7 @@ class BundleEstimator(CertifiedLinear):
             return
         defaults = self._loss_parameters
         losses = {name: make(**defaults.get(name, {})) for name, make in self._losses.items()}
-        kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in _BY_INSTANCE}
+        kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in BY_INSTANCE}
 
         def go_together(loss: str, omega: str) -> bool:
             return knows(self.solver, losses[loss], kinds[omega])
@@ -142,7 +142,7 @@ class BundleEstimator(CertifiedLinear):
         given = [n for n, default in own.items() if _is_given(getattr(self, n), default)]
         with_them = "".join(f", {name}={shown(getattr(self, name))}" for name in given)
         named = isinstance(self.regularizer, str)
-        own = _REGULARIZER_PARAMETERS.get(self.regularizer, {}) if named else {}
+        own = REGULARIZER_PARAMETERS.get(self.regularizer, {}) if named else {}
         further = "".join(f", {name}={shown(getattr(self, name))}" for name in own)
         raise ValueError(
             f"solver={self.solver!r} is for {_in_words(names)} with "
@@ -180,7 +180,7 @@ class BundleEstimator(CertifiedLinear):
         if not isinstance(self.regularizer, str):
             return self.regularizer
         kind = REGULARIZERS[self.regularizer]
-        own = _REGULARIZER_PARAMETERS.get(self.regularizer)
+        own = REGULARIZER_PARAMETERS.get(self.regularizer)
         if own is not None:
             return kind(**{name: getattr(self, name) for name in own})
         needs = _without_default(kind)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from sklearn_bundle._pages import Documented
 from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle.estimators._base import (
     CallbackSupportMixin,
@@ -67,7 +68,7 @@ class Certificates:
     history_: np.ndarray | list[np.ndarray]
 
 
-class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
+class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
     """One way through fit for all estimators.
 
     A subclass says how data are checked, which subproblems they make, which solver takes one on,

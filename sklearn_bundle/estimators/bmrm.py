@@ -103,13 +103,14 @@ default="l2"
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
-        "newton": planes and candidates from Newton's method on the smoothed loss, for some 2000
-        features at most. "dual-coordinate": dual coordinate epochs, each an aggregate plane; where
-        they are far too slow, or stall, "newton" or "line-search" goes on. These two are for
-        "hinge", "squared_hinge" and "log_loss" with L2; "newton" takes "exponential" too. "lbfgs"
-        needs no matrix and is for those of these losses that are smooth: all but "hinge". "auto"
-        takes it for "exponential" with many features. For "softmax" with L2 there are "newton",
-        which "auto" takes for up to 3000 weights and intercepts of all classes, and "lbfgs".
+        "newton": planes and candidates from Newton's method on the smoothed loss; it refuses more
+        than 10,000 features, and "auto" takes it for up to 2,000. "dual-coordinate": dual
+        coordinate epochs, each an aggregate plane; where they are far too slow, or stall, "newton"
+        or "line-search" goes on. These two are for "hinge", "squared_hinge" and "log_loss" with L2;
+        "newton" takes "exponential" too. "lbfgs" needs no matrix and is for those of these losses
+        that are smooth: all but "hinge". "auto" takes it for "exponential" with many features. For
+        "softmax" with L2 there are "newton", which "auto" takes for up to 3000 weights and
+        intercepts of all classes, and "lbfgs".
         "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
         "coordinate-descent": working sets of features, for "squared_hinge", "log_loss" and
         "exponential" with L1, weighted or not, and the elastic net; "auto" takes it for these.

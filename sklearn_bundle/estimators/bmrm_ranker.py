@@ -27,9 +27,17 @@ from sklearn_bundle.estimators._validation import (
     checked_data,
     drop_weightless,
 )
-from sklearn_bundle.losses import RANKING_LOSSES, RankingLoss, Target
+from sklearn_bundle.losses import RANKING_LOSSES, PositionMeasure, RankingLoss, Target
 from sklearn_bundle.losses.ranking import as_group
 from sklearn_bundle.regularizers import Regularizer
+
+# The argument of scikit-learn's splitters is `groups`; under this name one array serves both.
+_HOW_TO_PASS_GROUP = """a query id per row of X, in fit and in score; it is None. In searches and \
+cross-validation it is passed on by metadata routing:
+    sklearn.set_config(enable_metadata_routing=True)
+    ranker = BMRMRanker("ndcg").set_fit_request(group="groups").set_score_request(group="groups")
+    GridSearchCV(ranker, ..., cv=GroupKFold()).fit(X, y, groups=queries)
+    cross_val_score(ranker, X, y, params={"groups": queries}, cv=GroupKFold())"""
 
 
 @dataclass
@@ -246,7 +254,8 @@ default="l2"
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows of X; with "ndcg" all rows of a query need the same.
         group : array-like of shape (n_samples,), default=None
-            The query of each row, of any kind and in any order. None is one query for all.
+            The query of each row, of any kind and in any order. None is one query for all; "ndcg"
+            refuses it. In searches it is passed on by metadata routing, see the user guide.
 
         Returns
         -------
@@ -318,7 +327,7 @@ default="l2"
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
         group : array-like of shape (n_samples,), default=None
-            Queries.
+            Queries, as in `fit`.
 
         Returns
         -------
@@ -349,6 +358,8 @@ default="l2"
         loss, n = self._loss(), X.shape[0]
         as_numbers("y", y)  # what is wrong is told by name
         y = np.asarray(y)
+        if group is None and isinstance(loss, PositionMeasure):
+            raise ValueError(f"{type(loss).__name__} needs group, {_HOW_TO_PASS_GROUP}")
         group = None if group is None else as_group(group, n)
         given = check_sample_weight(sample_weight, n)
         if not loss.takes_pairs:

@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import sparray
 from sklearn.base import BaseEstimator
 
+from sklearn_bundle._pages import Documented
 from sklearn_bundle.models.examples import Examples
 
 # A model without one of these is refused with the names of all that are missing, before any work.
 _REQUIRED = ("n_parameters", "joint_feature", "loss", "inference", "loss_augmented_inference")
 
 
-class StructuredModel(BaseEstimator):
+class StructuredModel(Documented, BaseEstimator):
     """Base of all models of structured outputs: derive one of your own from it.
 
     A model scores an output y of an input x by ``<w, phi(x, y)>``, and predicts an output of the
@@ -87,6 +88,8 @@ class StructuredModel(BaseEstimator):
     #: Whether the two inferences find a best output. Where they may miss it nothing is proved,
     #: unless there is ``upper_bound``.
     exact: bool = True
+
+    _public_module = "sklearn_bundle.models"
 
     def n_parameters(self, X: list[Any], y: list[Any]) -> int:
         """Length of w, and of every joint feature: below 2^32.

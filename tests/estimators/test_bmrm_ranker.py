@@ -9,7 +9,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import ndcg_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 
 from sklearn_bundle import BMRMClassifier, BMRMRanker
 from sklearn_bundle.losses import Ordinal, PrecisionAtK, Preference
@@ -331,15 +331,26 @@ def test_pickle_and_data_frame(X, grades, group):
 @pytest.mark.parametrize("loss", ["ordinal", "ndcg"])
 def test_group_is_routed_through_cross_validation(X, grades, group, loss):
     with sklearn.config_context(enable_metadata_routing=True):
-        model = ranker(loss).set_fit_request(group=True).set_score_request(group=True)
-        result = cross_validate(
-            model, X, grades, cv=GroupKFold(3), params={"group": group, "groups": group}
-        )
+        model = ranker(loss).set_fit_request(group="groups").set_score_request(group="groups")
+        result = cross_validate(model, X, grades, cv=GroupKFold(3), params={"groups": group})
     scores = []
     for train, test in GroupKFold(3).split(X, grades, group):
         fold = ranker(loss).fit(X[train], grades[train], group=group[train])
         scores.append(fold.score(X[test], grades[test], group=group[test]))
     assert result["test_score"].tolist() == scores
+
+
+def test_a_missing_group_is_met_with_lines_that_work(X, grades, group):
+    with pytest.raises(ValueError, match=r"needs group.* in fit and in score") as caught:
+        ranker("ndcg").fit(X, grades, group=group).score(X, grades)
+    lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
+    told = "\n".join(lines).replace("...", '{"reg_lambda": [1.0, 0.1]}')
+    names = {"X": X, "y": grades, "queries": group, "sklearn": sklearn, "BMRMRanker": BMRMRanker}
+    peers = (GridSearchCV, GroupKFold, cross_val_score)
+    names |= {peer.__name__: peer for peer in peers}
+    with sklearn.config_context():  # what the lines set is undone
+        exec(told.replace("GridSearchCV(ranker", "search = GridSearchCV(ranker"), names)
+    assert 0.0 < names["search"].best_score_ <= 1.0
 
 
 def test_search_over_loss_cost_and_regularizer(X, grades):
