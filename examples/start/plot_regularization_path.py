@@ -1,14 +1,13 @@
 """
-What does a whole path cost, and which value do I take?
-=======================================================
+Which reg_lambda do I take, and what does the whole path cost?
+==============================================================
 
-The planes that a bundle method collects bound the loss, and the loss does not contain
-``reg_lambda``. So planes of one value serve the next: :func:`~sklearn_bundle.bmrm_path` fits many
-values in one go, from the largest down, and :class:`~sklearn_bundle.BMRMClassifierCV` does that in
-each fold of a cross-validation.
+Learn to fit many values of ``reg_lambda`` in one go, and to choose one. The planes that a bundle
+method collects bound the loss, and the loss does not contain ``reg_lambda``. So the planes of one
+value serve the next: :func:`~sklearn_bundle.bmrm_path` fits from the largest value down, and
+:class:`~sklearn_bundle.BMRMClassifierCV` does that in each fold of a cross-validation.
 
-The data is the breast cancer set. If the environment variable ``SKLEARN_BUNDLE_DATA`` names a
-folder with the set a9a, it is that.
+The data is the breast cancer set.
 """
 
 from time import perf_counter
@@ -16,20 +15,14 @@ from time import perf_counter
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, bmrm_path
-from sklearn_bundle.datasets import load_dataset
 from sklearn_bundle.plotting import RegularizationPathDisplay
 
-real = load_dataset("a9a")
-if real is None:
-    data = load_breast_cancer()
-    X, y, names = StandardScaler().fit_transform(data.data), data.target, data.feature_names
-else:
-    X, y = real[:2]
-    X, names = MaxAbsScaler().fit_transform(X), [f"column {j}" for j in range(X.shape[1])]
-print(f"{'breast cancer' if real is None else 'a9a'}: {X.shape[0]} samples, {X.shape[1]} features")
+data = load_breast_cancer()
+X, y, names = StandardScaler().fit_transform(data.data), data.target, data.feature_names
+print(f"{X.shape[0]} samples, {X.shape[1]} features")
 
 
 def timed(function):
@@ -39,7 +32,7 @@ def timed(function):
 
 
 # %%
-# The cost of 13 values, against one fit a value, and against the fit of the smallest value alone,
+# The cost of 13 values, against one fit per value, and against the fit of the smallest value alone,
 # which is the hardest. The solver is the same for all; the first, untimed call compiles.
 
 values = np.geomspace(1e-1, 1e-5, 13)
@@ -57,7 +50,7 @@ of_all, models = timed(lambda: [alone(value) for value in values])
 of_last, last = timed(lambda: alone(values[-1]))
 print(f"{'':<24}{'iterations':>10}{'seconds':>9}")
 print(f"{'path':<24}{n_iters.sum():>10}{seconds:>9.3f}")
-print(f"{'one fit a value':<24}{sum(model.n_iter_ for model in models):>10}{of_all:>9.3f}")
+print(f"{'one fit per value':<24}{sum(model.n_iter_ for model in models):>10}{of_all:>9.3f}")
 print(f"{'smallest value alone':<24}{last.n_iter_:>10}{of_last:>9.3f}")
 
 # %%
@@ -67,9 +60,9 @@ objectives = np.array([model.objective_ for model in models])
 print(f"largest gap / objective on the path: {np.max(gaps / objectives):.1e}")
 
 # %%
-# With the L1 regularizer, coefficients are zero until a feature is worth its price. The values then
-# begin where all coefficients are zero, which :func:`~sklearn_bundle.reg_lambda_max` knows, and end
-# at a hundredth of that.
+# With the L1 regularizer, a coefficient is zero until its feature reduces the loss by more than the
+# penalty. The values begin where all coefficients are zero, at
+# :func:`~sklearn_bundle.reg_lambda_max`, and end at a hundredth of that.
 
 l1_path = bmrm_path(X, y, loss="log_loss", regularizer="l1", n_reg_lambdas=25, eps=1e-2)
 used = np.count_nonzero(l1_path[1], axis=0)
@@ -89,20 +82,27 @@ print(f"one standard error is {error:.4f}; values within it of the best: {within
 print(f"final fit: {search.status_}, gap / objective {search.relative_gap_:.1e}")
 
 # %%
-# Left and middle, the coefficients, with the strongest regularization at the left; in each panel
-# the six that become largest have names. With L2 all of them move from the beginning. With L1 they
-# enter one after the other, from the left end on; the dotted line counts them. Right, the scores of
-# the folds. On the breast cancer set they rise as the model gets less stiff, and fall again where
-# the coefficients on the left grow fast. On other data they may stay level at the right end; a flat
-# curve says that the exact value matters little.
+# With L1, features enter a few at a time as the penalty gets smaller, from left to right; the dotted
+# line counts them. The six with the largest coefficients have names.
 
-figure, axes = plt.subplots(1, 3, figsize=(14, 5.5), layout="constrained")
-RegularizationPathDisplay.from_path(*path, feature_names=names, ax=axes[0])
-axes[0].set_title("coefficients, L2")
-RegularizationPathDisplay.from_path(*l1_path, feature_names=names, nonzeros=True, ax=axes[1])
-axes[1].set_title("coefficients, L1")
-RegularizationPathDisplay.from_estimator(search, ax=axes[2])
-axes[2].set_title("cross-validation, L2")
-for panel in axes:
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+figure, ax = plt.subplots(figsize=(6.8, 5.4), layout="constrained")
+RegularizationPathDisplay.from_path(*l1_path, feature_names=names, nonzeros=True, ax=ax)
+ax.set_title(f"L1: the less penalty, the more features, {used.max()} of {len(names)} at the end")
+ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+plt.show()
+
+# %%
+# With L2, all coefficients move from the beginning. The scores of the folds, below, rise as the
+# penalty gets smaller, and fall again where the coefficients grow fast. On other data the curve may
+# stay level; a flat curve says that the exact value matters little.
+
+figure, (above, below) = plt.subplots(2, 1, figsize=(6.8, 9), layout="constrained")
+RegularizationPathDisplay.from_path(*path, feature_names=names, ax=above)
+above.set_title("L2: all coefficients move from the beginning")
+above.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+RegularizationPathDisplay.from_estimator(search, ax=below)
+below.set_title(
+    f"Cross-validation takes reg_lambda = {search.reg_lambda_:.1e},\n"
+    f"accuracy {search.mean_test_scores_.max():.1%}"
+)
 plt.show()
