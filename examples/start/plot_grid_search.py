@@ -78,7 +78,7 @@ ax.axhspan(
 ax.set_xticks(range(len(changes)), [f"{tol:g}" for tol in tols[:-1]])
 ax.set(xlabel="tol", ylabel=f"largest change of a score against tol = {tols[-1]:g}")
 enough = max(tol for tol, change in zip(tols, changes, strict=False) if not change)
-ax.set_title(f"tol = {enough:g} is small enough: no score changes below it")
+ax.set_title(f"tol = {enough:g} is small enough: all scores are those of {tols[-1]:g}")
 ax.legend()
 plt.show()
 

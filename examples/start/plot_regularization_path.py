@@ -82,8 +82,8 @@ print(f"one standard error is {error:.4f}; values within it of the best: {within
 print(f"final fit: {search.status_}, gap / objective {search.relative_gap_:.1e}")
 
 # %%
-# With L1, features enter a few at a time as the penalty gets smaller, from left to right; the dotted
-# line counts them. The six with the largest coefficients have names.
+# With L1, features enter a few at a time as the penalty gets smaller, from left to right. The
+# dotted line counts them. The six with the largest coefficients have names.
 
 figure, ax = plt.subplots(figsize=(6.8, 5.4), layout="constrained")
 RegularizationPathDisplay.from_path(*l1_path, feature_names=names, nonzeros=True, ax=ax)
