@@ -45,7 +45,7 @@ SENTENCES = """
 [NP Her/PRP$ brother/NN] [VP plays/VBZ] [NP the/DT piano/NN] [ADVP very/RB well/RB] ./.
 [NP The/DT play/NN] [VP was/VBD written/VBN] [PP by/IN] [NP a/DT young/JJ student/NN] ./.
 [NP Heavy/JJ rain/NN] [VP delayed/VBD] [NP the/DT morning/NN train/NN] [PP to/TO] [NP York/NNP] ./.
-[NP The/DT coach/NN] [VP will/MD train/VB] [NP the/DT new/JJ team/NN] [PP for/IN] [NP a/DT month/NN] ./.
+[NP The/DT coach/NN] [VP will/MD train/VB] [NP the/DT new/JJ team/NN] [NP next/JJ month/NN] ./.
 [NP It/PRP] [VP rained/VBD] [NP all/DT day/NN] ./.
 [NP The/DT old/JJ bridge/NN] [VP can/MD not/RB carry/VB] [NP heavy/JJ trucks/NNS] ./.
 [NP He/PRP] [VP opened/VBD] [NP a/DT can/NN] [PP of/IN] [NP tomato/NN soup/NN] ./.
@@ -55,11 +55,11 @@ SENTENCES = """
 [NP The/DT song/NN] [VP became/VBD] [NP a/DT hit/NN] [PP in/IN] [NP many/JJ countries/NNS] ./.
 [ADVP Yesterday/RB] [NP the/DT children/NNS] [VP built/VBD] [NP a/DT snow/NN house/NN] ./.
 [NP The/DT committee/NN] [VP has/VBZ to/TO decide/VB] [ADVP soon/RB] ./.
-[NP The/DT decision/NN] [VP surprised/VBD] [NP most/JJS members/NNS] [PP of/IN] [NP the/DT club/NN] ./.
-[NP I/PRP] [VP left/VBD] [NP my/PRP$ umbrella/NN] [PP in/IN] [NP the/DT office/NN] [NP yesterday/NN] ./.
+[NP The/DT decision/NN] [VP surprised/VBD] [NP members/NNS] [PP of/IN] [NP our/PRP$ club/NN] ./.
+[NP I/PRP] [VP left/VBD] [NP my/PRP$ umbrella/NN] [PP at/IN] [NP work/NN] [ADVP again/RB] ./.
 [NP The/DT left/JJ door/NN] [VP leads/VBZ] [PP to/TO] [NP the/DT kitchen/NN] ./.
 [NP Our/PRP$ teacher/NN] [VP told/VBD] [NP us/PRP] [NP a/DT long/JJ story/NN] ./.
-[NP The/DT price/NN] [PP of/IN] [NP coffee/NN] [VP rose/VBD] [ADVP sharply/RB] [PP in/IN] [NP May/NNP] ./.
+[NP The/DT price/NN] [PP of/IN] [NP coffee/NN] [VP rose/VBD] [PP in/IN] [NP May/NNP] ./.
 [NP A/DT rose/NN] [VP stood/VBD] [PP on/IN] [NP the/DT table/NN] ./.
 [NP The/DT doctor/NN] [VP should/MD see/VB] [NP her/PRP] [NP this/DT afternoon/NN] ./.
 [NP The/DT company/NN] [VP offered/VBD] [NP the/DT bank/NN] [NP new/JJ shares/NNS] ./.
@@ -151,9 +151,25 @@ X_train, X_test = ([attributes(sentence) for sentence in part] for part in (trai
 print(X_test[0][1])
 
 # %%
-# The certificate says how far the objective can be from its minimum.
+# The amount of regularization, chosen by the F1 of phrases in three folds. By default
+# ``reg_lambda`` is one over the number of sentences.
 
-model = SDCACRF(tol=1e-3, random_state=0).fit(X_train, y_train)
+n = len(X_train)
+factors = (10, 1, 0.1, 0.01)
+search = GridSearchCV(
+    SDCACRF(tol=1e-3, random_state=0),
+    {"reg_lambda": [factor / n for factor in factors]},
+    scoring=span_f1_scorer,
+    cv=3,
+).fit(X_train, y_train)
+for factor, f1 in zip(factors, search.cv_results_["mean_test_score"], strict=True):
+    print(f"reg_lambda = {factor:>4g} / n   F1 {f1:.3f}")
+
+# %%
+# The best model was fitted again to all training sentences. Its certificate says how far the
+# objective can be from its minimum.
+
+model = search.best_estimator_
 print(f"{model.coef_.shape[0]} labels x {model.coef_.shape[1]} attributes, {model.n_iter_} epochs")
 print(f"{model.lower_bound_:.4f} <= minimum <= {model.objective_:.4f}")
 print(f"converged {model.converged_}, relative gap {model.relative_gap_:.1e}")
@@ -200,23 +216,6 @@ for labels, log_probability in model.decode([X_test[doubtful]], n_best=3)[0]:
     print(" ".join(f"{label:>{max(len(word), 6)}}" for word, label in columns))
 
 # %%
-# The amount of regularization, chosen by the F1 of phrases in three folds. By default
-# ``reg_lambda`` is one over the number of sentences.
-
-n = len(X_train)
-search = GridSearchCV(
-    SDCACRF(random_state=0),
-    {"reg_lambda": [10 / n, 1 / n, 0.1 / n]},
-    scoring=span_f1_scorer,
-    cv=3,
-).fit(X_train, y_train)
-for settings, f1 in zip(
-    search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-):
-    print(f"reg_lambda = {settings['reg_lambda'] * n:>4g} / n   F1 {f1:.3f}")
-print(f"on the test sentences: {search.score(X_test, y_test):.3f}")
-
-# %%
 # The probability of each label at each word of that sentence, and the true labels. Where no field
 # of a column is dark, the model is in doubt.
 
@@ -233,14 +232,14 @@ ax.plot(*zip(*places, strict=True), "X", **look, label="true label")
 figure.legend(loc="outside lower right")
 figure.colorbar(image, ax=ax, label="probability")
 ax.set_title(
-    f"{f1:.0%} F1 on the phrases of {len(test)} test sentences.\n"
-    "Here the model is least sure, and shows where"
+    f"F1 of phrases {f1:.2f} with {len(train)} training sentences.\n"
+    "In a pale column, the model is in doubt"
 )
 plt.show()
 
 # %%
 # The heaviest attributes of the most frequent label. Those with negative weights are evidence
-# against it.
+# against it. (BOS is the beginning of a sentence.)
 
 figure, ax = plt.subplots(figsize=(6.4, 4.3), layout="constrained")
 names, weights = zip(*model.heaviest_features(n=10)[frequent[0]], strict=True)
@@ -249,7 +248,10 @@ ax.barh(range(len(names)), weights, color=colors)
 ax.set_yticks(range(len(names)), names)
 ax.invert_yaxis()
 ax.axvline(0, color="black", linewidth=0.8)
-ax.set(xlabel=f"weight with {frequent[0]}", title=f"What speaks for {frequent[0]}: {names[0]}")
+ax.set(
+    xlabel=f"weight with {frequent[0]}",
+    title=f"The strongest evidence for {frequent[0]}: {names[0]}",
+)
 plt.show()
 
 # %%
