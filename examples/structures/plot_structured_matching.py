@@ -28,6 +28,7 @@ WINDOWS = [(x, y, -0.7) for x in (-0.8, -0.4, 0.4, 0.8) for y in (0.5, 0.8)]
 DOOR = [(-0.15, 0, -0.7), (-0.15, 0.5, -0.7), (0.15, 0, -0.7), (0.15, 0.5, -0.7)]
 CHIMNEY = [(0.5, 1.7, -0.2), (0.7, 1.7, -0.2), (0.5, 1.7, 0.0)]
 TREE = [(-1.7, 0, -0.9), (-1.7, 0.8, -0.9), (-2.0, 1.2, -0.9), (-1.5, 1.4, -0.7)]
+OUTLINE = [0, 2, 6, 4, 0, 2, 8, 10, 6]  # corners of the front and the roof, to draw
 HOUSE = np.array(WALLS + ROOF + WINDOWS + DOOR + CHIMNEY + TREE, dtype=float)
 
 
@@ -67,7 +68,7 @@ contexts = np.array([shape_contexts(points) for points in frames], dtype=float)
 # %%
 # An x is the array of the squared differences of all shape contexts of one picture with all of the
 # other, of shape (n, n, 60). A y has, for each point of the first picture, the number of the same
-# point in the second. Here the points are in the same order in all pictures: nothing in x tells.
+# point in the second. Here the points are in the same order in all pictures, which x does not show.
 
 
 def pairs(first, apart):
@@ -101,23 +102,28 @@ for apart in baselines:
 
 # %%
 # A pair of test pictures, 70 frames apart: lines join the points that were matched, wrong ones in
-# red. Above without learning, below with it.
+# red.
 
 APART = 70
 svm = searches[APART].best_estimator_
 X_test, y_test = pairs(2, APART)
 start = 3 * (len(X_test) // 2)
 one, two = frames[2 + start], frames[2 + start + APART]
-shift = [1.2 * np.ptp(frames[..., 0]), 0.0]
+shift = [0.0, -1.2 * np.ptp(frames[..., 1])]
 rights = []
-figure, axes = plt.subplots(2, 1, figsize=(6.4, 5.6), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 4.6), layout="constrained")
 for ax, title, w in ((axes[0], "without learning", equal), (axes[1], "learned", svm.w_)):
     found = model.inference(X_test[start // 3], w)
     for i, k in enumerate(found):
         ends = np.array([one[i], two[k] + shift])
-        look = {"color": "#009E73", "lw": 0.8} if k == i else {"color": "#D55E00", "lw": 1.4}
+        look = (
+            {"color": "#009E73", "lw": 0.8}
+            if k == i
+            else {"color": "#D55E00", "lw": 1.8, "ls": "--"}
+        )
         ax.plot(*ends.T, **look)
     for points in (one, two + shift):
+        ax.plot(*points[OUTLINE].T, color="0.8", lw=4, zorder=0)
         ax.plot(*points.T, "o", color="black", ms=4)
     rights.append(np.sum(found == np.arange(len(found))))
     ax.set_title(title)
