@@ -90,8 +90,8 @@ print(f"the objectives are at most {model.relative_gap_:.1%} above their minima"
 # are matrix products in single precision, and only what is too close to call is computed again.
 #
 # What the ratios depend on: the processor, the number of rows and features, how much the classes
-# overlap, and C. SVC's fits get slower as C grows. SwapSVC keeps every point inside the margin, about
-# twice as many as SVC on the overlapping moons, and that costs time. The benchmarks have
+# overlap, and C. SVC's fits get slower as C grows. SwapSVC keeps every point inside the margin,
+# about twice as many as SVC on the overlapping moons, and that costs time. The benchmarks have
 # ratios for larger, real data.
 
 figure, ax = plt.subplots(figsize=(6.4, 4.5), layout="constrained")
