@@ -5,7 +5,7 @@ from _fingerprints import Case, Found, computed, found
 from _fingerprints_data import folder, task
 
 from sklearn_bundle import SDCACRF, metrics
-from sklearn_bundle.datasets import load_conll, load_dataset, load_svmlight
+from sklearn_bundle.datasets import load_conll, load_svmlight
 
 DUAL = ("exponentiated", "sdca")
 SAMPLINGS = ("gap", "uniform", "importance", "gap-importance", "max")
@@ -143,9 +143,8 @@ def read() -> list[Found]:
     conll.write_text(text + "\n")
     svmlight.write_text("1 1:0.5 3:2\n-1 2:1.25\n1 1:-3 2:0.125\n")
     sequences, labels = load_conll(conll)
-    named = load_dataset(svmlight.stem, svmlight.parent)
     return [
-        computed(svmlight=load_svmlight(svmlight), named=named, conll=[sequences[:3], labels[:3]]),
+        computed(svmlight=load_svmlight(svmlight), conll=[sequences[:3], labels[:3]]),
         found(crf(max_iter=3).fit(sequences, labels), sequences),
     ]
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 # The examples are run by sphinx-gallery; a window must never open.
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Nor may the pages depend on whose data is there: they show data that everyone has.
-os.environ.pop("SKLEARN_BUNDLE_DATA", None)
 
 import sklearn_bundle
 from sklearn_bundle._pages import project_url
@@ -29,7 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_templates", "auto_examples/*.md5", "auto_examples/*.ipynb"]
+exclude_patterns = ["_build", "_templates", "auto_examples/**.md5", "auto_examples/**.ipynb"]
 templates_path = ["_templates"]
 default_role = "literal"
 
@@ -52,6 +50,9 @@ autodoc_default_options = {"member-order": "bysource"}
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "subsection_order": [
+        f"../examples/{topic}" for topic in ("start", "losses", "kernels", "structures", "scale")
+    ],
     "ignore_pattern": r"quickstart\.py",  # for a terminal; CI runs it on its own
     "within_subsection_order": "NumberOfCodeLinesSortKey",  # short ones first
     "download_all_examples": False,

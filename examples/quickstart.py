@@ -3,7 +3,7 @@ How good is this linear model, and how far is it from the optimum?
 ==================================================================
 
 Choose ``reg_lambda`` by cross-validation on the digits data, odd digits against even ones, and
-compare the result with :class:`~sklearn.svm.LinearSVC` at the same amount of regularisation.
+compare the result with :class:`~sklearn.svm.LinearSVC` at the same amount of regularization.
 ``BMRMClassifier`` certifies its own distance from the optimum; ``LinearSVC`` reports none, so this
 script evaluates its objective by the same formula, with the intercept that it returned.
 
@@ -72,4 +72,4 @@ for model in (best, peer):
 difference = objective(peer) - best[-1].lower_bound_
 print(f"""
 The objective of BMRMClassifier is at most its certified gap above the minimum. The same lower
-bound tells how far LinearSVC, which penalises its intercept, may be from it: {difference:.1e}.""")
+bound says how far LinearSVC, which penalizes its intercept, may be from it: {difference:.1e}.""")

@@ -188,7 +188,7 @@ _compiled
     test_min_cut.py             min_cut.py
 
 datasets
-    test_readers.py             _conll.py _svmlight.py _openml.py _folder.py _files.py
+    test_readers.py             _conll.py _svmlight.py _openml.py _files.py
     test_frame.py               _frame.py
     test_mapped.py              _mapped.py
 

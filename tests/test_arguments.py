@@ -74,8 +74,6 @@ FUNCTIONS = [
      {"path_or_file": {*WRONG} - {"string"}, "columns": NUMBERS, "encoding": {*WRONG},
       "target": {*WRONG} - {"negative", "int64"}, "keep": NUMBERS,
       "separator": NUMBERS - {"string"}, "comment": NUMBERS - {"string"}}),
-    (datasets.load_dataset, {"name": "a"},
-     {"name": {*WRONG} - {"string"}, "folder": NUMBERS - {"string"}}),
     (datasets.open_mapped, {}, {"folder": {*WRONG} - {"string"}}),
     (datasets.save_mapped, {"folder": "absent", "blocks": []},
      {"folder": {*WRONG} - {"string"}, "n_features": NUMBERS, "zero_based": {*WRONG},

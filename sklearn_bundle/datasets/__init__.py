@@ -1,7 +1,6 @@
 """Readers of data files, and data that stay on disk."""
 
 from sklearn_bundle.datasets._conll import load_conll
-from sklearn_bundle.datasets._folder import load_dataset
 from sklearn_bundle.datasets._frame import sequences_from_frame
 from sklearn_bundle.datasets._mapped import open_mapped, save_mapped
 from sklearn_bundle.datasets._openml import fetch_openml
@@ -10,7 +9,6 @@ from sklearn_bundle.datasets._svmlight import load_svmlight
 __all__ = [
     "fetch_openml",
     "load_conll",
-    "load_dataset",
     "load_svmlight",
     "open_mapped",
     "save_mapped",

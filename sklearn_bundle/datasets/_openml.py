@@ -9,8 +9,9 @@ from sklearn import datasets
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_bundle._parameters import checked_parameters
-from sklearn_bundle.datasets._folder import _FOLDER, _LIBSVM
 
+# Where messages send users without the data.
+_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 _OPENML = {
     "name": [str],
     "version": [Interval(Integral, 1, None, closed="left"), StrOptions({"active"})],
@@ -71,7 +72,7 @@ def fetch_openml(
 
     See Also
     --------
-    load_dataset : A set from a folder of yours.
+    load_svmlight : A file that is already here.
 
     Examples
     --------
@@ -109,7 +110,6 @@ def fetch_openml(
             f"network, either make the same call on a machine that has one and copy its folder "
             f"{os.path.join(home, 'openml')!r} to the same place here; or download the set by hand "
             f"from {_LIBSVM} or, saved in svmlight's format, from "
-            f"https://www.openml.org/search?type=data&q={name}, put it into a folder as {name}.txt,"
-            f" set the environment variable {_FOLDER} to the folder, and call "
-            f"load_dataset({name!r})."
+            f"https://www.openml.org/search?type=data&q={name}, and read the file with "
+            f"load_svmlight."
         ) from error

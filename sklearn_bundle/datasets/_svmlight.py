@@ -66,7 +66,7 @@ def load_svmlight(
 
     See Also
     --------
-    load_dataset : A set by its name.
+    fetch_openml : A set by its name, from OpenML.
 
     Examples
     --------

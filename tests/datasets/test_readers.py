@@ -5,7 +5,6 @@ import gzip
 import io
 import lzma
 import os
-import re
 import urllib.error
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import scipy.sparse as sp
 from sklearn import datasets
 from sklearn.datasets import dump_svmlight_file
 
-from sklearn_bundle.datasets import fetch_openml, load_conll, load_dataset, load_svmlight
+from sklearn_bundle.datasets import fetch_openml, load_conll, load_svmlight
 
 CONLL_2000 = """\
 Boeing NNP B-NP
@@ -259,77 +258,6 @@ def test_svmlight_of_what_is_no_path(tmp_path):
             load_svmlight(wrong)
 
 
-@pytest.mark.parametrize(
-    "suffix, compress",
-    [
-        ("", bytes),
-        (".txt", bytes),
-        (".bz2", bz2.compress),
-        (".gz", gzip.compress),
-        (".txt.xz", lzma.compress),
-    ],
-)
-def test_a_data_set_by_its_name(tmp_path, monkeypatch, suffix, compress):
-    monkeypatch.setenv("SKLEARN_BUNDLE_DATA", str(tmp_path / "not this one"))
-    (tmp_path / f"tiny{suffix}").write_bytes(compress(TRAIN))
-    X, y = load_dataset("tiny", tmp_path)
-    assert X.toarray().tolist() == X_TRAIN and y.tolist() == [1.0, -1.0, 3.5]
-    (tmp_path / f"tiny.t{suffix}").write_bytes(compress(TEST))
-    monkeypatch.setenv("SKLEARN_BUNDLE_DATA", str(tmp_path))
-    X, y, X_test, y_test = load_dataset("tiny")
-    assert X.shape == (3, 5) and X_test.shape == (1, 5)
-    assert y.tolist() == [1.0, -1.0, 3.5] and y_test.tolist() == [2.0]
-
-
-def test_a_data_set_that_the_folder_reads(tmp_path):
-    np.savez(tmp_path / "tiny.npz", X=np.eye(2), y=[1, 2])
-    (tmp_path / "load.py").write_text(
-        "import os\n"
-        "import numpy as np\n"
-        "def load(name):\n"
-        "    z = np.load(os.path.join(os.path.dirname(__file__), name + '.npz'))\n"
-        "    return z['X'], z['y']\n"
-    )
-    X, y = load_dataset("tiny", str(tmp_path))
-    assert X.tolist() == [[1, 0], [0, 1]] and y.tolist() == [1, 2]
-
-
-@pytest.mark.parametrize("value", [None, ""])
-def test_no_folder_of_data(monkeypatch, value):
-    monkeypatch.delenv("SKLEARN_BUNDLE_DATA", raising=False)
-    if value is not None:
-        monkeypatch.setenv("SKLEARN_BUNDLE_DATA", value)
-    assert load_dataset("tiny") is None
-
-
-def test_a_folder_without_the_data_set(tmp_path, monkeypatch):
-    (tmp_path / "tiny.npz").touch()  # without load.py
-    with pytest.raises(FileNotFoundError, match="no data set 'tiny'") as error:
-        load_dataset("tiny", tmp_path)
-    for name in ("tiny, ", "tiny.txt, ", "tiny.bz2", "tiny.txt.xz", "tiny.npz", str(tmp_path)):
-        assert name in str(error.value)
-    monkeypatch.setenv("SKLEARN_BUNDLE_DATA", str(tmp_path))
-    assert load_dataset("tiny") is None
-
-
-def test_a_folder_that_is_none(tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    for name, error in (("file", NotADirectoryError), ("absent", FileNotFoundError)):
-        path = str(tmp_path / name)
-        with pytest.raises(error, match=f"parameter folder must be .* {re.escape(repr(path))}"):
-            load_dataset("tiny", path)
-        monkeypatch.setenv("SKLEARN_BUNDLE_DATA", path)
-        with pytest.raises(error, match="variable SKLEARN_BUNDLE_DATA must be an existing folder"):
-            load_dataset("tiny")
-
-
-@pytest.mark.realdata
-def test_data_sets_of_the_benchmark_folder(tasks):
-    X, y, X_test, y_test = load_dataset("a9a")
-    assert X.shape == (32_561, 123) and X_test.shape == (16_281, 123)
-    assert len(y) == 32_561 and len(y_test) == 16_281
-
-
 def test_openml_without_a_network(tmp_path, monkeypatch):
     cause = urllib.error.URLError("Name or service not known")
 
@@ -347,9 +275,7 @@ def test_openml_without_a_network(tmp_path, monkeypatch):
         str(tmp_path / "openml"),
         "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/",
         "https://www.openml.org/search?type=data&q=phoneme",
-        "phoneme.txt",
-        "SKLEARN_BUNDLE_DATA",
-        "load_dataset('phoneme')",
+        "load_svmlight",
     ):
         assert part in message
 

@@ -2,12 +2,11 @@
 Can I train with a loss of my own?
 ==================================
 
-Yes, if it is convex in the score and never negative. Two methods in plain numpy are enough: the
-value and the derivative. The certificate comes with it.
+Learn to write a loss in two methods of plain numpy: its value and its derivative. It must be convex
+in the score and never negative. The certificate comes with it.
 
-The loss here is the hinge with its kink rounded off by a parabola over an interval of given width.
-The data is the breast cancer set; if the environment variable ``SKLEARN_BUNDLE_DATA`` names a
-folder with the set a9a, it is that.
+The loss here is the hinge with its kink rounded off by a parabola. The data is the breast cancer
+set.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +15,6 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.datasets import load_dataset
 from sklearn_bundle.losses import BinaryLoss
 from sklearn_bundle.plotting import ConvergenceDisplay
 
@@ -37,8 +35,7 @@ class SmoothedHinge(BinaryLoss):
 
 
 # %%
-# A derivative that is wrong by a little cannot be told from a right one by the fit, so it is to be
-# tested, here by differences.
+# The fit cannot detect a derivative that is slightly wrong, so test it, here against differences.
 
 scores, step = np.linspace(-2, 3, 1000), 1e-6
 for y in (-1.0, 1.0):
@@ -48,12 +45,11 @@ for y in (-1.0, 1.0):
     print(f"label {y:+.0f}: largest error of the derivative {error:.0e}")
 
 # %%
-# An instance goes where the name of a loss would. The narrower the interval, the closer the loss is
-# to the hinge, from below, and so is the minimum of the objective.
+# Pass an instance in place of a loss's name. The narrower the parabola, the closer the loss is to
+# the hinge, from below, and so is the minimum of the objective.
 
-real = load_dataset("a9a")
-X, y = load_breast_cancer(return_X_y=True) if real is None else real[:2]
-X = StandardScaler(with_mean=False).fit_transform(X)
+X, y = load_breast_cancer(return_X_y=True)
+X = StandardScaler().fit_transform(X)
 losses = {
     "width 1": SmoothedHinge(width=1.0),
     "width 0.1": SmoothedHinge(width=0.1),
@@ -70,19 +66,26 @@ for name, loss in losses.items():
     )
 
 # %%
-# Left, the losses as functions of the score of a positive sample. Right, how the three fits
-# converged: that of the hinge by compiled code, the others by the numpy code above. The fit does
-# not care which; it sees values and derivatives.
+# The losses as functions of the score of a positive sample.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4.3), layout="constrained")
 scores = np.linspace(-1, 2, 301)
 positive = np.ones_like(scores)
+ax.plot(scores, np.maximum(0.0, 1.0 - scores), ":", lw=3, color="#009E73", label="hinge, built in")
 looks = zip((1.0, 0.1), ("#0072B2", "#D55E00"), ("-", "--"), strict=True)
-for width, colour, line in looks:
+for width, color, line in looks:
     values = SmoothedHinge(width).value(scores, positive)
-    left.plot(scores, values, line, color=colour, label=f"width {width:g}")
-left.plot(scores, np.maximum(0.0, 1.0 - scores), ":", color="#009E73", label="hinge")
-left.set(xlabel="score", ylabel="loss of a positive sample")
-left.legend()
-ConvergenceDisplay.from_estimators(models, ax=right)
+    ax.plot(scores, values, line, lw=2, color=color, label=f"your own, width {width:g}")
+ax.set(xlabel="score", ylabel="loss of a positive sample")
+ax.set_title("Yes: here is a hinge with its kink rounded off")
+ax.legend()
+plt.show()
+
+# %%
+# The fit of the hinge runs in compiled code, the others in the numpy code above. The solver only
+# sees values and derivatives.
+
+figure, ax = plt.subplots(figsize=(6.4, 4.3), layout="constrained")
+ConvergenceDisplay.from_estimators(models, ax=ax)
+ax.set_title("A loss of your own has the same certificate as a built-in one")
 plt.show()
