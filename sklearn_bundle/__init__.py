@@ -22,7 +22,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sklearn_bundle import datasets, losses, metrics, models, projection, regularizers
+    from sklearn_bundle import (
+        callbacks,
+        datasets,
+        losses,
+        metrics,
+        models,
+        projection,
+        regularizers,
+    )
     from sklearn_bundle.estimators._grid import reg_lambda_max
     from sklearn_bundle.estimators._path import bmrm_path
     from sklearn_bundle.estimators.bmrm import BMRMClassifier
@@ -60,7 +68,9 @@ _HOMES = {
     "SwapSVR": "sklearn_bundle.estimators.swap_svr",
 }
 # Public modules, loaded in the same way.
-_MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
+_MODULES = frozenset(
+    {"callbacks", "datasets", "losses", "metrics", "models", "projection", "regularizers"}
+)
 
 __version__ = "0.1.0"
 
@@ -81,6 +91,7 @@ __all__ = [
     "SwapSVR",
     "__version__",
     "bmrm_path",
+    "callbacks",
     "crf_path",
     "datasets",
     "losses",

@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator
 from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle.estimators._base import (
     CallbackSupportMixin,
-    Monitor,
     certificate,
     checked,
     features_of,
     warn_if_missed,
     with_callbacks,
 )
+from sklearn_bundle.estimators._monitor import Monitor
 from sklearn_bundle.estimators._multiclass import solve_each
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.solvers.contract import (
