@@ -33,6 +33,11 @@ class ProgressBar:
     max_propagation_depth : int or None, default=1
         How many levels of estimators below the outermost one have bars: 0 is none, None all.
 
+    Raises
+    ------
+    ValueError
+        For another `max_propagation_depth`.
+
     See Also
     --------
     sklearn.callback.ProgressBar : Has a bar for every task, and needs rich, and in notebooks

@@ -86,7 +86,7 @@ def bmrm_path(
         Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
     **params : dict
         Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`. `max_time` is for
-        each problem at each value.
+        each problem at each value. `verbose=1` prints a line per value.
 
     Returns
     -------

@@ -74,6 +74,7 @@ def crf_path(
         Weights, one a sequence. None is 1 for all.
     **params : dict
         Further parameters of :class:`SDCACRF`. `max_iter` and `max_time` are for each value.
+        `verbose=1` prints a line per value.
 
     Returns
     -------
@@ -220,7 +221,7 @@ scikit-learn's, callable or None, default=None
     random_state : int, RandomState instance or None, default=None
         Of the sampling: all folds have one seed.
     verbose : int, default=0
-        1 prints a line a few times per second in the final fit.
+        1 prints a line per fold, and a line a few times per second.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class SwapSVCCV(Search, SwapSVC):
     random_state : int, RandomState instance or None, default=None
         Of the first active points of the final fit.
     verbose : int, default=0
-        1 prints a line a few times per second in the final fit.
+        1 prints a line per fold, and a line a few times per second.
 
     Attributes
     ----------
