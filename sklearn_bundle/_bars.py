@@ -67,7 +67,8 @@ class Task:
         seconds = perf_counter() - self._start if self._seconds is None else self._seconds
         rows = [("  " * depth + self.label, self.share, seconds, self.note)]
         many = len(self.tasks) > _FEW  # of those, only the ones that have begun to move
-        for task in list(self.tasks.values()):
+        for identifier in sorted(self.tasks, key=lambda known: (str(type(known)), known)):
+            task = self.tasks[identifier]
             if not many or (task.share > 0.0 and not task.ended):
                 rows += task.rows(depth + 1)
         return rows

@@ -80,7 +80,7 @@ class SearchMonitor:
         n_fits: int,
     ):
         self._tasks = Tasks(estimator, given(X, y, sample_weight=sample_weight))
-        self._of_folds = Tasks(estimator, {})  # which are fitted to parts of the data
+        self._of_folds = Tasks(estimator._single(), {})  # which is fitted to parts of the data
         self._lines = Lines(type(estimator).__name__, estimator.verbose)
         self._chosen, self._values = chosen, values
         self._n_folds, self._n_fits = n_folds, n_fits
@@ -94,7 +94,8 @@ class SearchMonitor:
         self.watch = partial(Monitor, estimator, X, y, sample_weight, **further)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "watch")}
+        here = "_lock", "_tasks", "watch"  # with the data, and cv, which may be an iterator
+        return {name: value for name, value in vars(self).items() if name not in here}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=Lock())
