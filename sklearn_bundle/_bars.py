@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 Path = tuple[Any, ...]  # identifiers of tasks, from the outermost one on
 
-_WIDTH = 30  # of a bar
+_WIDTH = 16  # of a bar
 _LABEL = 52  # characters at most
 _FEW = 3  # tasks that stay in view when they have ended; of more only those that run
 _LINES = 20  # in view at most

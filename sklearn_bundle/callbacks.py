@@ -138,7 +138,7 @@ def _path(context: Any) -> Path:
 
 def _label(context: Any) -> str:
     if context.parent is None:
-        return f"{context.estimator_name} - {context.task_name}"
+        return context.estimator_name
     name = context.task_name
     if context.source_task_name is not None:  # the task of a search that fits another estimator
         name = f"{context.source_task_name} | {context.estimator_name}"

@@ -56,7 +56,7 @@ def test_a_search_leaves_its_own_bars_and_those_of_the_last_fit(capsys):
     lines = capsys.readouterr().out.splitlines()
     names = [line.partition("━")[0].strip() for line in lines]
     refit = "refit-with-best-params | BMRMClassifier"
-    assert names == ["GridSearchCV - fit", "search", refit, "class #0", "class #1", "class #2"]
+    assert names == ["GridSearchCV", "search", refit, "class #0", "class #1", "class #2"]
     assert all("100%" in line for line in lines) and lines[1].endswith("4/4")
     assert f"converged, gap {model.relative_gap_:.1e}, " in lines[2]
 
@@ -83,7 +83,7 @@ def test_a_search_of_ours_has_bars_of_its_folds(capsys):
     model.fit(*load_iris(return_X_y=True))
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("━")[0].strip() for line in lines[:3]] == [
-        "BMRMClassifierCV - fit",
+        "BMRMClassifierCV",
         "search",
         "refit",
     ]
