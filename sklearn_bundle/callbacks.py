@@ -147,11 +147,9 @@ def _label(context: Any) -> str:
 
 
 def _ended(certificate: Any) -> str:
-    steps = "" if certificate.n_iter == 1 else "s"
-    return (
-        f"{certificate.status}, gap {certificate.relative_gap:.1e}, "
-        f"{certificate.n_iter} iteration{steps}"
-    )
+    steps = "iteration" if certificate.n_iter == 1 else "iterations"
+    gap = f"gap {certificate.relative_gap:.1e}"
+    return f"{certificate.status}, {gap}, {certificate.n_iter} {steps}"
 
 
 class _Run:

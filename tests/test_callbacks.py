@@ -283,7 +283,7 @@ def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):
         ["reg_lambda", "1", "(1/2):"],
         ["reg_lambda", "0.1", "(2/2):"],
     ]
-    assert all("max_iter after 1 iterations" in line for line in lines) and gaps.min() > 0.0
+    assert all(line.endswith("max_iter after 1 iteration") for line in lines) and gaps.min() > 0.0
     assert last.startswith("[bmrm_path] ended with 0 of 2 values converged, largest relative gap")
 
 

@@ -187,7 +187,7 @@ class Monitor:
         worst = max(results, key=lambda r: r.relative_gap)
         of = f"worst of {len(results)} fits, " if len(results) > 1 else ""
         self._lines.must(
-            f"{of}ended with status {str(worst.status)!r} after {worst.n_iter} iterations: "
+            f"{of}ended with status {str(worst.status)!r} after {iterations(worst)}: "
             f"{_certificate(worst)}"
         )
         self._points = [(r.point, r.intercept) for r in results]
@@ -213,6 +213,10 @@ class Monitor:
     def _line(self, k: int, iteration: int, state: State) -> str:
         of = f"{self._unit} {k + 1}/{len(self._points)} " if len(self._points) > 1 else ""
         return f"{of}iteration {iteration}: {_certificate(state)}"
+
+
+def iterations(result: SolverResult) -> str:
+    return f"{result.n_iter} iteration{'' if result.n_iter == 1 else 's'}"
 
 
 def given(X: Any, y: Any, **metadata: Any) -> dict[str, Any]:

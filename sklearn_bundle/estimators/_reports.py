@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sklearn_bundle import _announce
-from sklearn_bundle.estimators._monitor import Lines, Monitor, Tasks, given
+from sklearn_bundle.estimators._monitor import Lines, Monitor, Tasks, given, iterations
 from sklearn_bundle.solvers.contract import SolverResult, Status
 
 # Told of every fit of a fold: the value, and the results of its subproblems.
@@ -34,7 +34,7 @@ def told(
         largest = max(largest, worst.relative_gap)
         lines.must(
             f"reg_lambda {values[i]:.4g} ({i + 1}/{len(values)}): objective {worst.primal:.8g}, "
-            f"relative gap {worst.relative_gap:.2e}, {worst.status} after {worst.n_iter} iterations"
+            f"relative gap {worst.relative_gap:.2e}, {worst.status} after {iterations(worst)}"
         )
     _announce.leave(lines)
     lines.must(
