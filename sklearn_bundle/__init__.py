@@ -38,7 +38,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sklearn_bundle import datasets, losses, metrics, models, projection, regularizers
+    from sklearn_bundle import (
+        callbacks,
+        datasets,
+        losses,
+        metrics,
+        models,
+        projection,
+        regularizers,
+    )
     from sklearn_bundle.estimators._grid import reg_lambda_max
     from sklearn_bundle.estimators._listing import list_losses, list_regularizers
     from sklearn_bundle.estimators._path import bmrm_path
@@ -79,7 +87,9 @@ _HOMES = {
     "SwapSVR": "sklearn_bundle.estimators.swap_svr",
 }
 # Public modules, loaded in the same way.
-_MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
+_MODULES = frozenset(
+    {"callbacks", "datasets", "losses", "metrics", "models", "projection", "regularizers"}
+)
 
 __version__ = "0.1.0"
 
@@ -100,6 +110,7 @@ __all__ = [
     "SwapSVR",
     "__version__",
     "bmrm_path",
+    "callbacks",
     "crf_path",
     "datasets",
     "list_losses",

@@ -23,7 +23,9 @@ all that is in it; a file without rooms is there for the package as a whole, or 
     test_parameters.py          _parameters.py _values.py _repr.py
     test_arguments.py           _values.py _weights.py /estimators/_validation.py
     test_bad_input.py           estimators/_validation.py
-    test_callbacks.py           estimators/_base.py estimators/_fit.py
+    test_callbacks.py           estimators/_base.py estimators/_fit.py estimators/_monitor.py
+                                estimators/_reports.py
+    test_bars.py                callbacks.py _bars.py estimators/_monitor.py
     test_sparse_format.py       _sparse.py
     test_jit.py                 _jit.py _cache.py
     test_compile.py             compile.py _announce.py

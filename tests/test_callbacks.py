@@ -1,9 +1,12 @@
 """scikit-learn's callbacks (1.9 and later)."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -23,8 +26,9 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    bmrm_path,
 )
-from sklearn_bundle.estimators import _base
+from sklearn_bundle.estimators import _monitor
 from tests.callbacks import StopAt
 
 callback = pytest.importorskip("sklearn.callback")
@@ -148,6 +152,16 @@ class Tasks:
         pass
 
 
+class Counts(Tasks):
+    """Counts the tasks of a name."""
+
+    def __init__(self):
+        self.n = Counter()
+
+    def on_fit_task_begin(self, estimator, context):
+        self.n[context.task_name] += 1
+
+
 FAMILY = [
     (BMRMClassifier(), "class"),
     (BMRMClassifierCV(reg_lambdas=2, cv=2), "class"),
@@ -170,12 +184,16 @@ def test_levels_of_tasks(model, unit):
     X, y = load_iris(return_X_y=True)
     tasks = Tasks()
     clone(model).set_callbacks(tasks).fit(X, y)
-    levels = ["fit"] if unit is None else ["fit", f"fit/{unit}"]
-    assert tasks.paths == {*levels, f"{levels[-1]}/iteration"}
+    fit, search = "fit", set()
+    if hasattr(model, "cv"):
+        fit = "fit/refit"
+        search = {"fit", "fit/search", "fit/search/fold", "fit/search/fold/value"}
+    levels = [fit] if unit is None else [fit, f"{fit}/{unit}"]
+    assert tasks.paths == {*search, *levels, f"{levels[-1]}/iteration"}
     if unit is not None:
         tasks = Tasks()
         clone(model).set_callbacks(tasks).fit(X[:100], y[:100])
-        assert tasks.paths == {"fit", "fit/iteration"}
+        assert tasks.paths == {*search, fit, f"{fit}/iteration"}
 
 
 @pytest.mark.parametrize("model", [model for model, _ in FAMILY], ids=lambda m: type(m).__name__)
@@ -207,13 +225,14 @@ def test_at_most_four_lines_a_second(model, n_jobs, monkeypatch):
         clock[0] += 1e-2  # states that are far quicker than lines
         return clock[0]
 
-    monkeypatch.setattr(_base, "monotonic", now)
+    monkeypatch.setattr(_monitor, "monotonic", now)
 
     def note(line, **how):
-        if "ended with" not in line:  # the last line comes whenever the fit ends
+        # Some lines come whenever they are due: the last one of a fit, those of folds.
+        if not any(part in line for part in ("ended with", "done: best", "best mean score")):
             times.append(clock[0])
 
-    monkeypatch.setattr(_base, "print", note, raising=False)
+    monkeypatch.setattr(_monitor, "print", note, raising=False)
     X, y = load_digits(return_X_y=True)
     clone(model).set_params(verbose=1, n_jobs=n_jobs).fit(X[:300] / 16, y[:300])
     assert 1 <= len(times) <= 1 + clock[0] / 0.25
@@ -235,3 +254,63 @@ def test_verbose_ends_with_the_status_and_the_final_gap(capsys, max_iter):
     last = capsys.readouterr().out.splitlines()[-1]
     assert f"status {model.status_!r}" in last
     assert last.endswith(f"relative gap {model.relative_gap_:.2e}")
+
+
+def test_verbose_ends_so_for_every_estimator(capsys):
+    X, y = load_iris(return_X_y=True)
+    for model, _ in FAMILY:
+        model = clone(model).set_params(verbose=1).fit(X, y)
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last.startswith(f"[{type(model).__name__}] ") and "ended with status" in last
+        assert last.endswith(f"relative gap {model.relative_gap_:.2e}")
+
+
+def test_a_search_prints_a_line_for_every_fold(capsys):
+    X, y = load_iris(return_X_y=True)
+    model = BMRMClassifierCV(reg_lambdas=[0.1, 0.01], cv=3, verbose=1).fit(X, y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "done: best" in line]
+    for k, (line, scores) in enumerate(zip(lines, model.scores_, strict=True)):
+        assert f"fold {k + 1}/3 done" in line and f"best score {scores.max():.4g} with" in line
+
+
+def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    params = {"reg_lambdas": [1.0, 0.1], "max_iter": 1, "tol": 1e-12}
+    with pytest.warns(ConvergenceWarning):
+        *_, gaps, _ = bmrm_path(X, y, verbose=1, **params)
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [line.split()[1:4] for line in lines] == [
+        ["reg_lambda", "1", "(1/2):"],
+        ["reg_lambda", "0.1", "(2/2):"],
+    ]
+    assert all(line.endswith("max_iter after 1 iteration") for line in lines) and gaps.min() > 0.0
+    assert last.startswith("[bmrm_path] ended with 0 of 2 values converged, largest relative gap")
+
+
+def test_callbacks_find_the_certificate_of_every_iteration():
+    gaps = []
+
+    class Gaps(StopAt):
+        def on_fit_task_end(self, estimator, context):
+            gaps.append(context.certificate.relative_gap)
+            return gaps[-1] <= 0.1
+
+    X, y = load_breast_cancer(return_X_y=True)
+    model = BMRMClassifier(tol=1e-6).set_callbacks(Gaps(0)).fit(X, y)
+    assert model.status_ == "callback" and len(gaps) == model.n_iter_ + 1
+    assert gaps == sorted(gaps, reverse=True) and gaps[-1] == model.relative_gap_
+
+
+def test_bars_alone_do_not_see_every_iteration(monkeypatch):
+    bar, other = Counts(), StopAt(10**9)
+    monkeypatch.setattr(_monitor, "TheirBar", Counts)
+    monkeypatch.setattr(_monitor, "_MOST_TASKS_OF_THEIR_BAR", 50)
+    X, y = load_breast_cancer(return_X_y=True)
+    model = PragamSVC(reg_lambda=1e-9, tol=1e-13, max_iter=120)
+    with pytest.warns(ConvergenceWarning):
+        model.set_callbacks(bar).fit(X, y)
+    assert bar.n == {"iteration": 50, "fit": 1}
+    bar.n.clear()
+    with pytest.warns(ConvergenceWarning):
+        model.set_callbacks(bar, other).fit(X, y)
+    assert bar.n == {"iteration": 120, "fit": 1} and other.ended == 121

@@ -12,7 +12,8 @@ GUIDE = Path(__file__).parents[1] / "doc" / "house.rst"
 # From the ground up. Rooms of one floor may use each other, as long as nothing goes round.
 FLOORS = (
     ("_jit", "_cache", "_announce", "_pages"),
-    ("_parallel", "_values", "_repr", "_sparse", "_parameters", "_weights", "_dask"),
+    ("_parallel", "_values", "_repr", "_sparse", "_parameters", "_weights", "_dask", "_bars"),
+    ("callbacks",),
     ("_compiled",),
     ("_numeric",),
     ("losses", "regularizers", "projection", "models", "datasets", "metrics"),

@@ -1,10 +1,8 @@
-"""What every fit has: parameters read once, the certificate, the one warning, callbacks."""
+"""What every fit has: parameters read once, the certificate, the one warning, callbacks' mixin."""
 
 import warnings
 from collections.abc import Callable
 from numbers import Real
-from threading import Event, Lock
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -14,16 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from sklearn_bundle import _announce
 from sklearn_bundle._parameters import in_range, suggestion
 from sklearn_bundle._values import plain
-from sklearn_bundle.solvers.contract import MISSES, SolverResult, State, Status
+from sklearn_bundle.solvers.contract import MISSES, SolverResult, Status
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 if TYPE_CHECKING:  # scikit-learn has no types: what users call gets them here
-
-    class ProgressBar: ...
 
     class CallbackSupportMixin:
         def set_callbacks(self, *callbacks: Any) -> Self: ...
@@ -39,11 +34,8 @@ else:
     from sklearn.base import ClassifierMixin, RegressorMixin
 
     try:
-        from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
     except ImportError:  # scikit-learn before 1.9: callbacks are accepted and not called
-
-        class ProgressBar:
-            pass
 
         class CallbackSupportMixin:
             def set_callbacks(self, *callbacks):
@@ -56,7 +48,6 @@ else:
 __all__ = [
     "CallbackSupportMixin",
     "ClassifierMixin",
-    "Monitor",
     "RegressorMixin",
     "certificate",
     "checked",
@@ -65,7 +56,6 @@ __all__ = [
     "with_callbacks",
 ]
 
-_SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
 # By parameter and the value that is asked for in vain: what to do instead.
 _NO_REGULARIZATION = {
     ("reg_lambda", 0): "Without regularization there may be no optimum, and no bound of it: use a "
@@ -157,142 +147,3 @@ def warn_if_missed(
         ConvergenceWarning,
         stacklevel=2 + depth,
     )
-
-
-class Monitor:
-    """Watches the iterations of all subproblems: callbacks, ``verbose``, interruption.
-
-    Parameters
-    ----------
-    estimator : estimator being fitted
-    X, y, sample_weight
-        The caller's data, handed to the callbacks as they came.
-    n_subproblems, max_iter : int
-    model : callable
-        ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
-    unit : str
-        What a subproblem is.
-    **metadata
-        What else fit was given.
-    """
-
-    def __init__(
-        self,
-        estimator,
-        X,
-        y,
-        sample_weight,
-        n_subproblems,
-        max_iter,
-        verbose,
-        model,
-        unit="class",
-        **metadata,
-    ):
-        self.stop = Event()
-        self._estimator = estimator
-        metadata["sample_weight"] = sample_weight
-        self._data = {
-            "X": X,
-            "y": y,
-            "metadata": {name: value for name, value in metadata.items() if value is not None},
-        }
-        self._verbose, self._unit = verbose, unit
-        self._model = model
-        self._points: list[tuple | None] = [None] * n_subproblems
-        self._lock = Lock()
-        self._last_line = -np.inf
-        self._root: Any = None  # contexts of callbacks: of the fit, and of each subproblem
-        self._parents: list[Any] = []
-        callbacks = getattr(estimator, "_skl_callbacks", None) or ()
-        self._called = bool(callbacks)
-        if verbose or any(isinstance(callback, ProgressBar) for callback in callbacks):
-            _announce.listen(self, type(estimator).__name__)
-        if hasattr(estimator, "_init_callback_context"):
-            self._open_contexts(n_subproblems, max_iter)
-
-    def __call__(self, k: int, iteration: int, state: State) -> Status | None:
-        """Observe a state of subproblem k; the status to stop with, or None."""
-        if self.stop.is_set():
-            return Status.INTERRUPTED
-        with self._lock:
-            self._print(k, iteration, state)
-            if self._called:
-                self._points[k] = (state.point, state.intercept)
-                context = self._parents[k].subcontext(task_name="iteration")
-                self._call(context.call_on_fit_task_begin)
-                if self._call(context.call_on_fit_task_end):
-                    return Status.CALLBACK
-        return None
-
-    def close(self, k: int, result: SolverResult) -> None:
-        """Subproblem k has ended."""
-        if self._called and len(self._points) > 1:
-            with self._lock:
-                self._points[k] = (result.point, result.intercept)
-                self._call(self._parents[k].call_on_fit_task_end)
-
-    def close_all(self, results: list[SolverResult]) -> None:
-        """The fit has ended."""
-        _announce.leave(self)
-        self._print_end(results)
-        if self._root is not None:
-            self._points = [(r.point, r.intercept) for r in results]
-            self._call(self._root.call_on_fit_task_end)
-
-    def hear(self, message: str) -> None:
-        """Print a line about the fit; rich prints it above its progress bars."""
-        print(f"[{type(self._estimator).__name__}] {message}", flush=True)
-
-    def _open_contexts(self, n_subproblems: int, max_iter: int) -> None:
-        if n_subproblems == 1:
-            self._root = self._estimator._init_callback_context(max_subtasks=max_iter)
-            self._call(self._root.call_on_fit_task_begin)
-            self._parents = [self._root]
-            return
-        self._root = self._estimator._init_callback_context(
-            max_subtasks=n_subproblems, sequential_subtasks=False
-        )
-        self._call(self._root.call_on_fit_task_begin)
-        self._parents = [
-            self._root.subcontext(task_name=self._unit, task_id=k, max_subtasks=max_iter)
-            for k in range(n_subproblems)
-        ]
-        for context in self._parents:
-            self._call(context.call_on_fit_task_begin)
-
-    def _call(self, hook: Callable) -> Any:
-        def attributes() -> dict | None:
-            return self._model(self._points)
-
-        known = all(point is not None for point in self._points)
-        return hook(
-            estimator=self._estimator,
-            reconstruction_attributes=attributes if known else None,
-            **self._data,
-        )
-
-    def _print_end(self, results: list[SolverResult]) -> None:
-        """The line that ``verbose`` ends with: of several subproblems the worst."""
-        if not self._verbose:
-            return
-        worst = max(results, key=lambda r: r.relative_gap)
-        of = f" worst of {len(results)} fits," if len(results) > 1 else ""
-        print(
-            f"[{type(self._estimator).__name__}]{of} ended with status {str(worst.status)!r} after "
-            f"{worst.n_iter} iterations: objective {worst.primal:.8g}, lower bound "
-            f"{worst.lower_bound:.8g}, relative gap {worst.relative_gap:.2e}",
-            flush=True,
-        )
-
-    def _print(self, k: int, iteration: int, state: State) -> None:
-        if not self._verbose or monotonic() - self._last_line < _SECONDS_BETWEEN_LINES:
-            return
-        self._last_line = monotonic()
-        of = f" {self._unit} {k + 1}/{len(self._points)}" if len(self._points) > 1 else ""
-        print(
-            f"[{type(self._estimator).__name__}]{of} iteration {iteration}: objective "
-            f"{state.primal:.8g}, lower bound {state.lower_bound:.8g}, relative gap "
-            f"{state.relative_gap:.2e}",
-            flush=True,
-        )

@@ -15,13 +15,13 @@ from sklearn_bundle._pages import Documented
 from sklearn_bundle._parallel import blas_threads, split_threads
 from sklearn_bundle.estimators._base import (
     CallbackSupportMixin,
-    Monitor,
     certificate,
     checked,
     features_of,
     warn_if_missed,
     with_callbacks,
 )
+from sklearn_bundle.estimators._monitor import Monitor
 from sklearn_bundle.estimators._multiclass import solve_each
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.solvers.contract import (

@@ -23,6 +23,7 @@ from sklearn_bundle.estimators._fit import CertifiedEstimator
 from sklearn_bundle.estimators._grid import check_grid, estimator_of
 from sklearn_bundle.estimators._loss_scores import loss_scorer
 from sklearn_bundle.estimators._path_scores import default_scores
+from sklearn_bundle.estimators._reports import Report, reported, told
 from sklearn_bundle.estimators._search import Search
 from sklearn_bundle.estimators._validation import (
     checked_score,
@@ -85,7 +86,7 @@ def bmrm_path(
         Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
     **params : dict
         Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`. `max_time` is for
-        each problem at each value.
+        each problem at each value. `verbose=1` prints a line per value.
 
     Returns
     -------
@@ -147,7 +148,8 @@ def bmrm_path(
     data = estimator._check(X, y, sample_weight)
     values = grid.of(estimator, data, _ON_A_PATH)
     models, results = [], []
-    for model, found in fit_path(estimator, data, values):
+    path = fit_path(estimator, data, values)
+    for model, found in told("bmrm_path", estimator.verbose, values, path):
         models.append(model)
         results += found
     warn_if_missed("bmrm_path", results, estimator.tol, estimator._advice, depth=1)
@@ -234,13 +236,13 @@ class PathSearch(Search):
         def part(array: Any, rows: NDArray) -> Any:
             return None if array is None else _safe_indexing(array, rows)
 
-        def scores(train: NDArray, test: NDArray) -> list[float]:
+        def scores(train: NDArray, test: NDArray, report: Report) -> list[float]:
             held_out, counted = (part(X, test), part(y, test)), {}
             if weights is not None and not callable(self.scoring):
                 counted = {"sample_weight": part(weights, test)}
             estimator = checked(single)
             data = estimator._check(part(X, train), part(y, train), part(weights, train))
-            models = (model for model, _ in fit_path(estimator, data, values))
+            models = reported(fit_path(estimator, data, values), report)
             if self.scoring is None and own is None:
                 return list(default_scores(models, *held_out, counted.get("sample_weight")))
             return [checked_score(scorer(model, *held_out, **counted)) for model in models]
@@ -265,11 +267,12 @@ class PathSearch(Search):
             )
         single = clone(self._single(n_jobs=1))
 
-        def scores(train: NDArray, test: NDArray) -> list[float]:
+        def scores(train: NDArray, test: NDArray, report: Report) -> list[float]:
             fitted, held_out = ([[c[k] for k in part] for c in columns] for part in (train, test))
             estimator = checked(single)
             data = estimator._check(*fitted, *[None] * (3 - len(fitted)))
-            return [float(model.score(*held_out)) for model, _ in fit_path(estimator, data, values)]
+            models = reported(fit_path(estimator, data, values), report)
+            return [float(model.score(*held_out)) for model in models]
 
         place = np.arange(n_blocks) % n_folds
         pairs = [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(n_folds)]

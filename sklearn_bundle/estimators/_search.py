@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,8 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads
-from sklearn_bundle.estimators._base import Monitor, with_callbacks
+from sklearn_bundle.estimators._base import with_callbacks
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome
+from sklearn_bundle.estimators._reports import Report, SearchMonitor
 from sklearn_bundle.estimators._validation import first_best, splits
 
 MOST_VALUES = 100_000  # of a parameter: more of them are a slip
@@ -82,8 +82,15 @@ class Search(CertifiedEstimator):
     @abstractmethod
     def _folds(
         self, data: Any, X: Any, y: Any, sample_weight: Any, values: NDArray[np.float64]
-    ) -> tuple[list[Fold], Callable[[np.ndarray, np.ndarray], list[float]]]:
-        """The folds, and what returns the score of every value on one of them."""
+    ) -> tuple[list[Fold], Callable[[np.ndarray, np.ndarray, Report], list[float]]]:
+        """The folds, and what returns the score of every value on one of them, reporting its fits.
+
+        It is called with the rows to fit to, those to score, and what to report to.
+        """
+
+    def _fits_per_value(self, data: Any) -> int:
+        """How many of them a fold reports."""
+        return 1
 
     def _single(self, **parameters: Any) -> CertifiedEstimator:
         """An estimator of the kind that is fitted; what the search does not have is at default."""
@@ -95,15 +102,20 @@ class Search(CertifiedEstimator):
         data = self._check(X, y, sample_weight)  # what is wrong is told before any work starts
         values = self._values(data)
         folds, scores_of = self._folds(data, X, y, sample_weight, values)
+        name, n_fits = self._chosen, len(values) * self._fits_per_value(data)
+        monitor = SearchMonitor(self, X, y, sample_weight, name, values, len(folds), n_fits)
         with blas_threads(1):
             scores = Parallel(n_jobs=self.n_jobs, prefer="threads", require=self._require)(
-                delayed(scores_of)(*fold) for fold in folds
+                delayed(monitor.scores)(scores_of, k, *fold) for k, fold in enumerate(folds)
             )
         scores = np.array(scores)
         means = scores.mean(axis=0)
-        best, name = float(values[first_best(means)]), self._chosen
-        watch = partial(Monitor, self, X, y, sample_weight)
-        fitted, results, interrupted = self._single(**{name: best})._solve(data, None, watch)
+        place = first_best(means)
+        best = float(values[place])
+        monitor.chose(best, float(means[place]))
+        single = self._single(**{name: best})
+        fitted, results, interrupted = single._solve(data, None, monitor.watch)
         fitted |= {f"{name}_": best, f"{name}s_": values}
         fitted |= {"scores_": scores, "mean_test_scores_": means}
+        monitor.close(fitted, results)
         return Outcome(fitted, results, interrupted)

@@ -79,7 +79,7 @@ default="l2"
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
     verbose : int, default=0
-        1 prints a line a few times per second in the final fit.
+        1 prints a line per fold, and a line a few times per second.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ default="l2"
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
     verbose : int, default=0
-        1 prints a line a few times per second in the final fit.
+        1 prints a line per fold, and a line a few times per second.
 
     Attributes
     ----------

@@ -19,6 +19,7 @@ from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._grid import check_grid
 from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._path import fit_path
+from sklearn_bundle.estimators._reports import Report, reported, told
 from sklearn_bundle.estimators._search import Search, folds_among, path_constraints
 from sklearn_bundle.estimators._sequences import KnownSequences, TrainingSequences
 from sklearn_bundle.estimators._validation import checked_reg_lambda, checked_score
@@ -73,6 +74,7 @@ def crf_path(
         Weights, one a sequence. None is 1 for all.
     **params : dict
         Further parameters of :class:`SDCACRF`. `max_iter` and `max_time` are for each value.
+        `verbose=1` prints a line per value.
 
     Returns
     -------
@@ -119,7 +121,8 @@ def crf_path(
     data = estimator._sequences(listed(X), listed(y), sample_weight)
     values = _values_for(grid, data)
     models, results = [], []
-    for model, found in fit_path(estimator, data, values, estimator._seed()):
+    path = fit_path(estimator, data, values, estimator._seed())
+    for model, found in told("crf_path", estimator.verbose, values, path):
         models.append(model)
         results += found
     warn_if_missed("crf_path", results, estimator.tol, estimator._advice, depth=1)
@@ -147,6 +150,7 @@ def _scores_on_fold(
     seed: int,
     train: NDArray[np.intp],
     test: NDArray[np.intp],
+    report: Report,
 ) -> list[float]:
     """The scores of every value on the test part of a fold.
 
@@ -162,8 +166,8 @@ def _scores_on_fold(
     if not data.plain:
         X = KnownSequences(X, data.sequences(test), data.fitted)
     counted = {} if weights is None else {"sample_weight": weights}
-    path = fit_path(checked(single), part, values, seed)
-    return [checked_score(scorer(model, X, y, **counted)) for model, _ in path]
+    models = reported(fit_path(checked(single), part, values, seed), report)
+    return [checked_score(scorer(model, X, y, **counted)) for model in models]
 
 
 class SDCACRFCV(Search, SDCACRF):
@@ -217,7 +221,7 @@ scikit-learn's, callable or None, default=None
     random_state : int, RandomState instance or None, default=None
         Of the sampling: all folds have one seed.
     verbose : int, default=0
-        1 prints a line a few times per second in the final fit.
+        1 prints a line per fold, and a line a few times per second.
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ from sklearn.metrics import check_scoring
 
 from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.estimators._kernel import KernelTraining, machine
+from sklearn_bundle.estimators._reports import Report
 from sklearn_bundle.estimators._search import (
     MOST_VALUES,
     Search,
@@ -78,7 +79,7 @@ class SwapSVCCV(Search, SwapSVC):
     random_state : int, RandomState instance or None, default=None
         Of the first active points of the final fit.
     verbose : int, default=0
-        1 prints a line a few times per second in the final fit.
+        1 prints a line per fold, and a line a few times per second.
 
     Attributes
     ----------
@@ -198,6 +199,9 @@ n_features_in_, feature_names_in_, shape_fit_
         shared.divide_cache(self.cache_size, n_threads)
         return folds, partial(self._scores_of_fold, shared, values)
 
+    def _fits_per_value(self, data: KernelTraining) -> int:
+        return len(self._single()._targets(data))
+
     def _shared_values(self, data: KernelTraining) -> KernelData:
         """One matrix of kernel values if there is space for it, which the final fit has too.
 
@@ -222,7 +226,12 @@ n_features_in_, feature_names_in_, shape_fit_
         return few and single._method(problem) == "decomposition"
 
     def _scores_of_fold(
-        self, data: KernelTraining, Cs: NDArray[np.float64], train: np.ndarray, test: np.ndarray
+        self,
+        data: KernelTraining,
+        Cs: NDArray[np.float64],
+        train: np.ndarray,
+        test: np.ndarray,
+        report: Report,
     ) -> list[float]:
         """The scores of every C on the test part of a fold."""
         samples, values, single = data.samples, data.values, self._single()
@@ -254,6 +263,7 @@ n_features_in_, feature_names_in_, shape_fit_
                     solver, result = single._take_further(problem, kept, 0)
                 kept = single._carry(solver, result, kept)
                 of_C.append(result.point)
+                report(C, [result])
         scores = []
         for of_C in alphas:
             model._adopt(machine(part, values.kernel, of_C))

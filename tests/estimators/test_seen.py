@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bundle import BMRMClassifier, BMRMNoveltyDetector, BMRMRegressor, PragamSVC
-from sklearn_bundle.estimators._base import Monitor
+from sklearn_bundle.estimators._monitor import Monitor
 from sklearn_bundle.solvers.contract import Status
 from tests import reference, reference_multiclass, reference_regression
 
