@@ -1,4 +1,4 @@
-"""Sums of kernel values of dense float32 points, none of which is stored."""
+"""Sums of kernel values of dense float32 points, without storing the values."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class Tiles:
 
     @classmethod
     def of(cls, points: object) -> "Tiles | None":
-        """Of dense float32 points, or of sparse ones where dense ones cost less; else None."""
+        """Tiles of dense float32 points, or of sparse ones if dense is faster; else None."""
         if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
             points = Dense(points.matrix.toarray(), points.kernel, np.float32)
         suits = isinstance(points, Dense) and points.values.dtype == np.float32
@@ -76,9 +76,9 @@ class Tiles:
     ) -> NDArray[np.float64]:
         """Bounds on the errors of sums of "rbf" values, as in ``KernelRows.rounding_of_sums``.
 
-        A value is the same whenever it is computed. Roundings that all values of a point share are
+        A value is the same whenever it is computed. Roundings shared by all values of a point are
         added up: those of its coordinates and its norm, and of gamma and exp. The others have
-        random signs, so that they add up to 8 roots of the sum of their squares at most (Higham
+        random signs, so their sum is at most 8 times the root of the sum of their squares (Higham
         and Mary, as in ``likely``): d + 10 of products, 9 of exponents, and those of other points.
         """
         gamma, lengths, weights = self._function.scale / 2.0, self._lengths, np.abs(coef)
@@ -93,11 +93,11 @@ class Tiles:
 
     @property
     def n_padded(self) -> int:
-        """A multiple of 64, as many points as the tiles have space for."""
+        """The number of points that the tiles have space for, a multiple of 64."""
         return len(self._tiled.norms)
 
     def source(self, factors: np.ndarray, ridge: np.ndarray, roots: np.ndarray) -> Source:
-        """What compiled steps compute rows from; ``factors`` are as long as the tiles."""
+        """The source of rows for compiled steps; ``factors`` are as long as the tiles."""
         points = self._function, self._tiled, self._rows
         return Source(*points, factors, ridge, 1.0 / ridge, roots)
 

@@ -33,12 +33,12 @@ class AdaptedSolver(ABC):
         """The problem as the other solver asks for it."""
 
     def attach(self, problem: StructuredRisk) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._solver.attach(self._adapted(problem))
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
         self._solver.detach()
 

@@ -66,11 +66,11 @@ class BlockSolver(ABC):
         return self._dual.cache
 
     def attach(self, problem: StructuredProblem) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._dual.problem = problem
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._dual.problem = None
 
     def states(self) -> Iterator[State]:

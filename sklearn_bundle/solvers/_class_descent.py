@@ -96,11 +96,11 @@ class ClassDescent:
         return A.ravel(), offset
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self.model = problem.softmax_model()
 
     def detach(self) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self.model = None
 
     def renew(self, curvature: ClassCurvature) -> None:

@@ -51,11 +51,11 @@ class Descent(NewtonDescent):
         self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`NewtonDescent`."""
+        """See :class:`NewtonDescent`."""
         self.model = problem.newton_model()
 
     def detach(self) -> None:
-        """As of :class:`NewtonDescent`."""
+        """See :class:`NewtonDescent`."""
         self.model = None
 
     @property

@@ -47,10 +47,10 @@ class SmoothDescent(Protocol):
         """A plane ``R(v, b) >= <a, v> + c`` for all v and b, from the derivatives at the point."""
 
     def attach(self, problem: LinearProblem) -> None:
-        """Go on with the same data in another object."""
+        """Continue with the same data in another object."""
 
     def detach(self) -> None:
-        """Let go of the data."""
+        """Release the data."""
 
 
 class DescentSolver(LinearSolver):
@@ -120,14 +120,14 @@ class DescentSolver(LinearSolver):
         return LinearStart(point, self._best.proof)
 
     def attach(self, problem: LinearProblem) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._passes_before = problem.passes - self._spent
         if self._descent is not None:
             self._descent.attach(problem)
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._spent = self._problem.passes - self._passes_before
         self._problem = None
         if self._descent is not None:

@@ -45,13 +45,13 @@ class DualAscentSolver(LinearSolver):
         self._passes_before = problem.passes
 
     def attach(self, problem: DualSteps | ClassSteps) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._passes_before = problem.passes - self._spent
         self._steps.attach(problem.rows)
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._spent = self.n_passes
         self._problem = None
         self._steps.detach()

@@ -76,19 +76,19 @@ class ScoreDescent:
         return blas.ddot(self._slopes, self._slopes) / (2.0 * self._lambda)
 
     def plane(self) -> tuple[Array, float]:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         return self._gradient, self._offset
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self._model = problem.newton_model()
 
     def detach(self) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self._model = None
 
     def step(self) -> bool:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         along = self._direction()
         if along is None:
             return False

@@ -155,11 +155,11 @@ class BundleSolver(LinearSolver):
         return self.bundle.multiplications
 
     def attach(self, problem: CuttingPlanes) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = with_points(problem)
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
 
     def states(self) -> Iterator[State]:
@@ -376,6 +376,6 @@ class CuttingPlaneSolver(BundleSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, algorithm="cutting-plane", **shared)

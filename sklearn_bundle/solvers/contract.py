@@ -107,7 +107,7 @@ class Resumable(Solver, Protocol):
         """Go on with ``problem``, which has the same data, loss and intercept as the last one."""
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
 
 
 @dataclass

@@ -178,11 +178,11 @@ class CoordinateDescentSolver(LinearSolver):
         )
 
     def attach(self, problem: ColumnSteps) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem, self._model = problem, problem.column_model()
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._problem = self._model = None
 
     def states(self) -> Iterator[State]:

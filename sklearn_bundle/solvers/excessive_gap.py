@@ -81,11 +81,11 @@ class ExcessiveGapSolver:
         self._starting = True
 
     def attach(self, problem: ExcessiveGap) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
 
     def states(self) -> Iterator[State]:

@@ -79,11 +79,11 @@ class LBFGSSolver:
         return self._best.point
 
     def attach(self, problem: SmoothObjective) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem, self._passes = problem, 0
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
 
     def states(self) -> Iterator[State]:

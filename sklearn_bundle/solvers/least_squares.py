@@ -130,12 +130,12 @@ class LeastSquaresSolver(LinearSolver):
         )
 
     def attach(self, problem: LeastSquares) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._equations.attach(problem.rows, problem.target, problem.weights)
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._problem = None
         self._equations.detach()
 

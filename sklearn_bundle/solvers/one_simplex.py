@@ -101,11 +101,11 @@ class OneSimplexSolver:
         return self._points.mixed(self._q)
 
     def attach(self, problem: StructuredProblem) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self.problem = problem
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self.problem = None
 
     def states(self) -> Iterator[State]:

@@ -115,7 +115,7 @@ class SamplePlanesSolver(BundleSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`."""
+        """See :class:`LinearSolver`."""
         return omega.is_euclidean
 
     @classmethod
@@ -141,11 +141,11 @@ class SamplePlanesSolver(BundleSolver):
         )
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         self._space.attach(problem)
 
     def detach(self) -> None:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         self._space.detach()
 
     def _solve_inner(self) -> tuple[Array, None]:
@@ -169,7 +169,7 @@ class SamplePlanesSolver(BundleSolver):
         return offset - 0.5 / self._lambda * float(np.sum(a * a))
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         return LinearStart(point, self.proof, sample_bundle=self.bundle)
 
     def _state(self) -> LazyState:

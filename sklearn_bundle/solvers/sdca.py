@@ -132,7 +132,7 @@ class DualSolver:
         self._started = self._state(0.0).relative_gap <= self._tol
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self.problem = None
 
     @property

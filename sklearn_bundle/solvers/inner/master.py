@@ -126,7 +126,7 @@ class BalancedMaster:
     """With an intercept as a coordinate; the bound is one for ``E alpha = 0``, or not there."""
 
     def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
-        """As of :class:`Master`."""
+        """See :class:`Master`."""
         omega = bundle.omega
         near, b, value = _look_near(bundle, omega, reg_lambda, tolerance, centre, centre.pull)
         w, _, plane = bundle.point(near, reg_lambda)
@@ -159,7 +159,7 @@ class L1Master:
         self._near: tuple[float, float] | None = None  # reg_lambda, and the weight of nearness
 
     def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
-        """As of :class:`Master`."""
+        """See :class:`Master`."""
         planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
         limits = reg_lambda * bundle.omega.lasso_form.thresholds
         if self._near is None or self._near[0] != reg_lambda:
