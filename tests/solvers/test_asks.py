@@ -182,9 +182,9 @@ def test_refusals_name_solver_problem_and_what_is_missing():
         BundleSolver(own, 1.0)
     with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*NewtonSteps.*LinearPro"):
         NewtonSolver(linear(OneOfTheirOwn()), 1.0, tol=1e-3)
-    with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object has not"):
+    with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object lacks"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
-    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*Steps.* has not"):
+    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*Steps.* lacks"):
         DualCoordinateSolver(linear(OneOfTheirOwn()), 1.0)
 
 

@@ -230,7 +230,7 @@ def test_limits(problem):
 
 
 def test_line_search_refuses_a_bare_problem():
-    with pytest.raises(ValueError, match=r"LargestCoordinate has not; use 'cutting-plane'"):
+    with pytest.raises(ValueError, match=r"LargestCoordinate lacks; use 'cutting-plane'"):
         BundleSolver(LargestCoordinate(3), 1.0)
 
 
