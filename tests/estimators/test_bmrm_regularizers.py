@@ -1,4 +1,4 @@
-"""Each regularizer with the estimators: optima by clarabel's cones and by linear programmes."""
+"""Each regularizer with the estimators: optima by clarabel's cones and by linear programs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a problem of one's own has to offer, what it gets, and how it is refused otherwise."""
+"""What your own problem has to offer, what it gets, and how it is refused otherwise."""
 
 from collections import UserString
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The bundle method on its contracts: rates, weak duality, aggregation, stopping."""
+"""The contracts of the bundle method: rates, weak duality, aggregation, stopping."""
 
 import numpy as np
 import pytest
