@@ -178,7 +178,9 @@ def test_missing_names_what_derived_protocols_ask_for_too():
 
 def test_refusals_name_solver_problem_and_what_is_missing():
     own = StructuredHinge(np.eye(K), np.arange(K))
-    with pytest.raises(ValueError, match=r"'line-search' needs .*risk_along.*StructuredHinge has"):
+    with pytest.raises(
+        ValueError, match=r"'line-search' needs .*risk_along.*StructuredHinge lacks"
+    ):
         BundleSolver(own, 1.0)
     with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*NewtonSteps.*LinearPro"):
         NewtonSolver(linear(OneOfTheirOwn()), 1.0, tol=1e-3)
