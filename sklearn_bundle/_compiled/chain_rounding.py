@@ -22,8 +22,8 @@ u is 2^-53. Let ``E`` bound how far rounding moves the log-weight of any path of
 
 So the entropy ``H = log Z - <theta, mu>`` or the gap ``log Z(s) - log Z(theta) - <s - theta, mu>``
 errs by E and by ``expm1(2E) q + share`` times the largest entry of theta, or of s - theta, which
-vanishes at the optimum. Expected minus true features of a position err by their norm times
-``expm1(2E) q`` plus the share of the wrong labels: their marginals are subtracted, instead of one
+vanishes at the optimum. Expected minus true features of a position err by their norm times the sum
+of ``expm1(2E) q`` and the share of the wrong labels: their marginals are subtracted, instead of one
 from that of the true label. The features of pairs, whose norm is one, err by the share.
 
 Marginals that are kept as such may be any numbers. They become those of a chain if they are scaled

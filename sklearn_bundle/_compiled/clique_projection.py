@@ -230,7 +230,7 @@ def _matrix(scales, n_edges, rows, K, S, room):
 
 @inner
 def _newton(scales, n_edges, rows, K, S, defect, room):
-    """Newton's ``direction``, minus the inverse of the block tridiagonal matrix times gradient."""
+    """Newton's ``direction``: minus the inverse of the block tridiagonal matrix times gradient."""
     _matrix(scales, n_edges, rows, K, S, room)
     count, active, direction, square = room.count, room.active, room.direction, S * S
     factors, coupling = room.factors, room.coupling

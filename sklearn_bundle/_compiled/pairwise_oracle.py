@@ -150,7 +150,7 @@ def _gather(outputs, i, v, room):
 
 @inner
 def _send(outputs, i, v, a, room):
-    """Set the message from node v along edge a, with largest entry 0; returns what it lost."""
+    """Set the message from node v along edge a, of largest entry 0; returns what is subtracted."""
     K = outputs.n_labels
     from_tail = outputs.tails[outputs.edges[i] + a] == v
     share, score, pairs = outputs.shares[outputs.nodes[i] + v], room.score[v], room.edge[a]

@@ -35,8 +35,8 @@ def search_kink(
     it rises, r is above its two tangents, so that their maximum plus the quadratic is a lower bound
     of phi. The next point is the bound's minimizer: once the two pieces at a kink are known, it is
     found exactly. If r has so many small kinks that it looks smooth, the minimizer of the cubic
-    through both points is better. The two alternate, and the interval is halved if neither shortens
-    it much.
+    through both points is better. The two alternate, and the interval is halved if both shorten
+    it only a little.
 
     Stops when, by the bound, the remaining gain is below rounding or below ``worth`` times the gain
     so far, or the interval has the relative width ``precision``. Returns 0 if phi does not fall at

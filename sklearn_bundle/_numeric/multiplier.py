@@ -53,7 +53,7 @@ def multiplier(
             )
             settled = value + slope * (here - anchor)
             settled, total = settled + (total - kept_here), settled + total
-            if low > left and total > z:  # t was low
+            if low > left and total > z:  # here == low, which is finite
                 left, right = left, low
             elif high < right and settled + (slope + bend) * (high - here) + kept_high < z:
                 left, right = high, right

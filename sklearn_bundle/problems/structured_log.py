@@ -70,7 +70,7 @@ class LikelihoodProblem(StructuredRisk):
         return Tangent(w, risk, gradient, margin, error)
 
     def risk(self, found: Tangent) -> float:
-        """R where it was found."""
+        """R at the point of the pass."""
         return found.risk
 
     def plane(self, found: Tangent) -> tuple[Array, float]:

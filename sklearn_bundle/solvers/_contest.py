@@ -5,7 +5,7 @@ from math import exp, inf, log
 from sklearn_bundle.solvers.linear_task import LinearSolver
 
 _TINY = 1e-300  # replaces a gap of 0
-_LEAST_SHARE = 0.2  # of the work from scratch: a solver that begins near the end needs as much
+_LEAST_SHARE = 0.2  # of the work from scratch, for a solver that begins near the end
 
 
 class Contestant:
@@ -65,9 +65,9 @@ class Contestant:
     def likely(self, tol: float, gap: float) -> float:
         """The same for a waiting solver, after another one has reached this gap.
 
-        Before its start this is a share of the prior. Later it is at most the work so far or the
-        prior, whatever the rate: a gap that has not moved for long, as Newton's at first, may fall
-        suddenly.
+        Before its start this is a share of the prior. Later it is at most the larger of its work so
+        far and the prior, whatever the rate: a gap that has not moved for long, as Newton's at
+        first, may fall suddenly.
         """
         if self.ended:
             return inf

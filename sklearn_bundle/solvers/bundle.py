@@ -36,7 +36,7 @@ _LIFT = 100.0  # factor on both limits for every iteration without progress
 _ENOUGH_LIFTS = 50  # from 1 to the largest risk, 1e100
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
 _PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
-_STRONGEST_PULL = 0.1  # on an intercept, over reg_lambda: about the curvature of a loss
+_STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
 _LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 

@@ -176,7 +176,7 @@ class OneSimplexSolver:
         self._has_current = True
 
     def _solve_master(self) -> None:
-        """Find nearly the best point of the simplex by quadratic models, one if without a cone.
+        """Find nearly the best point of the simplex by quadratic models; without a cone by one.
 
         ``||[v + d]_+||^2`` is nowhere above ``||[v]_+||^2 + 2 <[v]_+, d> + ||d||^2``, so each model
         is below the dual and touches it.
