@@ -1,16 +1,16 @@
-"""Tests mirror the package: a folder here for a folder there, a file for a room or a few.
+"""Tests mirror the package: one folder per folder, one file per module or a few modules.
 
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
-and formulas without the package, ``random_problems`` draws, ``interrupts`` sends Ctrl-C; ``fits``,
-``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``, ``sequences``,
-``parameters``, ``kernel_machines`` and ``kernel_problems`` are pieces for tests of their kind. No
-file of tests imports another.
+and formulas without the package, ``random_problems`` draws problems, ``interrupts`` sends Ctrl-C;
+``fits``, ``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``,
+``sequences``, ``parameters``, ``kernel_machines`` and ``kernel_problems`` are helpers for tests of
+their kind. No file of tests imports another.
 
-The map: left a file of tests, right the rooms whose faults it is there to find, from the folder of
-``sklearn_bundle`` that heads the part, or with ``/`` in front from its root. A folder stands for
-all that is in it; a file without rooms is there for the package as a whole, or for the references.
-``test_house.py`` holds the map against the folders.
+The map has a file of tests on the left, and on the right the modules whose faults it has to find.
+Their paths begin in the folder of ``sklearn_bundle`` that heads the part, or with ``/`` at its
+root. A folder stands for everything in it. A file without modules tests the package as a whole, or
+the references. ``test_house.py`` compares the map with the folders.
 
 .
     test_smoke.py

@@ -1,14 +1,14 @@
 """The one judge of every fit: its certificate against the data and an independent optimum.
 
-:func:`judge` takes a fitted estimator and what it was fitted on. Objectives are computed again from
-the fitted attributes and the data in extended precision (``np.longdouble``), and so is the value at
-the reference's point: it is attained, and therefore no lower bound may lie above it, whatever the
-accuracy of the reference. Where a model exposes its dual point, so is the bound.
+:func:`judge` takes a fitted estimator and the data of the fit. Objectives are recomputed from the
+fitted attributes and the data in extended precision (``np.longdouble``), and so is the value at the
+reference's point: it is attained, so no lower bound may lie above it, however accurate the
+reference is. If a model exposes its dual point, the bound is recomputed too.
 
-Two sizes of error are allowed, and no more. ``rounding`` is what float64 does to the sums of the
-objective: n terms added up, each of scores whose d products are, computed from the data at hand;
-``slack`` is what of it a bound may keep. ``Optimum.error`` is how far the true optimum may lie
-below the reference's value.
+Only two sizes of error are allowed. ``rounding`` bounds the rounding of the objective's sums in
+float64: n terms, each with scores that are sums of d products, computed from the data; ``slack`` is
+the part of it that a bound may keep. ``Optimum.error`` is how far the true optimum may lie below
+the reference's value.
 """
 
 from dataclasses import dataclass

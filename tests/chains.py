@@ -1,4 +1,4 @@
-"""Chain CRFs for tests: what may be asked of them, sequences, the reference's view of a fit."""
+"""Chain CRFs for tests: their parameters, sequences, the reference's view of a fit."""
 
 import numpy as np
 import pytest

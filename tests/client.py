@@ -1,4 +1,4 @@
-"""A user's script, which CI checks with pyright in strict mode and runs: every family, once."""
+"""A user's script with every family, which CI runs and checks with pyright in strict mode."""
 
 import numpy as np
 from numpy.typing import NDArray

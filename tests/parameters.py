@@ -1,4 +1,4 @@
-"""Wrong values, what a message has to show of them, and the data on which they are tried."""
+"""Wrong values, what a message has to show of them, and the data to try them on."""
 
 import inspect
 from functools import partial

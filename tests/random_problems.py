@@ -1,4 +1,4 @@
-"""Random problems for every estimator, each made from one seed, and what the judge says of a fit.
+"""Random problems for every estimator, each made from one seed, and the judge's verdict on a fit.
 
 Scales from 1e-6 to 1e8, constant and huge columns, offsets, repeated rows and columns, rare
 classes, extreme weights, few rows with many columns, float32, CSR, strengths over eight decades.

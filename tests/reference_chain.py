@@ -1,4 +1,4 @@
-"""Chain CRFs in plain numpy: enumeration of all labellings, log-sum-exp, an optimum by scipy.
+"""Chain CRFs in plain numpy: enumeration of all labelings, log-sum-exp, an optimum by scipy.
 
 Nothing of the package is used. Sequences are dense arrays (T, d), labels are 0 to K - 1, and a
 model is one vector: coef (K, d), transitions (K, K) and, with biases, intercept, start and end.

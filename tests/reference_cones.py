@@ -1,4 +1,4 @@
-"""Quadratic programmes over cones by clarabel's interior points; tests of them skip without it."""
+"""Quadratic programs over cones by clarabel's interior points; their tests skip without it."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """The kernel L2-SVM in extended precision: objective, dual, and the optimum by Newton's method.
 
-No code of the package. Distances are sums of squares of differences.
+It uses no code of the package. Distances are sums of squares of differences.
 """
 
 from functools import lru_cache

@@ -1,6 +1,6 @@
 """Conditional likelihood by enumeration of all outputs, and its optimum by Newton's method.
 
-Nothing of the package is used. Numbers are in extended precision where examples are.
+Nothing of the package is used. Numbers are in extended precision if examples are.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""References for losses of measures and of orders; no code of the package.
+"""References for losses of measures and of orders, without code of the package.
 
-Each function writes a risk out as its definition has it, a sum of maxima of explicit planes: a
-list of blocks (share v, gradients G of shape (k, n), offsets c of shape (k,)), and
-``R(f) = sum over blocks of v max_k (G f + c)_k``. They grow fast: all pairs, all 2^n labellings,
+Each function writes a risk out by its definition, as a sum of maxima of explicit planes: a list of
+blocks (share v, gradients G of shape (k, n), offsets c of shape (k,)), with
+``R(f) = sum over blocks of v max_k (G f + c)_k``. They grow fast: all pairs, all 2^n labelings,
 all m! lists of a query.
 """
 

@@ -1,8 +1,8 @@
 """Optima of regularized risks by interior points (clarabel) and the simplex method (HiGHS).
 
 A risk is a convex function of affine scores. Here are the risks, each with its value in extended
-precision, what rounding of the scores can do to it, and its constraints in a cone programme; the
-regularizers likewise. No code of the package.
+precision, a bound on the rounding of the scores, and its constraints in a cone program; the same
+for the regularizers. It uses no code of the package.
 """
 
 from dataclasses import dataclass

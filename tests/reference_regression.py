@@ -1,7 +1,7 @@
-"""References for the losses of regression and novelty detection; no code of the package.
+"""References for the losses of regression and novelty detection, without code of the package.
 
-Formulas, objectives, and optima by clarabel's interior-point method on the cone programme. A loss
-goes by its name here, its parameters by keyword.
+Formulas, objectives, and optima by clarabel's interior-point method on the cone program. A loss is
+given by its name here, its parameters by keyword.
 """
 
 import numpy as np

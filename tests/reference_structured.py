@@ -1,8 +1,8 @@
 """Structured hinge losses by enumeration of all outputs, and their optima by interior points.
 
 Nothing of the package is used. An example is the list of its outputs, with their features and
-losses; a problem is a list of examples. The cone programmes are the primal problem with a slack an
-example, and the dual with a weight an output: no step from one to the other is taken here.
+losses; a problem is a list of examples. The cone programs are the primal problem with one slack per
+example, and the dual with one weight per output: neither is derived from the other here.
 """
 
 from dataclasses import dataclass

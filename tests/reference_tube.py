@@ -1,6 +1,7 @@
-"""Kernel machines with squared losses outside of a tube, in extended precision.
+"""Kernel machines with squared losses outside a tube, in extended precision.
 
-No code of the package. The optimum is Newton's in the primal, proved by the dual.
+It uses no code of the package. Newton's method in the primal finds the optimum, and the dual proves
+it.
 """
 
 import numpy as np

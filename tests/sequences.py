@@ -1,4 +1,4 @@
-"""Sequences in small, and an estimator that checks them and does nothing else."""
+"""Small sequences, and an estimator that only checks them."""
 
 import numpy as np
 import pytest

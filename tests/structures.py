@@ -1,4 +1,4 @@
-"""Structured problems for tests: drawn ones, and examples that know all their outputs as arrays."""
+"""Structured problems for tests: random ones, and examples with all their outputs as arrays."""
 
 import numpy as np
 

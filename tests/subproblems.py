@@ -1,9 +1,9 @@
-"""What an estimator was fitted on, in the reference's terms: objectives, optima, rounding.
+"""The subproblems of a fit, in the reference's terms: objectives, optima, rounding.
 
 Each subproblem has its fitted ``point``, ``objective(point)`` in extended precision, ``rounding``,
-the most that float64 can change in the objective's sums at that point, ``slack``, the most that a
-bound may lie above the optimum for rounding, ``working``, what a run before its end is confirmed
-adds to it, ``optimum()`` and ``dual(bound)``: whether the dual point has this bound.
+the largest rounding error of the objective's sums in float64 at that point, ``slack``, how far a
+bound may lie above the optimum by rounding, ``working``, what is added to it before a run is
+confirmed, ``optimum()`` and ``dual(bound)``: whether the dual point has this bound.
 """
 
 from itertools import combinations

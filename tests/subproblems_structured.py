@@ -1,4 +1,4 @@
-"""What a StructuredSVM was fitted on: all outputs of all examples, so only few of each."""
+"""The problem of a StructuredSVM with all outputs of all examples, so only few of each."""
 
 import numpy as np
 import scipy.sparse as sp

@@ -1,4 +1,4 @@
-"""What functions and fit take: wrong values are named and shown."""
+"""Arguments of functions and of fit: messages name and show wrong values."""
 
 import numpy as np
 import pytest

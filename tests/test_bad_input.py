@@ -1,4 +1,4 @@
-"""Wrong input: named before any work, and nothing half-fitted is left behind."""
+"""Wrong input: reported before any work, and nothing half-fitted is left behind."""
 
 import warnings
 

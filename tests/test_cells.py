@@ -1,4 +1,4 @@
-"""``peers.py cells`` and ``sparse`` run: formulas are ours, and a slow peer is ended."""
+"""``peers.py cells`` and ``sparse`` run: formulas equal ours, and a slow peer is stopped."""
 
 import importlib.util
 import json

@@ -1,7 +1,7 @@
-"""Every estimator before the judge: converged and ended early, in each layout; and the judge too.
+"""The judge checks every estimator, converged and ended early, in each layout; and is checked.
 
-A lie that the judge does not see is a hole in all tests of certificates: it is told fits whose
-bound, objective, gap, status or history was moved.
+A false certificate that the judge misses is a hole in all tests of certificates. So it is given
+fits whose bound, objective, gap, status or history was changed.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""Compilation ahead of the first fit, and who says that it goes on."""
+"""Compilation ahead of the first fit, and the messages while it runs."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The floors of the house: no import climbs, none goes round, and the guide's walks are true."""
+"""The layers: no import goes up, none is circular, and the walks of the guide are true."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The map of tests/__init__.py against the folders; files of tests keep to themselves."""
+"""The map of tests/__init__.py against the folders; files of tests do not import each other."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Public names load when they are first asked for, and are all there for tools that list them."""
+"""Public names load on first use, and tools that list names see all of them."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""The methods that the studies of papers run beside ours get to the optimum of a reference."""
+"""The methods that the papers' studies compare with ours reach the optimum of a reference."""
 
 import importlib.util
 import sys

@@ -1,6 +1,6 @@
-"""All public parameters: wrong values are named and shown, numbers of any kind are taken.
+"""All public parameters: messages name and show wrong values; numbers of any kind are accepted.
 
-What a parameter allows is written down here once more, not read off the constraints.
+The allowed values are written down here again, not read from the constraints.
 """
 
 import copy

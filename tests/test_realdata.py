@@ -1,4 +1,4 @@
-"""On the benchmark data, where SKLEARN_BUNDLE_DATA names its folder."""
+"""Tests on the benchmark data, if SKLEARN_BUNDLE_DATA names its folder."""
 
 import pytest
 from sklearn.model_selection import GridSearchCV

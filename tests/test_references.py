@@ -1,4 +1,4 @@
-"""The references' optima against scikit-learn, and against their neighbours."""
+"""The references' optima against scikit-learn, and against neighboring points."""
 
 import numpy as np
 import pytest

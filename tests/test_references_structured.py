@@ -1,4 +1,4 @@
-"""The references of structured outputs among themselves: enumeration, duality, the paper's forms.
+"""The references of structured outputs against each other: enumeration, duality, the paper's forms.
 
 The paper is Yu and Rousu (2007); its C is 1 over reg_lambda, with equal weights.
 """

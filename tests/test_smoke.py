@@ -1,4 +1,4 @@
-"""The main job in a few lines; CI runs it on the oldest supported versions too."""
+"""The main features in a few lines; CI also runs it on the oldest supported versions."""
 
 import importlib.util
 import pickle

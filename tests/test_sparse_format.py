@@ -1,4 +1,4 @@
-"""Sparse matrices that are not what they say: compiled code would read out of bounds."""
+"""Inconsistent sparse matrices, for which compiled code would read out of bounds."""
 
 import numpy as np
 import pytest

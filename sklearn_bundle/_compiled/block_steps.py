@@ -1,8 +1,8 @@
-"""Steps in the dual of a structured hinge loss, block by block over outputs that are kept.
+"""Steps in the dual of a structured hinge loss, block by block over the kept outputs.
 
 The dual of ``reg_lambda/2 ||w||^2 + sum_i s_i H_i(w)``, or of H_i^2/2 with ``squared``, in weights
-q_i of outputs, with ``w = factor * sum_i s_i sum_y q_i(y) psi_i(y)`` plus what the solver adds kept
-up to date; negative entries of the cone are 0 in w and what they are in ``raw``.
+q_i of outputs. ``w = factor * sum_i s_i sum_y q_i(y) psi_i(y)``, plus what the solver adds, is kept
+up to date. Negative entries of the cone are 0 in w and keep their value in ``raw``.
 """
 
 from typing import NamedTuple
@@ -22,16 +22,16 @@ from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.structures import new_room, worst
 from sklearn_bundle._jit import inner, jit
 
-_BLOCK_STEPS = 8  # times the outputs of a block: steps between two of them until it is left
-_MISSED = 1e-8  # of the terms of a score: rounding moves it by less
-_BLOCK_SHARE = 1e-2  # of a block's gap, down to which it is solved
+_BLOCK_STEPS = 8  # limit of pairwise steps in a visit, times the number of the block's outputs
+_MISSED = 1e-8  # relative to the terms of a score: rounding moves it by less
+_BLOCK_SHARE = 1e-2  # a block is solved until its gap is this share of the gap it began with
 
 
 class Dual(NamedTuple):
-    """What steps change: w, raw where there is a cone, gaps as last seen; and what they need.
+    """What steps change (w, raw with a cone, gaps as last seen) and what they need.
 
-    w and raw are one array where there is no cone. ``counts`` are what the dual has gained, and how
-    many entries of psi were read for it.
+    Without a cone, w and raw are the same array. ``counts`` holds the gain of the dual and the
+    number of entries of psi that were read for it.
     """
 
     squared: bool
@@ -68,7 +68,7 @@ def _add(outputs, slot, amount, dual):
 
 @inner
 def gap_of(q, scores, count, squared, highest):
-    """A block's part of the duality gap where the best output has the score ``highest``."""
+    """A block's part of the duality gap if the best output has the score ``highest``."""
     mean = total = 0.0
     for k in range(count):
         mean += q[k] * scores[k]
@@ -81,9 +81,9 @@ def gap_of(q, scores, count, squared, highest):
 
 @inner
 def _improve_on_simplex(gram, room, q, scores, count, scale):
-    """The best weights of a block, nearly: q and the scores are changed; what the dual gains.
+    """Nearly the best weights of a block, in place in q and the scores; returns the dual's gain.
 
-    Steps between the output of the highest score and that of the lowest among those with weight.
+    Each step moves weight from the lowest-scoring output that has any to the highest-scoring one.
     """
     gain = 0.0
     start = -1.0
@@ -118,9 +118,9 @@ def _improve_on_simplex(gram, room, q, scores, count, scale):
 
 @inner
 def _improve_in_cone(gram, room, q, scores, count, scale):
-    """The same for the squared hinge, where the sum of the weights is free.
+    """The same for the squared hinge, whose weights have a free sum.
 
-    Steps on the output of the highest score, or of the lowest among those with weight.
+    Each step changes the output of the highest score, or of the lowest among those with weight.
     """
     gain = total = 0.0
     for k in range(count):
@@ -154,7 +154,7 @@ def _improve_in_cone(gram, room, q, scores, count, scale):
 
 @inner
 def visit(outputs, i, dual, scores, before):
-    """Solve block i over the outputs that it has; its gap over them before the step."""
+    """Solve block i over the outputs that it has; returns its gap over them before the step."""
     first, count = outputs.at[i], outputs.count[i]
     highest = -np.inf
     read = 0
@@ -190,7 +190,7 @@ def visit(outputs, i, dual, scores, before):
 
 @jit
 def epoch(structure, outputs, dual, sampling, longest, steps):
-    """``steps`` visits of blocks, each after a call of the oracle; how many there was room for."""
+    """Visit ``steps`` blocks, each after an oracle call; returns how many there was room for."""
     room = new_room(structure)
     most = 0
     for i in range(longest.shape[0]):
@@ -211,7 +211,7 @@ def epoch(structure, outputs, dual, sampling, longest, steps):
 
 @inner
 def _fitting(outputs, i, scores, before, table):
-    """Room to work in for block i after one more output."""
+    """Workspace for block i after one more output."""
     most = 2 * outputs.count[i] + 2
     if scores.shape[0] < most:
         scores, before = np.empty(2 * most), np.empty(2 * most)
@@ -222,7 +222,7 @@ def _fitting(outputs, i, scores, before, table):
 
 @inner
 def take_in(outputs, i, dual, indices, values, length, loss, scores, before, table):
-    """Keep what the oracle has found for block i, note the gap, and solve the block."""
+    """Keep what the oracle found for block i, note the gap, and solve the block."""
     if length > 0 or loss > 0.0:
         insert(outputs, i, indices, values, length, loss, table)
     dual.gaps[i] = visit(outputs, i, dual, scores, before)
@@ -230,7 +230,7 @@ def take_in(outputs, i, dual, indices, values, length, loss, scores, before, tab
 
 @jit
 def take_in_one(outputs, dual, i, indices, values, loss):
-    """:func:`take_in` of an output that was found elsewhere; False if there is no room for it."""
+    """:func:`take_in` for an output found elsewhere; False if there is no room for it."""
     length = indices.shape[0]
     if not enough(outputs, length):
         return False
@@ -245,7 +245,7 @@ def take_in_one(outputs, dual, i, indices, values, loss):
 def take_in_all(outputs, dual, first, start, starts, indices, values, losses, found):
     """Keep an output for each of a range of blocks, all found at w, and note their gaps.
 
-    Begins with the block number ``start`` of the range; returns how far there was room.
+    Begins with block number ``start`` of the range; returns how far the room lasted.
     """
     table = new_table(max(outputs.used[LONGEST], 1), dual.w.shape[0])
     for row in range(start, losses.shape[0]):
@@ -273,7 +273,7 @@ def take_in_all(outputs, dual, first, start, starts, indices, values, losses, fo
 
 @jit
 def missed(outputs, dual, first, found):
-    """The row of an example with an output of a higher score than the oracle has found; or -1."""
+    """The row of an example that keeps an output with a higher score than the oracle's; or -1."""
     for row in range(found.shape[0]):
         i = first + row
         for k in range(outputs.count[i]):
@@ -297,7 +297,7 @@ def _length(w):
 
 @jit
 def cached_pass(outputs, dual, blocks, share):
-    """A visit of each of the blocks; those whose gap is at least ``share`` of the mean gap."""
+    """Visit each of the blocks; returns those whose gap is at least ``share`` of the mean gap."""
     scores, before = np.empty(16), np.empty(16)
     gaps = np.zeros(blocks.shape[0])
     sum_of_gaps = 0.0
@@ -334,7 +334,7 @@ def cached_gap(outputs, dual, blocks):
 
 @jit
 def squared_distance(dual, centre, reg_lambda, kappa):
-    """Of w from what it would be without the centre."""
+    """Squared distance of w from what it would be without the center."""
     squared = 0.0
     for j in range(dual.w.shape[0]):
         own = ((reg_lambda + kappa) * dual.raw[j] - kappa * centre[j]) / reg_lambda
@@ -346,9 +346,9 @@ def squared_distance(dual, centre, reg_lambda, kappa):
 
 @jit
 def recentre(dual, centre, last, momentum, reg_lambda, old, new):
-    """Move the centre to ``w + momentum (w - last)``, w then being ``last``, and w with it.
+    """Move the center to ``w + momentum (w - last)``, store w in ``last`` and move w along.
 
-    The strength of the centre changes from ``old`` to ``new``.
+    The strength of the center changes from ``old`` to ``new``.
     """
     for j in range(dual.w.shape[0]):
         total = (reg_lambda + old) * dual.raw[j] - old * centre[j]
@@ -362,9 +362,9 @@ def recentre(dual, centre, last, momentum, reg_lambda, old, new):
 
 @jit
 def sums(outputs, weights, squared, w):
-    """``w += sum_i s_i sum_y q_i(y) psi_i(y)``; the sums of losses and of the lengths of psi.
+    """``w += sum_i s_i sum_y q_i(y) psi_i(y)``; returns sums of losses and of lengths of psi.
 
-    Weights of a block that sum to one but for rounding are made to do so.
+    Weights of a block that sum to one up to rounding are scaled to sum to one.
     """
     losses = carry = lengths = 0.0
     for i in range(weights.shape[0]):

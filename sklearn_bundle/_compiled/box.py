@@ -1,4 +1,4 @@
-"""A box and a hyperplane as the caller gives them: checks, and what the projection needs of them.
+"""Checks a box and a hyperplane as the caller gives them, and prepares them for the projection.
 
 As in ``projection.py``, an array has one entry per item, or CHUNK equal ones for all items.
 """
@@ -13,7 +13,7 @@ from sklearn_bundle._jit import jit
 def prepare(d, sigma, ratio, inverse, weight):
     """``r = sigma/d^2``, 1/r and ``w = sigma r``.
 
-    Returns the first item of which one of these is not a number that can be worked with, or -1.
+    Returns the first item for which one of these is not a usable number, or -1.
     """
     step_d = 1 if d.shape[0] == ratio.shape[0] else 0
     step_s = 1 if sigma.shape[0] == ratio.shape[0] else 0
@@ -63,7 +63,7 @@ def first_fault(m, d, sigma, lower, upper):
 
 @jit
 def attainable(sigma, lower, upper, n):
-    """Least and largest ``sum sigma a`` of n items in the box, and the same of absolute values."""
+    """Smallest and largest ``sum sigma a`` of n items in the box, and of absolute values."""
     least = largest = least_size = largest_size = 0.0
     lows, highs = np.empty(min(n, CHUNK)), np.empty(min(n, CHUNK))
     for start in range(0, n, CHUNK):

@@ -1,9 +1,9 @@
-"""Linear chains: their layout, scores, and what features are expected.
+"""Linear chains: their layout, scores and expected features.
 
 A row has one entry per label and is padded with zeros to ``width``, a multiple of the length of
-vectors. The parameters w are rows: one for each attribute, one for each label that a transition
-comes from (``width`` of them), and three of biases: of a label at any position, at the first one
-and at the last one. All arrays of rows are flat.
+vectors. The parameters w are rows: one per attribute, one per label that a transition comes from
+(``width`` of them), and three rows of biases: for a label at any position, at the first one and at
+the last one. All arrays of rows are flat.
 """
 
 from typing import NamedTuple
@@ -24,8 +24,8 @@ from sklearn_bundle._compiled.vector import (
 )
 from sklearn_bundle._jit import inner, jit
 
-# Parameters, 1 MB of them, that stay in a processor's own cache: where there are more, those of a
-# sequence are asked for all at once, as waiting for one after the other takes longer.
+# Parameters (1 MB) that stay in a processor's own cache. If there are more, those of a sequence are
+# prefetched all at once, since waiting for one after the other takes longer.
 _CACHED = 1 << 17
 
 
@@ -52,7 +52,7 @@ class Chains(NamedTuple):
 
 @jit
 def by_attribute(tokens, indptr, indices, values, n_attributes, out):
-    """Rows of CSR -> blocks, attributes and entries as :class:`Chains` has them.
+    """Convert rows of CSR to blocks, attributes and entries as in :class:`Chains`.
 
     ``out`` are the arrays attributes, slots, positions and values, with room for all entries.
     """
@@ -88,7 +88,7 @@ def by_attribute(tokens, indptr, indices, values, n_attributes, out):
 
 @inner
 def transitions(chains, w):
-    """The part of w that belongs to pairs of labels."""
+    """The part of w for pairs of labels."""
     at = chains.n_attributes * chains.width
     return w[at : at + chains.width * chains.width]
 
@@ -113,7 +113,7 @@ def scores(chains, i, w, out):
             row = np.int64(chains.attributes[u]) * S
             for c in range(0, S, WIDTH):
                 prefetch(w, row + c)
-            prefetch(w, row + S - 1)  # rows need not begin where a line does
+            prefetch(w, row + S - 1)  # rows need not begin at a cache line
     for e in range(chains.entries[i], chains.entries[i + 1]):
         source = np.int64(chains.attributes[first + chains.slots[e]]) * S
         target = np.int64(chains.positions[e]) * S

@@ -1,4 +1,4 @@
-"""The best labelings of a chain, and how probable a labeling is."""
+"""The best labelings of a chain, and the probability of a labeling."""
 
 import numpy as np
 
@@ -49,14 +49,14 @@ def best_labels(chains, w, first, last, labels):
 def several_best(chains, w, i, n_best, labels, values):
     """The ``n_best`` most probable labelings of sequence i, best first, and their scores.
 
-    ``labels`` has one row per labeling; returns how many there are, which may be fewer.
+    ``labels`` has one row per labeling. Returns their number, which may be less than ``n_best``.
     """
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
     unary = np.empty(T * S)
     scores(chains, i, w, unary)
     pairs = transitions(chains, w)
-    best = np.full((T, K, n_best), -np.inf)  # the best paths to each label, in falling order
+    best = np.full((T, K, n_best), -np.inf)  # the best paths to each label, in descending order
     origin = np.zeros((T, K, n_best), np.int64)  # label and rank there of the position before
     for k in range(K):
         best[0, k, 0] = unary[k]
@@ -88,7 +88,7 @@ def several_best(chains, w, i, n_best, labels, values):
 
 @inner
 def _insert(values, origins, value, origin):
-    """Put a value into a falling list, if it belongs there."""
+    """Insert a value into a descending list, if it belongs there."""
     rank = values.shape[0]
     while rank > 0 and values[rank - 1] < value:
         rank -= 1

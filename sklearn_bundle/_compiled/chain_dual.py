@@ -36,9 +36,9 @@ from sklearn_bundle._compiled.vector import (
 from sklearn_bundle._jit import inlined, inner, jit
 
 WEIGHTS, GAPS, GRADIENT = 0, 1, 2  # what a sweep is for
-_TINY = 1e-300  # a probability of 0 has this in its logarithm, which 0 then multiplies
-# Products that are summed before they join the others: 64 vectors and three sums of halves, the 67
-# roundings that chain_rounding.py counts.
+_TINY = 1e-300  # stands for a probability of 0 in a logarithm, which is then multiplied by 0
+# Products that are summed before they are added to the total: 64 vectors and three sums of halves,
+# the 67 roundings that chain_rounding.py counts.
 _PIECE = 512
 
 
@@ -59,7 +59,7 @@ class Blocks(NamedTuple):
 
 @inner
 def largest(bounds):
-    """The largest difference of two neighbors."""
+    """The largest difference between neighboring numbers."""
     most = 0
     for i in range(bounds.shape[0] - 1):
         most = max(most, bounds[i + 1] - bounds[i])
@@ -70,7 +70,7 @@ def largest(bounds):
 def dot(a, b, size):
     """``<a, b>`` of the first ``size`` numbers, a multiple of the vectors' length.
 
-    In pieces, whose sums are compensated: rounding does not grow with the size.
+    It is summed in pieces, with compensation: rounding does not grow with the size.
     """
     result = carry = 0.0
     for first in range(0, size, _PIECE):
@@ -83,9 +83,9 @@ def dot(a, b, size):
 
 @inner
 def aggregate(chains, i, nodes, edges, out):
-    """Rows of ``out``: the features of ``nodes`` and ``edges``; returns their squared norm.
+    """Write the features of ``nodes`` and ``edges`` to rows of ``out``; returns their squared norm.
 
-    First a row for each attribute of sequence i, then all that is no attribute.
+    First come the rows of the attributes of sequence i, then all other rows.
     """
     S = chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
@@ -138,7 +138,7 @@ def add_rows(chains, i, factor, rows, w):
 
 @inner
 def shrink_rows(chains, i, threshold, raw, w):
-    """The rows of w that :func:`add_rows` changes of ``raw``: entries moved towards 0."""
+    """Update the rows of w that :func:`add_rows` changes in ``raw``: entries move towards 0."""
     S = chains.width
     for u in range(chains.blocks[i], chains.blocks[i + 1]):
         at = np.int64(chains.attributes[u]) * S
@@ -152,7 +152,7 @@ def shrink_rows(chains, i, threshold, raw, w):
 
 @inner
 def _shrink(threshold, raw, at, size, w):
-    """``w = sign(raw) max(|raw| - threshold, 0)`` of the entries from ``at`` on."""
+    """``w = sign(raw) max(|raw| - threshold, 0)`` for the entries from ``at`` on."""
     limit, zero = splat(threshold), splat(0.0)
     for x in range(at, at + size, WIDTH):
         entry = load(raw, x)
@@ -162,10 +162,10 @@ def _shrink(threshold, raw, at, size, w):
 
 @inlined
 def _from_potentials(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes):
-    """Block i of log-potentials theta: its marginals mu, and its divergence from scores s.
+    """Marginals mu of block i, given by log-potentials theta, and its divergence from scores s.
 
-    ``log Z(s) - log Z(theta) - <s - theta, mu>``; with scores and ``log_z`` of zero, less its
-    entropy. Returns it, what rounding may have made of it, and E of the block.
+    The divergence is ``log Z(s) - log Z(theta) - <s - theta, mu>``; with scores and ``log_z`` of
+    zero it is minus the entropy. Returns it, a bound of its rounding error, and E of the block.
     """
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
@@ -193,9 +193,9 @@ def _from_potentials(chains, blocks, i, log_z, unary, pairs, room, nodes, edges,
 
 @inlined
 def _from_marginals(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes):
-    """The same of marginals, which have no E but may be none of a chain.
+    """The same for kept marginals, which have no E but need not be those of a chain.
 
-    The last numbers are by how much they move to become so: pairs in all, masses at most.
+    The last numbers say how far they move to become so: the sum over pairs, the worst mass.
     """
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
@@ -226,7 +226,7 @@ def _from_marginals(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, 
 
 @inlined
 def _entropy(blocks, at, pairs_at, T, S):
-    """Of the pairs, less that of the inner positions: (18)."""
+    """Entropy of the pairs minus that of the inner positions: (18)."""
     sums = carry = 0.0
     if T == 1:
         return _entropy_of(blocks.nodes, at, S, S)
@@ -240,7 +240,7 @@ def _entropy(blocks, at, pairs_at, T, S):
 
 @inner
 def _entropy_of(values, at, size, S):
-    """Of ``values[at : at + size]``, row by row."""
+    """Entropy of ``values[at : at + size]``, row by row."""
     entropy = 0.0
     for first in range(at, at + size, S):
         row = 0.0
@@ -254,17 +254,17 @@ def _entropy_of(values, at, size, S):
 def sweep(
     purpose, chains, labels, weights, blocks, w, factor, first, last, rounding, results, target
 ):
-    """A pass over the sequences from first to last.
+    """Make a pass over the sequences from first to last.
 
     WEIGHTS: ``values`` are the blocks' entropies, and ``target += factor * weights[i]`` times true
-    less expected features. GAPS: ``values`` are -log p(y|x; w), ``gaps`` the blocks' gaps.
-    GRADIENT: ``values`` are -log p(y|x; w), and ``target`` as for WEIGHTS with the expectation
-    under w.
+    minus expected features. GAPS: ``values`` are -log p(y|x; w), ``gaps`` the blocks' gaps.
+    GRADIENT: ``values`` are -log p(y|x; w), and ``target`` changes as for WEIGHTS, with the
+    expectation under w.
 
-    ``results`` are the arrays values, gaps, margins and errors: margins bound what rounding makes
-    of the values, of GAPS and of the difference of values and gaps, errors what it makes of the
-    features of the sequence. ``rounding`` are what the scores of each sequence may err by, and
-    norms and depth as :func:`less_truth` has them.
+    ``results`` are the arrays values, gaps, margins and errors. Margins bound the rounding error of
+    the values and, for GAPS, also of the difference of values and gaps; errors bound that of the
+    features of the sequence. ``rounding`` holds bounds of the error of each sequence's scores, and
+    norms and depth as for :func:`less_truth`.
     """
     K, S = chains.n_labels, chains.width
     values, gaps, margins, errors = results

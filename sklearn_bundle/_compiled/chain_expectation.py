@@ -20,7 +20,7 @@ from sklearn_bundle._compiled.forward_backward import Room, marginals, new_room
 from sklearn_bundle._jit import inlined, registered
 
 _UNIT = 2.0**-53  # the unit roundoff of float64
-_BIASES = 3  # of a token: of its label at any, the first and the last position
+_BIASES = 3  # per token: for its label at any, the first and the last position
 _OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
 
 
@@ -29,7 +29,7 @@ class ExpectationRoom(NamedTuple):
 
     ``unary`` and ``nodes`` have a row per position, ``edges`` is a matrix. ``rows``, ``reach``,
     ``norms`` and ``counts`` have a number per position. ``envelope`` has the largest weight of each
-    attribute, ``bias`` is that of all biases of a position, ``pair`` that of a pair.
+    attribute, ``bias`` is the largest of all biases of a position, ``pair`` that of a pair.
     """
 
     recursion: Room
@@ -72,9 +72,9 @@ def _expect(outputs, i, w, room, weight, gradient):
     loss = loss_of(labels, start, T, K, S, unary, pairs, log_z, room.recursion, nodes)
     in_all = sum_of_largest(unary, T, S, room.rows) + T * room.pair * (T > 1)
     shift = path_error(T, K, in_all, room.recursion) + errors_of_scores(chains, i, T, room)
-    size = float(T)  # of pairs, from which one is subtracted for the true ones
+    size = float(T)  # of pairs, including the one subtracted for the true pair
     for t in range(T):
-        # One less the marginal of the true label is the sum of the others: it keeps its digits.
+        # One minus the marginal of the true label is the sum of the others, without cancellation.
         own, wrong = t * S + labels[start + t], 0.0
         for x in range(t * S, t * S + K):
             wrong += nodes[x] * (x != own)
@@ -88,9 +88,9 @@ def _expect(outputs, i, w, room, weight, gradient):
 
 @inlined
 def errors_of_scores(chains, i, T, room):
-    """What the scores of a sequence err by, summed over its tokens; ``norms`` become those of it.
+    """Bounds of the errors of a sequence's scores, summed over its tokens; fills ``norms``.
 
-    A sum of m products errs by ``(m + 4) u`` times the sum of their absolute values.
+    A sum of m products has an error of ``(m + 4) u`` times the sum of their absolute values.
     """
     reach, norms, counts = room.reach, room.norms, room.counts
     for t in range(T):

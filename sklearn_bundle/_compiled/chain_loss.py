@@ -1,4 +1,4 @@
-"""The negative log-probability of a labeling, also where it is far below the rounding of log Z."""
+"""The negative log-probability of a labeling, even if it is far below the rounding of log Z."""
 
 import numpy as np
 
@@ -7,15 +7,16 @@ from sklearn_bundle._compiled.elementary import log, log1p_unit
 from sklearn_bundle._compiled.sums import added
 from sklearn_bundle._jit import inner
 
-_SMALL = 1.0  # nats: a smaller loss would be the small difference of large numbers
+_SMALL = 1.0  # nats: a smaller loss would be a small difference of large numbers
 
 
 @inner
 def loss_of(labels, start, T, K, S, scores, pairs, log_z, room, nodes):
     """After ``marginals``: ``-log p(labels[start : start + T])``.
 
-    Log Z less the score is a difference of numbers that grow with T. Where it is small it is a sum
-    of ``log(1 + odds of another label here, given the labels before)`` instead, to full precision.
+    Log Z minus the score is a difference of numbers that grow with T. If it is small, it is instead
+    computed to full precision as a sum of ``log(1 + odds of another label here, given the labels
+    before)``.
     """
     loss = log_z - score_of(labels, start, T, S, scores, pairs)
     if not loss < _SMALL:
@@ -40,7 +41,7 @@ def loss_of(labels, start, T, K, S, scores, pairs, log_z, room, nodes):
 
 @inner
 def _log_of_odds(values, at, factors, row, multiplied, label, K):
-    """``log(sum / own)`` of the K products, the own being that of ``label``."""
+    """``log(sum / own)`` of the K products, where ``own`` is that of ``label``."""
     own = others = 0.0
     for k in range(K):
         value = values[at + k] * (factors[row + k] if multiplied else 1.0)
@@ -53,7 +54,7 @@ def _log_of_odds(values, at, factors, row, multiplied, label, K):
 
 @inner
 def _log_of_sum(values, label, K):
-    """``log(sum of exp) - own``, of the K values."""
+    """``log(sum of exp) - own`` of the K values."""
     highest = -np.inf
     for k in range(K):
         if k != label:

@@ -1,8 +1,8 @@
-"""Passes over marginals of chains: projections of all, and what features they expect.
+"""Passes over the marginals of chains: projections of all, and their expected features.
 
-Marginals are flat: sequence i has its edges from ``places[i]`` on, as clique_projection.py has
-them. ``unary``, ``nodes`` and ``charges`` have a row for each token, ``pairs`` one for each label
-that a transition comes from.
+Marginals are flat: sequence i has its edges from ``places[i]`` on, laid out as in
+clique_projection.py. ``unary``, ``nodes`` and ``charges`` have a row per token, ``pairs`` one per
+label that a transition comes from.
 """
 
 import numpy as np
@@ -17,14 +17,14 @@ from sklearn_bundle._jit import inner, jit
 
 @inner
 def _shape(tokens, i, K):
-    """Of sequence i: the number of its tokens, of its edges, at least one, and of their rows."""
+    """The numbers of tokens of sequence i, of its edges (at least one), and of their rows."""
     T = tokens[i + 1] - tokens[i]
     return T, max(T - 1, 1), (K if T > 1 else 1)
 
 
 @jit
 def add_scores(chains, w, first, last, out):
-    """``out`` += the scores of all tokens of the sequences from first to last."""
+    """Add the scores of all tokens of the sequences from first to last to ``out``."""
     S = chains.width
     own = np.empty(largest(chains.tokens) * S)
     for i in range(first, last):
@@ -36,11 +36,11 @@ def add_scores(chains, w, first, last, out):
 
 @jit
 def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, last, nu, out):
-    """Marginals nearest to ``centre + step * (scores of the edges)``, repaired, into ``out``.
+    """Write the marginals nearest to ``centre + step * (scores of the edges)``, repaired, to out.
 
-    ``nu`` has a row for each token and one more for each sequence: where to start from, over the
-    step, and NaN where nobody knows; it becomes that of the result. Returns steps and passes of the
-    projections, and the largest defect before the repair.
+    ``nu`` has a row per token and one more per sequence: the starting point divided by the step, or
+    NaN if unknown; it becomes that of the result. Returns steps and passes of the projections, and
+    the largest defect before the repair.
     """
     n_edges = max(largest(tokens) - 1, 1)
     room, scales = clique_projection.new_room(n_edges, K, S), np.ones(n_edges)
@@ -86,7 +86,7 @@ def _ascend(start, T, n_edges, rows, S, centre, place, unary, pairs, step, m):
 
 @jit
 def repair(tokens, places, K, S, first, last, u):
-    """Make marginals of each sequence, in place."""
+    """Turn the points of each sequence into marginals, in place."""
     for i in range(first, last):
         _, n_edges, rows = _shape(tokens, i, K)
         own = u[places[i] : places[i] + n_edges * rows * S]
@@ -95,7 +95,7 @@ def repair(tokens, places, K, S, first, last, u):
 
 @jit
 def truth(tokens, places, labels, K, S, u):
-    """All weight on the true labels: 1 for each edge between them."""
+    """Put all weight on the true labels: 1 for each edge between them."""
     for i in range(tokens.shape[0] - 1):
         T, n_edges, rows = _shape(tokens, i, K)
         for t in range(n_edges):
@@ -106,10 +106,10 @@ def truth(tokens, places, labels, K, S, u):
 
 @jit
 def differences(tokens, places, labels, weights, charges, u, K, S, first, last, nodes, pairs):
-    """Weighted true labels less marginals: of tokens, and added up of transitions; weighted loss.
+    """Weighted true labels minus marginals, per token and summed over transitions; weighted loss.
 
-    ``charges`` are the losses of each token's labels. Compensated sums: rounding does not grow with
-    the number of sequences.
+    ``charges`` are the losses of each token's labels. Sums are compensated: rounding does not grow
+    with the number of sequences.
     """
     loss = carry = 0.0
     own = np.empty(K * S)
@@ -158,7 +158,7 @@ def _add_edge(u, place, rows, S, token, several, is_first, nodes, pairs):
 
 @jit
 def combine(chains, nodes, pairs, first, last, w):
-    """``w`` += the features that rows of tokens and of pairs add up to, those of pairs once."""
+    """Add the features of rows of tokens, and once those of pairs, to ``w``."""
     S = chains.width
     none, own = np.zeros(S * S), np.empty(largest(chains.tokens) * S)
     for i in range(first, last):

@@ -1,4 +1,4 @@
-"""The worst labeling of a chain: max-product with the loss inside, and its difference of features.
+"""The worst labeling of a chain by loss-augmented max-product, and its difference of features.
 
 Arrays of rows are flat, as in chain.py.
 """
@@ -19,10 +19,10 @@ _LINE = 64  # bytes of a line of the cache
 
 
 class ChainOutputs(NamedTuple):
-    """Chains and their true labels, with a cost for each label in place of another.
+    """Chains and their true labels, with the cost of predicting each label for another.
 
-    ``costs`` has a row for each true label. ``levels`` is 0 with margin rescaling; with slack
-    rescaling the costs are whole numbers, and any sequence loses less than ``levels``.
+    ``costs`` has a row per true label. ``levels`` is 0 with margin rescaling; with slack rescaling
+    the costs are integers, and the loss of every sequence is below ``levels``.
     """
 
     levels: int
@@ -34,10 +34,10 @@ class ChainOutputs(NamedTuple):
 class Room(NamedTuple):
     """Memory to work in.
 
-    ``unary`` and ``reached`` have a row per position, ``best`` has one too, with slack rescaling
-    one per position and level. ``path`` and ``wrong`` have a number per position. ``entries`` are
-    those of a sequence that count. ``sums`` is a matrix of zeros between uses, ``touched`` are
-    places in it.
+    ``unary`` and ``reached`` have a row per position; so does ``best``, with slack rescaling one
+    per position and level. ``path`` and ``wrong`` have a number per position. ``entries`` are
+    those of a sequence that count. ``sums`` is a matrix that is zero between uses, ``touched``
+    lists places in it.
     """
 
     unary: NDArray[np.float64]
@@ -62,7 +62,7 @@ def _new_room(outputs):
 
 @inner
 def aligned(size):
-    """Memory in which no vector lies across two lines: those take twice the time."""
+    """Memory in which no vector crosses a cache line, which would take twice the time."""
     memory = np.empty(size + _LINE // 8)
     first = (-memory.ctypes.data % _LINE) // 8
     return memory[first : first + size]
@@ -93,7 +93,7 @@ def _worst(outputs, i, w, room, indices, values):
 
 @inner
 def _step(best, before, pairs, K, S, reached, here):
-    """Into a row of ``reached``: the best score of all ways to a label from the row ``before``."""
+    """Write the best score of all paths from row ``before`` to each label to row ``reached``."""
     for c in range(0, S, WIDTH):
         highest = splat(-np.inf)
         for j in range(K):
@@ -104,7 +104,7 @@ def _step(best, before, pairs, K, S, reached, here):
 
 @inner
 def _forward(outputs, start, T, pairs, room):
-    """Into ``best``: the highest score of all labelings up to a position, by its label there."""
+    """Write to ``best`` the highest score of the labelings up to each position, per label there."""
     K, S = outputs.chains.n_labels, outputs.chains.width
     for t in range(T):
         here, costs = t * S, outputs.labels[start + t] * S
@@ -119,7 +119,7 @@ def _forward(outputs, start, T, pairs, room):
 
 @inner
 def _backward(K, S, T, pairs, room):
-    """The best path. It asks only for its own labels which one before them was best."""
+    """The best path: the best predecessor is looked up only for the labels on it."""
     best, path = room.best, room.path
     label = 0
     for k in range(1, K):
@@ -135,10 +135,10 @@ def _backward(K, S, T, pairs, room):
 
 @inner
 def _forward_by_levels(outputs, start, T, pairs, room):
-    """The same by the loss up to a position as well, and the loss of the worst output.
+    """The same also per loss up to a position; returns the loss of the worst output.
 
-    ``best`` has a row for each position and loss from 0. No cost is added: for each loss the best
-    difference of scores counts, of all labelings with this loss.
+    ``best`` has a row per position and loss from 0. No cost is added: what counts for each loss is
+    the best difference of scores among all labelings with this loss.
     """
     K, S, labels = outputs.chains.n_labels, outputs.chains.width, outputs.labels
     unary, best, levels = room.unary, room.best, outputs.levels
@@ -176,7 +176,7 @@ def _forward_by_levels(outputs, start, T, pairs, room):
 
 @inner
 def _backward_by_levels(outputs, start, T, level, pairs, room):
-    """The best path of all with the loss ``level``."""
+    """The best path among those with the loss ``level``."""
     K, S, labels, levels = (
         outputs.chains.n_labels,
         outputs.chains.width,
@@ -196,7 +196,7 @@ def _backward_by_levels(outputs, start, T, level, pairs, room):
 
 @inner
 def _compared(outputs, start, T, pairs, room):
-    """Loss of the path, and its score less that of the true labels."""
+    """Loss of the path, and its score minus that of the true labels."""
     S, costs, labels = outputs.chains.width, outputs.costs, outputs.labels
     unary, path = room.unary, room.path
     loss = score = carry = 0.0
@@ -218,13 +218,13 @@ def _compared(outputs, start, T, pairs, room):
 
 @inner
 def _features(chains, i, labels, factor, room, indices, values):
-    """Factor times the features of the true labels less those of the path; how many there are."""
+    """Factor times (features of the true labels minus those of the path); returns their number."""
     S, start, first = chains.width, chains.tokens[i], chains.blocks[i]
     T = chains.tokens[i + 1] - start
     path, sums, touched, entries = room.path, room.sums, room.touched, room.entries
     size = 0
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        entries[size] = e  # no branch: it would be guessed wrongly too often
+        entries[size] = e  # no branch: it would be mispredicted too often
         size += room.wrong[chains.positions[e]]
     out = indices, values, factor
     count = pending = at = 0
@@ -269,10 +269,10 @@ def _exchange(sums, touched, pending, true, label, value):
 
 @inner
 def flush(sums, touched, pending, at, out, count):
-    """The sums that are not zero as entries, in places from ``at``; they are zero afterwards.
+    """Write the nonzero sums as entries, in places from ``at``, and reset them to zero.
 
-    A place that was touched twice is zero the second time. It is written nevertheless, as a branch
-    would be guessed wrongly too often: there must be room for an entry more.
+    A place that was touched twice is zero the second time. It is written nevertheless, since a
+    branch would be mispredicted too often: there must be room for one more entry.
     """
     indices, values, factor = out
     for p in range(pending):

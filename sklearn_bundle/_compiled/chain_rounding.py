@@ -1,34 +1,35 @@
-"""What rounding may make of log Z, of marginals and of the values of the dual: bounds.
+"""Bounds of the rounding error of log Z, of marginals and of the values of the dual.
 
 u is 2^-53. Let ``E`` bound how far rounding moves the log-weight of any path of a sequence.
 
-* Log-weights. Where probabilities are scaled, a step of a recursion takes two exponentials (3.6 u
+* Log-weights. With scaled probabilities, a step of a recursion takes two exponentials (3.6 u
   each), a sum of K products in two halves (K/2 + 2) and four products; log Z adds two products
-  and logarithms that are as large as the scores. In all ``(K + 20) u`` a position and ``4 u`` times
-  the largest score and transition, those of a shift of the scores included. In logarithms each
-  step adds and subtracts numbers within the range of two rows and two matrices: ``16 u``. Nothing
-  grows with T but the number of steps, since rows are normalized and log Z is a compensated sum.
-  Scores that are rounded themselves count as well, see problems/_chain_rounding.py.
-* Log Z errs by E, as all paths do; the score of the true labels by the error of scores. A loss
-  that is a sum of ``log(1 + odds)`` errs by ``expm1(2E)`` times the sum of ``odds/(1 + odds)``.
+  and logarithms that are as large as the scores. The total is ``(K + 20) u`` per position and
+  ``4 u`` times the largest score and transition, which includes a shift of the scores. In
+  logarithms each step adds and subtracts numbers within the range of two rows and two matrices:
+  ``16 u``. Only the number of steps grows with T, since rows are normalized and log Z is a
+  compensated sum. Rounding of the scores themselves is added, see problems/_chain_rounding.py.
+* Log Z has the error E, as all paths do; the score of the true labels has that of the scores. A
+  loss that is a sum of ``log(1 + odds)`` errs by ``expm1(2E)`` times the sum of
+  ``odds/(1 + odds)``.
 * Marginals. A factor within ``exp(+-E)`` for each path moves the odds of a label by at most
-  ``exp(+-2E)``, and its marginal nu by ``nu (1 - nu) expm1(2E)``: nothing where it is certain. Over
+  ``exp(+-2E)``, and its marginal nu by ``nu (1 - nu) expm1(2E)``: 0 if the label is certain. Over
   the labels of a position that is ``expm1(2E)`` times ``q = sum nu (1 - nu)``. As ``1 - max nu`` is
   at most q, pairs move by at most ``2 (q_{t-1} + q_t)`` times it, summed over both labels.
-* Their mass. It is set to one every ``STRIDE`` positions and each step between moves it by ``(K +
-  24) u``; edges are summed in blocks. With sums of scores times marginals, which are taken in
-  pieces (67 u), this is ``share`` for each position, whatever its marginals.
+* Mass of the marginals. It is reset to one every ``STRIDE`` positions, and each step in between
+  moves it by ``(K + 24) u``; edges are summed in blocks. With sums of scores times marginals, which
+  are taken in pieces (67 u), this is ``share`` for each position, whatever its marginals.
 
 So the entropy ``H = log Z - <theta, mu>`` or the gap ``log Z(s) - log Z(theta) - <s - theta, mu>``
 errs by E and by ``expm1(2E) q + share`` times the largest entry of theta, or of s - theta, which
-vanishes at the optimum. Expected less true features of a position err by ``expm1(2E) q`` and, as
-the marginals of wrong labels are subtracted and not one from that of the true label, by the share
-of these, times their norm; those of pairs, whose norm is one, by the share.
+vanishes at the optimum. Expected minus true features of a position err by their norm times the sum
+of ``expm1(2E) q`` and the share of the wrong labels: their marginals are subtracted, instead of one
+from that of the true label. The features of pairs, whose norm is one, err by the share.
 
-Marginals that are kept as such are any numbers. Scaled to one at each position and with pairs
-moved by at most ``2 (defects of their rows and columns)`` in the 1-norm they belong to a chain
-(Altschuler, Weed and Rigollet, 2017, lemma 7); ``x log x`` of numbers whose sum moves by x moves by
-less than 60 x, for any x that rounding makes.
+Marginals that are kept as such may be any numbers. They become those of a chain if they are scaled
+to sum to one at each position and pairs move by at most ``2 (defects of their rows and columns)``
+in the 1-norm (Altschuler, Weed and Rigollet, 2017, lemma 7). If the sum of numbers moves by x,
+their ``x log x`` moves by less than 60 x, for any x that rounding causes.
 """
 
 import numpy as np
@@ -39,19 +40,19 @@ from sklearn_bundle._jit import inner
 
 _UNIT = 2.0**-53  # the unit roundoff of float64
 _LARGEST = 700.0  # its exponential is finite: a bound may be useless, but is no NaN
-ENTROPY = 60.0  # by which x log x moves, over what the x move: the last line above
+ENTROPY = 60.0  # bounds the ratio of the change of x log x to that of x: the last line above
 
 
 @inner
 def path_error(T, K, sizes, room):
-    """E after ``marginals``, where ``sizes`` sums up the largest score and transition."""
+    """E after ``marginals``; ``sizes`` is the sum of the largest score and transition."""
     each = 16.0 if T > 1 and room.scales[0] == 0.0 else 4.0
     return _UNIT * (T * (K + 20.0) + each * sizes)
 
 
 @inner
 def share(T, K):
-    """What a position's scores or features count for, whatever its marginals."""
+    """The error of a position's scores or features that does not depend on its marginals."""
     return _UNIT * (STRIDE * (K + 24.0) + BLOCK + T / BLOCK + 80.0)
 
 
@@ -72,7 +73,7 @@ def largest_of(values, size):
 
 @inner
 def sum_of_largest(values, T, S, out):
-    """``out[t]`` = the largest absolute value of a row; returns their sum."""
+    """Set ``out[t]`` to the largest absolute value of a row; returns their sum."""
     sizes = 0.0
     for t in range(T):
         largest = 0.0
@@ -97,12 +98,12 @@ def undecided(nodes, factors, first, T, S):
 
 @inner
 def less_truth(nodes, labels, norms, start, T, K, S, error, off, depth):
-    """Subtract the true labels from marginals; returns what expected less true features err by.
+    """Subtract the true labels from marginals; bounds the error of expected minus true features.
 
-    In the 2-norm. One less the marginal of the true label is the sum of the others, which has no
-    rounding of one. ``norms`` bound those of a token's features, of its pairs' and of the biases'.
-    ``off`` is how far masses are from one, ``depth`` how many terms an entry of the sum over all
-    sequences has.
+    The bound is in the 2-norm. One minus the marginal of the true label is computed as the sum of
+    the others, which avoids the rounding of one. ``norms`` bound those of the features of a token,
+    of its pairs and of the biases. ``off`` is how far masses are from one, ``depth`` the number of
+    terms in an entry of the sum over all sequences.
     """
     moved = 2.0 * by_odds(error) * undecided(nodes, norms, start, T, S)
     in_all = 0.0
@@ -117,9 +118,10 @@ def less_truth(nodes, labels, norms, start, T, K, S, error, off, depth):
 
 @inner
 def defects(nodes, pairs, at, T, K, S):
-    """How far marginals are from those of a chain: sums over the positions.
+    """How far marginals are from those of a chain, summed over the positions.
 
-    By how much masses differ from one, and rows and columns of pairs from them; the worst mass.
+    Returns the differences of masses from one and of rows and columns of pairs from the marginals,
+    and the worst mass.
     """
     masses = rows = worst = 0.0
     for t in range(T):

@@ -13,7 +13,7 @@ from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.vector import WIDTH, load, plus, splat, store, total
 from sklearn_bundle._jit import inner, jit
 
-_TINY = 1e-300  # the least probability of which a logarithm is taken: it is finite
+_TINY = 1e-300  # the smallest probability whose logarithm is taken: it is finite
 _ITERATIONS = 50  # of the line search; halvings alone would narrow [0, 1] to 1e-15
 
 
@@ -31,12 +31,12 @@ class _Buffers(NamedTuple):
 
 @jit
 def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, precision, sampling, steps):
-    """``steps`` blocks, one after the other, of the dual with ``strength/2 ||w||^2``.
+    """Visit ``steps`` blocks, one after the other, of the dual with ``strength/2 ||w||^2``.
 
-    w is ``raw`` with all entries moved by ``threshold`` towards 0; without one it is ``raw``. With
-    one the gains are lower bounds of what the dual gains.
+    w is ``raw`` with all entries moved by ``threshold`` towards 0; without a threshold it is
+    ``raw``. With one, the returned gain is a lower bound of the dual's.
 
-    Returns by how much the dual rose, oracle calls, and the sum of the numbers whose differences
+    Returns the gain of the dual, the oracle calls, and the sum of the numbers whose differences
     the gains are.
     """
     S = chains.width
@@ -76,9 +76,9 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, precision,
 
 @inner
 def _direction(chains, i, w, blocks, gaps, room, b):
-    """``nu - mu`` of block i, its features' product with w and their square.
+    """``nu - mu`` of block i, the product of its features with w, and their squared norm.
 
-    ``gaps[i]`` is the gap with the entropy of mu still to be subtracted.
+    ``gaps[i]`` is the gap before the entropy of mu is subtracted.
     """
     S = chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
@@ -112,9 +112,9 @@ def _direction(chains, i, w, blocks, gaps, room, b):
 
 @inner
 def _search(chains, i, blocks, with_w, squared, precision, b):
-    """The step in [0, 1] of largest gain, by Newton's method within a shrinking interval.
+    """The step in [0, 1] with the largest gain, by Newton's method in a shrinking interval.
 
-    Stops where Newton's next step is below ``precision``, at a point that has been evaluated: its
+    Stops when Newton's next step is below ``precision``, at a point that was evaluated, so that its
     gain is known. Returns step, gain and the entropy at 0.
     """
     entropy, slope, _ = _entropy_along(chains, i, blocks, 0.0, b)

@@ -1,7 +1,7 @@
-"""Classes as outputs: the worst class of a row, with costs, and with weights that classes share.
+"""Classes as outputs: the worst class of a row, with costs and with weights shared by classes.
 
-Every class has nodes, itself among them, whose scores add up to its own: it alone, or its ancestors
-in a hierarchy. The parameters w are a row of d for each node, one after the other.
+The score of a class is the sum of the scores of its nodes: only the class itself, or the class and
+its ancestors in a hierarchy. The parameters w are a row of d per node, one after the other.
 """
 
 from typing import NamedTuple
@@ -18,9 +18,9 @@ _UNIT = 2.0**-53  # the unit roundoff of float64
 class ClassOutputs(NamedTuple):
     """Rows with the numbers of their classes, and what classes are made of.
 
-    Class k has the nodes ``nodes[starts[k]:starts[k + 1]]``, which ascend. ``costs`` has a row a
-    class, or one row of ones for all. Rows are dense, of ``width`` entries each, with ``indices``
-    and ``indptr`` empty; or CSR, each index once a row, with width 0.
+    Class k has the nodes ``nodes[starts[k]:starts[k + 1]]``, which ascend. ``costs`` has one row
+    per class, or one row of ones for all. Rows are dense, of ``width`` entries each, with
+    ``indices`` and ``indptr`` empty; or CSR with width 0 and no index twice in a row.
     """
 
     n_nodes: int
@@ -38,7 +38,7 @@ class ClassOutputs(NamedTuple):
 
 @jit
 def class_scores(scores, starts, nodes, out):
-    """Of each class the sum of its nodes' scores, row by row."""
+    """The sum of its nodes' scores for each class, row by row."""
     for i in range(scores.shape[0]):
         for k in range(starts.shape[0] - 1):
             total = 0.0
@@ -49,10 +49,10 @@ def class_scores(scores, starts, nodes, out):
 
 @jit
 def highest(scores, row, label, costs, slack):
-    """Loss of a row, and the class k that it is for; the label itself where it is zero.
+    """Loss of a row, and the class k that attains it: the label itself if the loss is zero.
 
-    ``costs`` has a row per class, or one row of ones for all. The loss is NaN where a score is;
-    that is kept apart, as the comparison of one class waits for that of the last.
+    ``costs`` has a row per class, or one row of ones for all. The loss is NaN if a score is. NaN is
+    tracked separately, since the comparison of a class waits for that of the class before.
     """
     c = min(label, costs.shape[0] - 1)
     own = scores[row, label]
@@ -72,7 +72,7 @@ def highest(scores, row, label, costs, slack):
 
 @inner
 def _sparse_scores(data, indices, first, last, w, d, out):
-    """The scores of all nodes, four at a time: their sums do not wait for each other."""
+    """The scores of all nodes, four at a time, so that their sums do not wait for each other."""
     head = out.shape[0] - out.shape[0] % 4
     width = np.uint64(d)
     for v in range(0, head, 4):
@@ -106,7 +106,7 @@ def node_scores(outputs, i, w, out):
 
 @inlined
 def add_row(outputs, i, node, factor, count, indices, values):
-    """Append the entries of ``factor * x_i`` in the row of a node; returns how many there are.
+    """Append the entries of ``factor * x_i`` in the row of a node; returns their number.
 
     A zero is written, and then overwritten: a branch would be mispredicted.
     """
@@ -142,7 +142,7 @@ def _worst(outputs, i, w, room, indices, values):
     factor = cost if outputs.slack else 1.0
     count = 0
     a, b = starts[label], starts[at]
-    # Both lists ascend. A node that both classes have cancels.
+    # Both lists ascend. A node shared by both classes cancels.
     while a < starts[label + 1] or b < starts[at + 1]:
         of_label = b == starts[at + 1] or (a < starts[label + 1] and nodes[a] <= nodes[b])
         of_other = a == starts[label + 1] or (b < starts[at + 1] and nodes[b] <= nodes[a])
@@ -187,7 +187,7 @@ def _expect(outputs, i, w, room, weight, gradient):
     for v in range(outputs.n_nodes):
         shares[v] = 0.0
     for k in range(K):
-        # One less the probability of the label is the sum of the others: it keeps its digits.
+        # One minus the probability of the label is the sum of the others, without cancellation.
         of_class = -wrong if k == label else powers[k] / mass
         for j in range(starts[k], starts[k + 1]):
             shares[nodes[j]] += of_class
@@ -220,7 +220,7 @@ def column(outputs, i, e):
 
 @inlined
 def add_scaled_row(outputs, i, node, factor, gradient):
-    """``gradient`` in the place of a node: plus ``factor * x_i``."""
+    """Add ``factor * x_i`` to the row of a node in ``gradient``."""
     d = outputs.n_features
     if outputs.width > 0:
         row, target = outputs.data[i * d : (i + 1) * d], gradient[node * d : (node + 1) * d]

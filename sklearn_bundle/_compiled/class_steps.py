@@ -1,11 +1,11 @@
-"""Sweeps of dual coordinate steps over rows with a distribution over the classes each.
+"""Sweeps of dual coordinate steps over rows, each with a distribution over the classes.
 
 The dual of ``reg_lambda/2 ||W||^2 + sum_i s_i max_k (f_ik - f_iy + Delta(y_i, k))`` in alpha, whose
 rows are on the simplex, with ``W = X'S(Y - alpha) / reg_lambda`` kept up to date, Y the indicators
 of the labels. A step maximizes the dual over one row of alpha. An intercept per class is one more
-feature, drawn towards a centre, with the weight ``1 / pull``.
+feature, drawn towards a center, with the weight ``1 / pull``.
 
-Numbers of the classes are padded to whole vectors: k of them, the last ones with a cost of -1e300.
+Numbers per class are padded to whole vectors: k of them, the last ones with a cost of -1e300.
 """
 
 import math
@@ -32,15 +32,15 @@ from sklearn_bundle._compiled.vector import (
 from sklearn_bundle._jit import inner, jit
 
 _NEVER = -1e300  # a score that is never the best one
-_LEAD = 4  # rows from the request for a row's first lines to its use: a miss lasts as long
+_LEAD = 4  # rows between the prefetch of a row's first lines and its use: the time of a miss
 
 
 @inner
 def _scores(data, indices, start, end, first, k, W, out):
-    """out = <x, W_k> for every class, of a row whose entries are those from start to end.
+    """out = <x, W_k> for every class, for a row that has the entries from start to end.
 
-    W is the matrix of shape (d, k), row after row; entry p belongs to column ``p - first`` where
-    there are no indices. Up to 32 classes at a time stay in registers.
+    W is the matrix of shape (d, k), row after row. Without indices, entry p belongs to column
+    ``p - first``. Up to 32 classes at a time stay in registers.
     """
     dense = indices.shape[0] == 0
     c = 0
@@ -78,9 +78,9 @@ def _scores(data, indices, start, end, first, k, W, out):
 
 @jit
 def filled(data, n, width, starts, blocks):
-    """Write the vectors of each dense row that are not all zeros, one row after the other.
+    """List the vectors of each dense row that are not all zeros, one row after the other.
 
-    Entries after the last whole vector are in none; row i has those from ``starts[i]`` on.
+    Entries after the last whole vector belong to none; row i has those from ``starts[i]`` on.
     """
     size = 0
     for i in range(n):
@@ -97,7 +97,7 @@ def filled(data, n, width, starts, blocks):
 
 @inner
 def _dot(W, at, data, start, width, blocks, first, last):
-    """<w, x> of ``width`` numbers of W from ``at`` on; x is zero but for these blocks."""
+    """<w, x> of ``width`` numbers of W from ``at`` on; x is zero outside these blocks."""
     s0 = s1 = s2 = s3 = splat(0.0)
     long = last - (last - first) % 4
     for e in range(first, long, 4):
@@ -131,8 +131,8 @@ def _add(factor, data, start, width, blocks, first, last, W, at):
 def _threshold(r, k, height, theta):
     """The t with ``sum_k max(r_k - t, 0) = height``, and how many terms are positive.
 
-    Newton's method from a theta below it: the sum is convex, so that every step ends below, and
-    the set of positive terms only shrinks.
+    Newton's method from a theta below t: the sum is convex, so every step ends below t, and the set
+    of positive terms only shrinks.
     """
     one, count = splat(1.0), np.inf
     while True:
@@ -153,7 +153,7 @@ def _threshold(r, k, height, theta):
 
 @inner
 def _shorten(scores, alpha, at, classes):
-    """Let go of classes of no weight with a score below all of those with weight."""
+    """Drop classes without weight whose score is below those of all classes with weight."""
     size = classes.shape[0] - 1
     lowest = np.inf
     for e in range(classes[size]):
@@ -195,13 +195,13 @@ def sweep(
 
     ``data`` holds the rows one after the other, of ``width`` entries each; with ``width`` 0 they
     are those of CSR. ``rows`` holds weight and curvature of one row after the other. A row whose
-    alpha is the best one already leaves ``active``; LIBLINEAR does the same. W is of shape (d, k),
-    or (K, d) if ``listed`` has rows. These are classes that a row's step considers, and at last how
-    many: one of no weight whose score is below all of those with weight leaves the list. ``starts``
-    and ``blocks`` are those of :func:`filled` then.
+    alpha is already the best one leaves ``active``; LIBLINEAR does the same. W is of shape (d, k),
+    or (K, d) if ``listed`` has rows. These hold the classes that a row's step considers, and last
+    their number: a class without weight whose score is below those of all classes with weight
+    leaves the list. ``starts`` and ``blocks`` are then those of :func:`filled`.
 
-    Returns how many rows stay, the sum of the rows' parts of the duality gap as they were met, and
-    what the dual gained.
+    Returns the number of rows that stay, the sum of the rows' parts of the duality gap when they
+    were visited, and the gain of the dual.
     """
     K, k = costs.shape
     flat = costs.reshape(-1)
@@ -265,8 +265,8 @@ def sweep(
         gap += weight * part
         if by_class:
             _shorten(scores, alpha, at, listed[i])
-        # The best alpha is max(r - theta, 0) / curvature; the classes of the last one tell a theta
-        # that is not too large.
+        # The best alpha is max(r - theta, 0) / curvature; the classes of the last alpha give a
+        # theta that is not too large.
         sums = counts = zero
         for c in range(0, k, WIDTH):
             old = load(alpha, at + c)
@@ -277,7 +277,7 @@ def sweep(
         below = (total(sums) - curvature) / total(counts)
         theta, above = _threshold(scores, k, curvature, below)
         to_vertex = above == 0.0
-        if to_vertex:  # a row of zeros, or of next to nothing: the best vertex
+        if to_vertex:  # a row of zeros, or nearly so: the best vertex
             best = 0
             for c in range(K):
                 best = c if scores[c] > scores[best] else best
@@ -287,7 +287,7 @@ def sweep(
         limit, inverse, rises = splat(theta), splat(1.0 / curvature), zero
         for c in range(0, k, WIDTH):
             old, r = load(alpha, at + c), load(scores, c)
-            new = where_below(limit, r, one)  # a vertex exactly, so that it is known for one
+            new = where_below(limit, r, one)  # exactly a vertex, so that it is recognized as one
             if above > 1.0:
                 new = times(positive(minus(r, limit)), inverse)
             store(alpha, at + c, new)
@@ -315,7 +315,7 @@ def sweep(
 
 @jit
 def follow(rows, alpha, k, newest, mean, stamps, stamp):
-    """Move the running mean of these rows of alpha, giving the last one the weight ``newest``."""
+    """Update the running mean of these rows of alpha, with the weight ``newest`` for the last."""
     share = splat(newest)
     for i in rows:
         stamps[i] = stamp
@@ -326,9 +326,9 @@ def follow(rows, alpha, k, newest, mean, stamps, stamp):
 
 @jit
 def catch_up(alpha, k, mean, stamps, stamp):
-    """The same for rows that have not changed since their stamps, as often as it has been missed.
+    """The same for rows that have not changed since their stamps, for every update they missed.
 
-    Stamps are logarithms of what is left of the first mean.
+    Stamps are logarithms of the share that is left of the first mean.
     """
     for i in range(stamps.shape[0]):
         if stamps[i] == stamp:

@@ -3,16 +3,17 @@
 A point has a matrix for each edge of the chain, for positions t and t + 1, with a row for each
 label of the first and a column for each label of the second; rows are padded to ``width``, and a
 chain of one position has a single row. It is the marginals of a distribution of labelings where
-no entry is negative, each matrix sums to one, and the columns of a matrix sum to what the rows of
-the next one do. The nearest such point to m, squares of edge t times ``d_t^2``, is::
+no entry is negative, each matrix sums to one, and the column sums of a matrix equal the row sums of
+the next one. The nearest such point to m, with the squares of edge t times ``d_t^2``, is::
 
     alpha_t(i, j) = [m_t(i, j) + d_t^-2 (nu_(t+1)(j) - nu_t(i))]_+
 
-with the nu that minimize ``sum_t d_t^2/2 sum_(i, j) alpha_t(i, j)^2 + nu_0``, nu_0 one number for
-all rows of the first edge and nu 0 after the last. That is (38) of the appendix of Saha, Zhang and
-Vishwanathan (2010) with xi put in by (36), as its gradient: columns of an edge less rows of the
-next. Their lambda of an edge is a shift of the nu that follow. Algorithm 3 takes turns between xi
-and the rest; Newton's method on what remains needs a tenth of the passes and fewer.
+with the nu that minimize ``sum_t d_t^2/2 sum_(i, j) alpha_t(i, j)^2 + nu_0``, where nu_0 is one
+number for all rows of the first edge and nu is 0 after the last. That is (38) of the appendix of
+Saha, Zhang and Vishwanathan (2010) with (36) substituted for xi, and so is its gradient: column
+sums of an edge minus row sums of the next. Their lambda of an edge shifts the nu that follow.
+Algorithm 3 alternates between xi and the rest; Newton's method on what remains needs at most a
+tenth of the passes.
 """
 
 from typing import NamedTuple
@@ -34,22 +35,22 @@ from sklearn_bundle._compiled.vector import (
 )
 from sklearn_bundle._jit import inner, jit
 
-_MOST_STEPS = 200  # of Newton; chains with numbers that do not fit double precision end here
-_MOST_TRIALS = 40  # points of a line: each bracket gets at least a third smaller
-_SLOPE = 0.3  # of the slope at the start: where a search along a line ends
-_SHIFT = 1e-2  # times the largest defect: what is added to the diagonal, of a matrix of counts
-_LEAST_SHIFT = 1e-12  # the same: a matrix of counts is singular where labels have no way to the end
-_NOISE = 1e-14  # relative: a value of the dual that is above by no more is above by rounding
-_NOTHING = 1e-30  # a row sum below this tells nothing of what its entries share
+_MOST_STEPS = 200  # of Newton; chains whose numbers double precision cannot hold end here
+_MOST_TRIALS = 40  # points in a line search: each bracket shrinks by at least a third
+_SLOPE = 0.3  # a line search ends at this share of the slope at its start
+_SHIFT = 1e-2  # times the largest defect: added to the diagonal of a matrix of counts
+_LEAST_SHIFT = 1e-12  # at least this: a matrix of counts is singular if labels cannot reach the end
+_NOISE = 1e-14  # relative: a dual value that is higher by no more than this is so by rounding
+_NOTHING = 1e-30  # a row sum below this says nothing about the shares of its entries
 
 
 class Room(NamedTuple):
     """Memory to work in, for chains of up to ``n_edges`` edges.
 
-    ``nu`` and what is like it have a row for each position from 0 to ``n_edges``; ``point`` has a
+    ``nu`` and arrays like it have a row for each position from 0 to ``n_edges``; ``point`` has a
     matrix per edge, and ``sums`` the sums of its rows. ``count`` labels of a position are active:
-    the dual bends along their nu. Newton's matrix is there for these alone: ``diagonal`` and
-    ``factors``, blocks of a position, and ``coupling``, with those of the next.
+    the dual has curvature along their nu. Newton's matrix covers only these: ``diagonal`` and
+    ``factors`` are blocks of a position, ``coupling`` is the block with the next one.
     """
 
     nu: NDArray[np.float64]
@@ -88,10 +89,10 @@ def new_room(n_edges, K, S):
 
 @jit
 def project(m, scales, n_edges, rows, K, S, precision, out):
-    """A chain's m, flat, to the nearest marginals; steps of Newton, passes and the last defect.
+    """Project a chain's flat m onto marginals; returns Newton steps, passes and the last defect.
 
-    ``scales`` are ``d_t^-2``. Columns of an edge and rows of the next differ by ``precision`` at
-    most, if double precision allows that; :func:`repair` does the rest.
+    ``scales`` are ``d_t^-2``. Column sums of an edge and row sums of the next differ by at most
+    ``precision``, if double precision allows it; :func:`repair` does the rest.
     """
     room = new_room(n_edges, K, S)
     start(m, scales, n_edges, rows, K, S, room)
@@ -129,11 +130,11 @@ def _largest(gradient, n_edges, K, S):
 
 @inner
 def start(m, scales, n_edges, rows, K, S, room):
-    """nu for which the best labeling has 1 along its edges, and an edge off it less.
+    """nu for which the best labeling has 1 along its edges, and other edges have less.
 
-    With a and b the most that a labeling gains up to a position and from there on, nu is half the
-    difference b - a: an edge then reaches its limit only where it is the best way to its column
-    and the best from its row.
+    Let a and b be the most that a labeling gains up to a position and from there on. nu is half the
+    difference b - a: an edge then reaches its limit only if it is the best one to its column and
+    the best one from its row.
     """
     nu, a = room.nu, room.trial
     for c in range(0, S, WIDTH):
@@ -222,14 +223,14 @@ def _matrix(scales, n_edges, rows, K, S, room):
         count[t] = 0
         for j in range(K if t > 0 else 1):
             place[t * S + j] = -1
-            if diagonal[t * S + j] > 0.0 or t == 0:  # without any mass its nu alone can bring some
+            if diagonal[t * S + j] > 0.0 or t == 0:  # without mass, only its nu can give it some
                 active[t * S + count[t]], place[t * S + j] = j, count[t]
                 count[t] += 1
 
 
 @inner
 def _newton(scales, n_edges, rows, K, S, defect, room):
-    """``direction``: less the gradient over the matrix, which is tridiagonal in blocks."""
+    """Newton's ``direction``: minus the inverse of the block tridiagonal matrix times gradient."""
     _matrix(scales, n_edges, rows, K, S, room)
     count, active, direction, square = room.count, room.active, room.direction, S * S
     factors, coupling = room.factors, room.coupling
@@ -264,7 +265,7 @@ def _newton(scales, n_edges, rows, K, S, defect, room):
             for q in range(p + 1, n):
                 rest -= factors[block + p * S + q] * direction[t * S + q]
             direction[t * S + p] = rest / factors[block + p * S + p]
-    for t in range(n_edges):  # from places among the active labels to all labels, the last first
+    for t in range(n_edges):  # from places among active labels to all labels, last one first
         for p in range(count[t] - 1, -1, -1):
             value = direction[t * S + p]
             direction[t * S + p] = 0.0
@@ -275,7 +276,7 @@ def _newton(scales, n_edges, rows, K, S, defect, room):
 
 @inner
 def _couple(scale, t, rows, S, room):
-    """Entries of Newton's matrix for the edge t: less its scale where the point is not 0."""
+    """Entries of Newton's matrix for edge t: minus its scale where the point is not 0."""
     coupling, block = room.coupling, t * S * S
     for p in range(room.count[t]):
         for q in range(room.count[t + 1]):
@@ -291,7 +292,7 @@ def _couple(scale, t, rows, S, room):
 
 @inner
 def _eliminate(n_before, n, before, S, room):
-    """Take what the position before adds off the block of this one, and off its right side."""
+    """Subtract what the position before adds from this one's block and right-hand side."""
     factors, coupling, direction = room.factors, room.coupling, room.direction
     block, here = before * S, before + S
     for k in range(n_before):
@@ -307,7 +308,7 @@ def _eliminate(n_before, n, before, S, room):
 
 @inner
 def _factorize(factors, block, n, S):
-    """Cholesky's, ``U'U``, in place: the upper triangle."""
+    """Cholesky factorization ``U'U``, in place: the upper triangle."""
     for k in range(n):
         row = block + k * S
         pivot = np.sqrt(factors[row + k])
@@ -349,7 +350,7 @@ def _forward_rows(factors, block, n, S, matrix, n_columns):
 
 @inner
 def _search(m, scales, n_edges, rows, K, S, value, room):
-    """Go along ``direction`` until the slope is small; the dual there, and how many were tried."""
+    """Search along ``direction`` for a small slope; returns the dual there and points tried."""
     nu, trial, direction = room.nu, room.trial, room.direction
     size = (n_edges + 1) * S
     start = _slope(n_edges, K, S, room)
@@ -390,10 +391,10 @@ def _slope(n_edges, K, S, room):
 
 @jit
 def repair(point, n_edges, rows, K, S):
-    """Make marginals of a point that has no negative entry, in place: nearly the same if it is one.
+    """Turn a point without negative entries into marginals, in place.
 
-    The rows of an edge get the sums that the columns of the last have, edge after edge: each keeps
-    its distribution of the label that follows.
+    Edge after edge, the rows get the column sums of the edge before; each row keeps its
+    distribution of the label that follows. Marginals stay nearly the same.
     """
     nodes, columns = np.empty(S), np.empty(S)
     for x in range(S):

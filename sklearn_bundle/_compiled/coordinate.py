@@ -2,11 +2,11 @@
 
 The dual of ``reg_lambda/2 ||w||^2 + sum_i s_i l(f_i)`` in alpha, one number per row, with
 ``w = X'(y alpha) / reg_lambda`` kept up to date; y_i is the row's direction, for labels the label.
-A step maximizes the dual over one alpha_i. What it is depends on the loss: the epoch is compiled
-once for each type of named tuple that stands for one, with the functions that the loss registers
-for this type (:func:`~sklearn_bundle._jit.registered`) in place of those without a body here.
+A step maximizes the dual over one alpha_i and depends on the loss. The epoch is compiled once for
+each type of named tuple that represents a loss. The functions that the loss registers for this type
+(:func:`~sklearn_bundle._jit.registered`) replace those without a body here.
 
-An intercept is one more coordinate of w, drawn towards a centre, with the weight ``1 / pull``.
+An intercept is one more coordinate of w, drawn towards a center, with the weight ``1 / pull``.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ from numba.extending import intrinsic
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, plus, splat, total
 from sklearn_bundle._jit import inner, jit
 
-TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # places of a row's numbers
-_STRIDE = 4  # numbers a row: half of a cache line
+TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # positions of a row's numbers
+_STRIDE = 4  # numbers per row: half of a cache line
 
-_LEAD = 4  # blocks from the request for a row's first lines to its use: a miss lasts as long
-_LINES = 6  # cache lines of indices, and twice as many of data, that are asked for: 96 entries
-_AHEAD = 64  # entries from the request for a number of w to its use
+_LEAD = 4  # blocks between the prefetch of a row's first lines and its use: the time of a miss
+_LINES = 6  # cache lines of indices, and twice as many of data, that are prefetched: 96 entries
+_AHEAD = 64  # entries between the prefetch of a number of w and its use
 
 
 def direction(loss, target):
@@ -31,11 +31,11 @@ def direction(loss, target):
 
 
 def step(loss, target, margin, alpha, weight, curvature, high, low):
-    """The best alpha_i where ``margin = y_i f_i`` before the step, and what is met on the way.
+    """The best alpha_i for ``margin = y_i f_i`` before the step, with what the step computes.
 
-    ``curvature`` is that of the quadratic term in alpha_i. A row does not count where alpha_i is at
-    a bound and its gradient points far enough outwards, its square over the curvature above
-    ``high`` at the lower bound and above ``low`` at the upper one.
+    ``curvature`` is that of the quadratic term in alpha_i. A row does not count if alpha_i is at a
+    bound and its gradient points far enough outwards: its square over the curvature is above
+    ``high`` at the lower bound, or above ``low`` at the upper one.
 
     Returns the new alpha_i, the projected gradient, the row's part of the duality gap before the
     step, and whether the row counts.
@@ -44,13 +44,13 @@ def step(loss, target, margin, alpha, weight, curvature, high, low):
 
 
 def gain(loss, target, margin, alpha, new, weight, curvature):
-    """What the dual gains by the step from alpha to new: the first number less the second."""
+    """Two numbers whose difference, first minus second, is the dual's gain from alpha to new."""
     raise NotImplementedError  # a name for compiled code: what a loss registers stands here
 
 
 @intrinsic
 def _prefetch(typing_context, array, index):
-    """Ask for the cache line of ``array[index]``; any index will do, since none can fault."""
+    """Prefetch the cache line of ``array[index]``; any index will do, since none can fault."""
 
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -66,9 +66,9 @@ def _prefetch(typing_context, array, index):
 
 @intrinsic
 def muladd(typing_context, a, b, c):
-    """``a * b + c``, rounded once where the processor can, whatever stands around it.
+    """``a * b + c``, rounded once if the processor can, whatever the surrounding code.
 
-    LLVM fuses a product into a sum on its own where the product has no other use.
+    LLVM fuses a product into a sum on its own if the product has no other use.
     """
 
     def generate(context, builder, signature, arguments):
@@ -82,9 +82,9 @@ def muladd(typing_context, a, b, c):
 
 @inner
 def _csr_dot(data, indices, start, end, last, w):
-    """<x, w>; with ``last`` > 0 the numbers of w are asked for some entries ahead.
+    """<x, w>; with ``last`` > 0 the numbers of w are prefetched some entries ahead.
 
-    ``last`` is the last position at which that reads an index that there is.
+    ``last`` is the last position from which an existing index can be read ahead.
     """
     k = start
     s0 = s1 = s2 = s3 = 0.0
@@ -150,12 +150,12 @@ def epoch(
     ``data`` holds the rows one after the other, of ``width`` entries each; with ``width`` 0 they
     are those of CSR. ``rows`` holds target, weight, curvature and alpha of one row after the other;
     w changes by ``scale x`` times the change of y alpha, and the intercept by ``pull`` times it.
-    A row leaves ``active``, whose order is kept, where the square of its gradient at a bound, over
-    its curvature, is larger than ``high``, or ``low`` at the upper bound. ``far``: w does not fit
-    into a cache that is near.
+    A row leaves ``active``, whose order is kept, if the square of its gradient at a bound, over its
+    curvature, is larger than ``high``, or ``low`` at the upper bound. ``far`` says that w does not
+    fit into a near cache.
 
-    Returns how many rows stay, the largest such squares of both signs, the sum of the rows' parts
-    of the duality gap as they were met, what the dual gained, and the intercept.
+    Returns the number of rows that stay, the largest such squares of both signs, the sum of the
+    rows' parts of the duality gap when they were visited, the dual's gain, and the intercept.
     """
     random = seed[0]
     n_blocks = (size + block - 1) // block
@@ -167,7 +167,7 @@ def epoch(
     largest = smallest = 0.0
     gap = gained = 0.0
     for a in range(n_blocks - 1, -_LEAD - 1, -1):
-        if a > 0:  # a shuffle, some places ahead of the steps
+        if a > 0:  # shuffle, some places ahead of the steps
             random ^= random << np.uint64(13)
             random ^= random >> np.uint64(7)
             random ^= random << np.uint64(17)
@@ -236,14 +236,14 @@ def epoch(
 
 @jit
 def follow(rows, newest, mean):
-    """Move a running mean of alpha, giving the last one the weight ``newest``."""
+    """Update a running mean of alpha, with the weight ``newest`` for the last one."""
     for i in range(mean.shape[0]):
         mean[i] += newest * (rows[_STRIDE * i + ALPHA] - mean[i])
 
 
 @jit
 def keep_active(loss, margins, rows, high, low, active):
-    """Write the rows that an epoch with these limits would keep, all margins being known.
+    """Write the rows that an epoch with these limits would keep, given all margins.
 
     Returns their number.
     """

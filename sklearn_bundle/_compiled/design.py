@@ -1,13 +1,14 @@
 """Products with the data: scores X w, gradients X'g, on a block of rows.
 
 X comes as C-ordered dense rows or as the three arrays of CSR with unsigned indices (unsigned, so
-that LLVM drops the test for a negative index: 2 to 3 times faster). X is float32 or float64, all
-else float64. Sums have several accumulators in a fixed order: the same bits on every run.
+that LLVM drops the test for a negative index: 2 to 3 times faster). X is float32 or float64,
+everything else float64. Sums have several accumulators in a fixed order, so that every run gives
+the same bits.
 
-Rows end in the middle of a vector. The last vector of a dense row begins where it has to, and the
-lanes that it shares with the one before are left out; in CSR what comes after a row is the next
-one, whose entries are read and not used. No loop over single entries is left, which is what took
-most of the time for short rows: its end cannot be predicted.
+Rows end in the middle of a vector. The last vector of a dense row begins early enough to end with
+the row, and the lanes that it shares with the one before are left out. In CSR, entries of the next
+row are read and not used. So there is no loop over single entries, which took most of the time for
+short rows, because its end cannot be predicted.
 """
 
 import numpy as np
@@ -16,18 +17,18 @@ from sklearn_bundle._compiled import vector
 from sklearn_bundle._jit import inner, jit
 
 _WIDTH = vector.WIDTH  # doubles in a vector
-_LONG = 128  # columns: from here on rows are taken one after the other; four are a page
-_TILE = 4096  # columns of very long rows that are taken at a time: 32 KB of w stay in cache
-_BATCH = 512  # rows whose weights are looked at before any of them is read
-_SPARSE_BATCH = 0.15  # of a batch: with fewer, leaving out the others pays though rows are long
+_LONG = 128  # columns: from here on rows are processed one at a time; four fill a page
+_TILE = 4096  # columns of very long rows that are processed at a time: 32 KB of w stay in cache
+_BATCH = 512  # rows whose weights are checked before any of the rows is read
+_SPARSE_BATCH = 0.15  # share of a batch in use: below it, skipping the rest pays even for long rows
 
 
 @jit
 def dense_scores(X, w, start, stop, out):
     """out[i] = <X[i], w> for start <= i < stop.
 
-    Short rows four at a time, which hides the adders' latency; long ones one after the other, since
-    prefetching is at its best along one stream.
+    Short rows are processed four at a time, which hides the adders' latency; long ones one at a
+    time, since prefetching works best along one stream.
     """
     d = X.shape[1]
     if d < _WIDTH:
@@ -77,9 +78,9 @@ def dense_scores(X, w, start, stop, out):
 
 @inner
 def _rows_in_use(g, skip, start, stop, rows):
-    """Write those of the rows to ``rows`` that have to be read; returns their number.
+    """Write the rows that have to be read to ``rows``; returns their number.
 
-    Few zeros are not worth it in long rows: leaving out rows breaks the stream that the processor
+    For long rows a few zeros do not pay: skipping rows breaks the stream that the processor
     prefetches.
     """
     size = 0
@@ -97,8 +98,8 @@ def _rows_in_use(g, skip, start, stop, rows):
 def dense_gradient(X, g, skip, start, stop, out):
     """out = sum of g[i] X[i] over start <= i < stop.
 
-    Rows with g[i] = 0 are not read; unless ``skip``, only where they are most of their batch. Four
-    short rows at a time: ``out`` is read and written a quarter as often.
+    Rows with g[i] = 0 are not read; without ``skip``, only if they are most of their batch. Short
+    rows are processed four at a time: ``out`` is read and written a quarter as often.
     """
     d = X.shape[1]
     out[:] = 0.0
@@ -134,7 +135,7 @@ def dense_gradient(X, g, skip, start, stop, out):
             for q in range(head, size):
                 at = rows[q] * d
                 gi = vector.spread(g, rows[q])
-                for j in range(left, middle, 4 * _WIDTH):  # half the time where memory is read
+                for j in range(left, middle, 4 * _WIDTH):  # halves the time if memory is read
                     k = at + j
                     s0 = vector.fma(vector.load(X, k), gi, vector.load(out, j))
                     s1 = vector.fma(vector.load(X, k + 8), gi, vector.load(out, j + 8))
@@ -154,7 +155,7 @@ def dense_gradient(X, g, skip, start, stop, out):
 
 @inner
 def _last_safe(indptr, start, stop, width):
-    """End of the rows after which ``width`` entries can be read, be they those of other rows."""
+    """End of the rows after which ``width`` entries, of these or other rows, can be read."""
     while stop > start and indptr[stop] + np.uint64(width) > indptr[-1]:
         stop -= 1
     return stop
@@ -194,7 +195,7 @@ def csr_scores(data, indices, indptr, w, start, stop, out):
 def csr_gradient(data, indices, indptr, g, skip, start, stop, out):
     """out = sum of g[i] X[i] over start <= i < stop.
 
-    Rows with g[i] = 0 are not read; unless ``skip``, only where they are most of their batch.
+    Rows with g[i] = 0 are not read; without ``skip``, only if they are most of their batch.
     """
     out[:] = 0.0
     rows = np.empty(_BATCH, dtype=np.int64)
@@ -214,9 +215,9 @@ def csr_gradient(data, indices, indptr, g, skip, start, stop, out):
 
 @jit
 def csr_gradient_columns(data, indices, indptr, g, skip, left, right, out):
-    """out[j] = sum over all rows of g[i] X[i, j] for left <= j < right, the rest is left alone.
+    """out[j] = sum over all rows of g[i] X[i, j] for left <= j < right; other j do not change.
 
-    Every column is summed as :func:`csr_gradient` does it over all rows, bit by bit.
+    The sums have the same bits as those of :func:`csr_gradient` over all rows.
     """
     out[left:right] = 0.0
     n = g.shape[0]
@@ -300,7 +301,7 @@ def blend(step, x, y, out):
 
 @jit
 def line(start, end, shift, shift_end, moved, direction):
-    """moved = start + shift, and direction = (end + shift_end) - moved nearly: b apart from f."""
+    """moved = start + shift, and nearly direction = (end + shift_end) - moved: b apart from f."""
     shift_along = shift_end - shift
     for i in range(start.shape[0]):
         moved[i] = start[i] + shift

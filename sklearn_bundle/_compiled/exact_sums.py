@@ -1,7 +1,7 @@
-"""Sums of RBF values in float64 from sums of squared differences, none of the values stored.
+"""Sums of RBF values in float64 from squared differences; the values are not stored.
 
-The values of a tile of 32 points with two others stay in the first-level cache, and between points
-that both have a coefficient each value is computed once.
+The values of a tile of 32 points with two others stay in the first-level cache. A value for two
+points that both have a coefficient is computed once.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ from sklearn_bundle._compiled.vector import (
 from sklearn_bundle._jit import inner, jit
 
 TILE = 4 * WIDTH  # points in a tile
-_PAIR = 2  # others at a time: with a tile's 32 points 16 registers of sums and differences
+_PAIR = 2  # other points at a time: with 32 in a tile, 16 registers of sums and differences
 SUMMED = 512  # values that are added to a tile's sums at a time: fewer roundings
 
 
 @inner
 def _gather(X, begin, tile):
-    """Rows of X into a tile, feature by feature; past the last point that one again."""
+    """Copy rows of X into a tile, feature by feature; the last point fills the tile."""
     for r in range(TILE):
         row = X[min(begin + r, X.shape[0] - 1)]
         for k in range(row.shape[0]):
@@ -51,7 +51,7 @@ def _put(scale, a, b, c, e, out, first):
 
 @inner
 def _values(tile, x, y, gamma, out):
-    """Those of a tile's points with two others."""
+    """Kernel values of a tile's points with two others."""
     zero, scale = splat(0.0), splat(-gamma)
     a0, a1, a2, a3 = zero, zero, zero, zero
     b0, b1, b2, b3 = zero, zero, zero, zero
@@ -79,7 +79,7 @@ def _values(tile, x, y, gamma, out):
 
 @inner
 def _weighted(values, first, weights):
-    """Sum of a tile's values with their weights."""
+    """Weighted sum of a tile's values."""
     a = times(load(values, first), load(weights, 0))
     a = fma(load(values, first + WIDTH), load(weights, WIDTH), a)
     b = times(load(values, first + 2 * WIDTH), load(weights, 2 * WIDTH))
@@ -89,9 +89,9 @@ def _weighted(values, first, weights):
 
 @jit
 def add_sums(X, gamma, coef, first, last, out):
-    """``out[v, r] += sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)``, the first points being the x_c.
+    """``out[v, r] += sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)``; the x_c are the first points.
 
-    Tiles first to last; those of all others together add the rest.
+    Only tiles first to last are summed; calls for the other tiles add the rest.
     """
     n, n_columns = X.shape[0], coef.shape[1]
     tile, values = np.empty(TILE * X.shape[1]), np.empty(_PAIR * TILE)

@@ -12,9 +12,9 @@ from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, store
 from sklearn_bundle._jit import inlined, jit
 
-_ATTEMPTS = 10  # steps that are tried, each half of the last: down to 1/512 of the first
-_ROUNDING = 1e-13  # of the numbers whose difference a gain is: a loss below is no loss
-_OVER = 1.5  # times the step that the quadratic model asks for: so it took fewer epochs in a trial
+_ATTEMPTS = 10  # trial steps, each half of the last: down to 1/512 of the first
+_ROUNDING = 1e-13  # relative to the numbers whose difference a gain is: smaller losses are ignored
+_OVER = 1.5  # times the step of the quadratic model: this took fewer epochs in a trial
 
 
 class _Buffers(NamedTuple):
@@ -31,16 +31,16 @@ class _Buffers(NamedTuple):
 
 @jit
 def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, couplings, sampling, steps):
-    """``steps`` blocks, one after the other, of the dual with ``strength/2 ||w||^2``.
+    """Visit ``steps`` blocks, one after the other, of the dual with ``strength/2 ||w||^2``.
 
-    w is ``raw`` with all entries moved by ``threshold`` towards 0; without one it is ``raw``. With
-    one the gains are lower bounds of what the dual gains.
+    w is ``raw`` with all entries moved by ``threshold`` towards 0; without a threshold it is
+    ``raw``. With one, the returned gain is a lower bound of the dual's.
 
-    Returns by how much the dual rose, oracle calls, and the sum of the numbers whose differences
+    Returns the gain of the dual, the oracle calls, and the sum of the numbers whose differences
     the gains are.
 
-    ``gaps[i]`` is the gap of block i when it was last looked at, ``couplings[i]`` the ratio of the
-    squares of the change of features and of marginals in its last step.
+    ``gaps[i]`` is the gap of block i at its last visit. ``couplings[i]`` is the squared change of
+    the features over that of the marginals in its last step.
     """
     S = chains.width
     T = largest(chains.tokens)
@@ -86,7 +86,7 @@ def epoch(chains, weights, strength, w, raw, threshold, blocks, gaps, couplings,
 
 @inlined
 def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
-    """From the log-potentials theta of block i to the scores at w, and how far."""
+    """The direction from the log-potentials theta of block i to the scores at w, and its length."""
     S = chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
     size, square = T * S, (S * S if T > 1 else 0)
@@ -118,9 +118,9 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
 
 @inlined
 def _move(chains, i, scale, blocks, couplings, step, entropy, room, b):
-    """Move block i by ``step`` times ``move``: what the dual gains, and the change of features.
+    """Move block i by ``step`` times ``move``; returns the dual's gain and the features' change.
 
-    The new log-potentials are read back as they are stored, so that w belongs to what is kept.
+    The new log-potentials are read back as they are stored, so that w agrees with them.
     """
     S = chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]

@@ -1,4 +1,4 @@
-"""Steps on many blocks together, over the outputs that have weight: products, projections."""
+"""Products and projections for steps on many blocks at once, over the outputs with weight."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from sklearn_bundle._jit import jit
 
 @jit
 def supported(outputs, blocks, slots, starts):
-    """The slots with weight, block by block, and where each block begins; how many there are."""
+    """Write the slots with weight and where each block begins; returns the number of slots."""
     count = 0
     for b in range(blocks.shape[0]):
         i = blocks[b]
@@ -23,7 +23,7 @@ def supported(outputs, blocks, slots, starts):
 
 @jit
 def scores_of(outputs, slots, w, out):
-    """``loss - <w, psi>`` of each slot; how many entries were read."""
+    """``loss - <w, psi>`` of each slot; returns the number of entries read."""
     read = 0
     for k in range(slots.shape[0]):
         slot = slots[k]
@@ -46,7 +46,7 @@ def combination(outputs, slots, amounts, out):
 
 @jit
 def tangent(values, starts):
-    """Less their mean, block by block."""
+    """Subtract the mean of the values, block by block."""
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         if first < last:
@@ -60,7 +60,7 @@ def tangent(values, starts):
 
 @jit
 def onto_simplexes(values, starts):
-    """The nearest point of the unit simplex, block by block."""
+    """Project the values onto the unit simplex, block by block."""
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         if first < last:

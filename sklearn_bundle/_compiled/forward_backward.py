@@ -27,10 +27,10 @@ from sklearn_bundle._jit import inlined, inner
 
 _LARGEST = 150.0  # scores up to this size need no shift: nothing can underflow, see marginals()
 _WIDEST = 300.0  # the same for their range in a row, once the largest is subtracted
-# Positions after which the mass of the marginals is set to one again. In between it moves by the
-# rounding of up to 16 steps; the division and the sum are spread over as many.
+# Positions after which the mass of the marginals is reset to one. In between it moves by the
+# rounding of up to 16 steps; the cost of the division and the sum is spread over them.
 STRIDE = 16
-# Positions whose pairs are summed before they join the others: a sum over T positions has
+# Positions whose pairs are summed before they are added to the total: a sum over T positions has
 # BLOCK + T / BLOCK roundings instead of T.
 BLOCK = 128
 
@@ -63,13 +63,13 @@ def new_room(T, S):
 def marginals(chains, scores, pairs, T, room, nodes, edges):
     """Log partition function; marginals of the positions, and sums of those of the pairs.
 
-    Scaled probabilities. Scores of size 150 and less need no shift: with a range of 300 each in
+    Probabilities are scaled. Scores of size 150 or less need no shift: with a range of 300 each in
     a position and in the transitions, the normalized forward values stay above exp(-600) / K, the
-    backward values within exp(300) of one, and nothing underflows that is ever needed. Larger
-    scores are shifted by the largest of the position; where the range is larger than 300 after
-    that, or a transition is larger than 150, logarithms are used.
+    backward values within exp(300) of one, and nothing that is needed underflows. Larger scores are
+    shifted by the largest of the position. If the range is still larger than 300 after that, or a
+    transition is larger than 150, logarithms are used.
 
-    chain_rounding.py bounds what rounding makes of the results: it counts the operations here.
+    chain_rounding.py bounds the rounding error of the results by counting the operations here.
     Log Z is a compensated sum, since a sequence's log-probability is a small difference of it.
     """
     K, S = chains.n_labels, chains.width
@@ -179,7 +179,7 @@ def _scaled(K, S, T, log_z, carry, room, nodes, edges):
 
 @inner
 def pair_marginals(chains, scores, pairs, T, room, out):
-    """After :func:`marginals`: the marginals of each two positions in sequence."""
+    """After :func:`marginals`: the marginals of each pair of neighboring positions."""
     K, S = chains.n_labels, chains.width
     forward, weighted = room.forward, room.weighted
     if room.scales[0] > 0.0:
@@ -199,9 +199,9 @@ def pair_marginals(chains, scores, pairs, T, room, out):
 
 @inner
 def _combination(factors, at, table, column, K, S):
-    """Eight entries of factors' times table, in two sums that do not wait for each other."""
+    """Eight entries of (factors' table), in two sums that do not wait for each other."""
     even, odd = splat(0.0), splat(0.0)
-    for k in range(0, K, 2):  # a row more than K is zero
+    for k in range(0, K, 2):  # one row beyond K is zero
         even = fma(spread(factors, at + k), load(table, k * S + column), even)
         odd = fma(spread(factors, at + k + 1), load(table, (k + 1) * S + column), odd)
     return plus(even, odd)
@@ -224,8 +224,8 @@ def _softmax(scores, K, S, out):
 def _logarithmic(scores, pairs, T, K, S, room, nodes, edges):
     """The same from logarithms, for scores of any size.
 
-    The largest of each row is subtracted from it: numbers do not grow with T, nor does what they
-    lose in rounding. ``scales[0] = 0`` tells that it was so.
+    The largest number of each row is subtracted from it, so that the numbers and their rounding
+    errors do not grow with T. ``scales[0] = 0`` marks this case.
     """
     forward, backward, row = room.forward, room.weighted, room.row
     log_z = carry = room.scales[0] = 0.0
@@ -299,7 +299,7 @@ def _pairs_from_logarithms(scores, pairs, t, K, S, room, out, at):
 
 @inner
 def _less_largest(values, at, K):
-    """Subtract the largest of the K numbers at ``at`` from all; returns it."""
+    """Subtract the largest of the K numbers at ``at`` from all of them; returns it."""
     highest = -np.inf
     for k in range(at, at + K):
         highest = max(highest, values[k])

@@ -1,7 +1,7 @@
-"""The worst labels of a graph's nodes, 0 and 1, by a minimum cut, and a bound of all labels.
+"""The worst labels, 0 or 1, of a graph's nodes by a minimum cut, and a bound for all labels.
 
-Parameters are those of a node with label 1, then those of an edge between unequal labels, which are
-not negative, as edge features are not.
+The parameters are those of a node with label 1, then those of an edge between unequal labels. The
+latter and the edge features are nonnegative.
 """
 
 from typing import NamedTuple
@@ -18,10 +18,10 @@ class GraphOutputs(NamedTuple):
     """Graphs, one after the other, and the true labels of their nodes.
 
     Graph i has the nodes from ``nodes[i]`` to ``nodes[i + 1]`` and the edges from ``edges[i]`` to
-    ``edges[i + 1]``; each edge is two arcs. ``starts`` has one number more per graph than there are
-    nodes. With ``heads`` and ``mates`` it is what :func:`min_cut.cut` takes of each graph, and
-    ``places`` are its edges' arcs from the first node to the second. ``false_one`` is what label 1
-    costs in place of 0, ``false_zero`` the opposite. Features have a row per node and per edge.
+    ``edges[i + 1]``; each edge is two arcs. ``starts`` has one number more per graph than nodes.
+    :func:`min_cut.cut` takes it with ``heads`` and ``mates`` for each graph. ``places`` are the
+    arcs of the edges from the first node to the second. ``false_one`` is the cost of label 1
+    instead of 0, ``false_zero`` the opposite. Features have a row per node and per edge.
     """
 
     false_one: float
@@ -38,7 +38,7 @@ class GraphOutputs(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Memory to work in: ``ones`` is the cost of label 1 of each node, ``capacities`` of edges."""
+    """Memory to work in: ``ones`` is each node's cost of label 1, ``capacities`` are of edges."""
 
     ones: NDArray[np.float64]
     capacities: NDArray[np.float64]
@@ -61,9 +61,9 @@ def room_for(outputs):
 
 @inner
 def _cut(outputs, i, w, augmented, room):
-    """The labels of the least cost: 1 where the height is below the number of nodes.
+    """The labels of the lowest cost: 1 where the height is below the number of nodes.
 
-    The cost is less the score, and with ``augmented`` less the loss, but for a constant.
+    Up to a constant, the cost is minus the score and, with ``augmented``, minus the loss.
     """
     first, start, stop = outputs.nodes[i], outputs.edges[i], outputs.edges[i + 1]
     n, d, p = outputs.nodes[i + 1] - first, outputs.node_features.shape[1], w.shape[0]
@@ -88,11 +88,11 @@ def _cut(outputs, i, w, augmented, room):
 
 @inner
 def excess(outputs, i, room):
-    """By how much no labels exceed the score of the true ones, with any flow: what it leaves.
+    """Upper bound, from any flow, of how far labels exceed the score of the true ones.
 
-    A sum of terms that are not negative, none for the true labels where they are the best and the
-    flow is the largest: so rounding of a flow makes it larger, and that of the sum moves it by some
-    units in the last place. Once for each cut, as ``ones`` is used up.
+    It is a sum of nonnegative terms, all zero if the true labels are the best and the flow is the
+    largest. Rounding of the flow can only raise it; rounding of the sum moves it by a few units in
+    the last place. Call it once per cut, since it overwrites ``ones``.
     """
     first, start, stop = outputs.nodes[i], outputs.edges[i], outputs.edges[i + 1]
     n, left = outputs.nodes[i + 1] - first, room.cut.left
@@ -114,7 +114,7 @@ def excess(outputs, i, room):
 
 @inner
 def _difference(outputs, i, heights, values):
-    """The loss of what the cut has found; ``values`` become the difference of features."""
+    """The loss of the labels that the cut found; ``values`` become the difference of features."""
     first, start, stop = outputs.nodes[i], outputs.edges[i], outputs.edges[i + 1]
     n, d = outputs.nodes[i + 1] - first, outputs.node_features.shape[1]
     values[:] = 0.0
@@ -156,7 +156,7 @@ def _worst(outputs, i, w, room, indices, values):
 
 @jit
 def best_labels(outputs, i, w, augmented):
-    """Labels of the nodes of graph i of the highest score, or the highest with the loss added."""
+    """Labels of the nodes of graph i with the highest score, or highest score plus loss."""
     n, room = outputs.nodes[i + 1] - outputs.nodes[i], room_for(outputs)
     _cut(outputs, i, w, augmented, room)
     return (room.cut.heights[:n] < n).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Hessians of linear models, ``sum of c_r x_r x_r'`` over some rows, and folding of their halves.
+"""Hessians of linear models, ``sum of c_r x_r x_r'`` over some rows, and sums of their halves.
 
-With ``free`` there is a last row for the intercept, as of a column of ones.
+With ``free`` there is a last row for the intercept, as for a column of ones.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def csr_hessian(data, indices, indptr, rows, coefs, start, stop, free, H):
 
 @jit
 def has_parts(indices, indptr, n_columns):
-    """Whether a row of CSR, sorted or not, has several entries in one column."""
+    """Whether a row of CSR, sorted or not, has several entries in the same column."""
     met = np.full(n_columns, -1, dtype=np.int64)  # the last row with an entry there
     parts = 0
     for i in range(indptr.shape[0] - 1):
@@ -48,7 +48,7 @@ def fold(H):
 
 @jit
 def scaled_rows(X, rows, coefs, mean, start, stop, free, out):
-    """Rows less ``mean`` times the roots of their coefficients: ``out' out`` is their Hessian."""
+    """(Rows minus ``mean``) times the roots of their coefficients: ``out' out`` is the Hessian."""
     d = X.shape[1]
     for r in range(start, stop):
         root = np.sqrt(coefs[r])

@@ -1,16 +1,16 @@
 """Explicit vectors of sixteen float32, for products that stay in registers.
 
-LLVM vectorizes loops with registers of half the width that AVX-512 has, and keeps the sums of a
-product of matrices in memory. As in :mod:`~sklearn_bundle._compiled.vector`, LLVM splits a vector
-into the registers that the processor has, nothing checks bounds, and negative indices are wrong.
+LLVM vectorizes loops with registers half as wide as those of AVX-512, and keeps the sums of a
+matrix product in memory. As in :mod:`~sklearn_bundle._compiled.vector`, LLVM splits a vector into
+the registers that the processor has, bounds are not checked, and negative indices are wrong.
 """
 
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, models, register_model
 
-WIDTH = 16  # float32: the widest registers that there are (AVX-512), two or four of the others
-# Types of LLVM: vectors as they are computed with, half of one in float64, and integers.
+WIDTH = 16  # float32: one of the widest registers (AVX-512), two or four narrower ones
+# Types of LLVM: vectors used in arithmetic, half of one in float64, and integers.
 _FLOATS = ir.VectorType(ir.FloatType(), WIDTH)
 _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH // 2)
 _INT32 = ir.IntType(32)
@@ -130,7 +130,7 @@ def times(typing_context, a, b):
 
 @intrinsic
 def decay(typing_context, product, scale, left, right):
-    """``exp(min(scale * product - (left + right), 0))``; 0 where that is not normal.
+    """``exp(min(scale * product - (left + right), 0))``; 0 if that is not a normal number.
 
     A NaN in the exponent counts as 0.
     """

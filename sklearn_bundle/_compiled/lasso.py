@@ -2,9 +2,9 @@
 
     minimize  <a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2  over v
 
-from v = w on, in place. H is a matrix, or that of weighted columns which have a common mean taken
-off. A coordinate whose violation of the optimality condition is 0 costs no more than that is
-computed for.
+from v = w on, in place. H is given as a matrix, or by weighted columns from which a common mean is
+subtracted. A coordinate that does not violate the optimality condition costs no more than this
+check.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def _best(raw, limit, curvature):
 
 @inner
 def _violation(gradient, limit, w):
-    """How far ``gradient`` is from what optimality of w asks for."""
+    """How far ``gradient`` is from what optimality of w requires."""
     if w > 0.0:
         return abs(gradient + limit)
     if w < 0.0:
@@ -51,9 +51,9 @@ def _add_row(H, j, width, factor, out):
 def matrix_epochs(H, gradient, w, limits, ridge, most, tol):
     """With H as a matrix, flat; ``gradient`` is ``a + H(v - w)`` and is kept up to date.
 
-    Each epoch visits all coordinates in order. Returns the largest violation that the last one met,
-    and how many there were: ``most`` or fewer, the last one being the first that met no more than
-    ``tol``.
+    Each epoch visits all coordinates in order. Epochs end after ``most``, or with the first whose
+    largest violation is at most ``tol``. Returns the largest violation of the last epoch and the
+    number of epochs.
     """
     size = w.shape[0]
     worst = 0.0
@@ -115,11 +115,11 @@ def column_epochs(
     ``mean_j = <c_j, roots>`` with ``roots`` of length one, or zeros. Each epoch draws another
     ``order`` of the coordinates: in a fixed one, text takes five times as many. A coordinate that
     is 0, and within its limit by more than the largest violation of the epoch before, is left out
-    until the others end.
+    until the others have converged.
 
-    Returns the largest violation that the last epoch met, and how many coordinates were visited:
-    ``most`` or more, or as many as it takes until an epoch of all of them meets no more than
-    ``tol``.
+    Epochs end when ``most`` coordinates were visited, or when an epoch of all coordinates meets no
+    violation above ``tol``. Returns the largest violation of the last epoch and the number of
+    coordinates visited.
     """
     size = w.shape[0]
     along = 0.0

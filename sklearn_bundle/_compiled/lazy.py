@@ -1,7 +1,7 @@
 """Frank-Wolfe steps that compute the kernel rows they need: dense points in float32.
 
-What :func:`sklearn_bundle._compiled.swap.run` leaves to its caller is done here without a way
-back to Python, which would cost more than a row of a small problem.
+What :func:`sklearn_bundle._compiled.swap.run` leaves to its caller is done here without a return
+to Python, which would cost more than a row of a small problem.
 """
 
 from typing import NamedTuple
@@ -22,9 +22,8 @@ class Source(NamedTuple):
 
     Point i is ``values[points[i]]`` and column i of ``columns``. ``kernel`` is LINEAR or RBF,
     ``norms`` are ``gamma |x|^2``, ``own`` is the diagonal without rounding. The first class has the
-    points before ``split``. Values of a point with those of its own class are wanted by every pair
-    of classes that it belongs to: they are kept in ``store`` (which may have no rows), those of
-    the points ``known``.
+    points before ``split``. Every pair of classes to which a point belongs needs the point's values
+    with its own class: ``store`` (which may have no rows) keeps them for the points ``known``.
     """
 
     kernel: int
@@ -42,7 +41,7 @@ class Source(NamedTuple):
 
 @jit
 def promising(q, value, slots, i, chosen):
-    """i, then those of the missing rows with the smallest q below ``value``; returns how many."""
+    """Choose i, then the missing rows with the smallest q below ``value``; returns their number."""
     chosen[0] = i
     count = 1
     if chosen.shape[0] == 1:
@@ -85,7 +84,7 @@ def gather(transposed, points, out):
 def _products(x, y, columns, first, last, out_x, out_y):
     """Inner products of two points with columns first to last.
 
-    Both read ``columns`` together, four rows at a time; past the last one with factors 0.
+    Both read ``columns`` together, four rows at a time; rows past the last have factors of 0.
     """
     d, n = columns.shape[0], last - first
     for c in range(n):
@@ -108,7 +107,7 @@ def _products(x, y, columns, first, last, out_x, out_y):
 def _values(source, chosen, todo, count, first, last, out, spare):
     """Kernel values of the first ``count`` rows ``todo`` of ``out``, in columns first to last.
 
-    Blocks are too small for BLAS, which would spend its time on copying ``columns``.
+    Blocks are too small for BLAS, which would spend its time copying ``columns``.
     """
     values, points, columns, norms = source.values, source.points, source.columns, source.norms
     for t in range(0, count, 2):
@@ -133,7 +132,7 @@ def _copy(source, target):
 
 @jit
 def fill(source, chosen, out):
-    """Rows of the chosen points into ``out``."""
+    """Write the rows of the chosen points to ``out``."""
     points, split, store, known = source.points, source.split, source.store, source.known
     todo = np.empty(out.shape[0], dtype=np.int64)
     spare = np.empty(out.shape[1], dtype=np.float32)
@@ -160,10 +159,10 @@ def fill(source, chosen, out):
 
 @jit
 def run(rule, matrix, source, n_kept, point, value, size, kinds, first):
-    """As ``swap.run`` from step 0 on, with missing rows computed, up to four at a time.
+    """Like ``swap.run`` from step 0 on; computes missing rows, up to four at a time.
 
-    The first ``n_kept`` slots are taken. Returns Q, the size of the support, the number of steps
-    done, the slots taken, the rows computed, and DONE or INDEFINITE.
+    The first ``n_kept`` slots are in use. Returns Q, the size of the support, the number of steps
+    done, the slots in use, the rows computed, and DONE or INDEFINITE.
     """
     rows, slots, owners = matrix.rows, matrix.slots, matrix.owners
     chosen = np.empty(_BLOCK, dtype=np.int64)

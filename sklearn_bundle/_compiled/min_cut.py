@@ -1,16 +1,15 @@
 """Minimum cuts of undirected graphs: push-relabel in double precision.
 
-Labels y of 0 and 1 that minimize ``E(y) = sum_a b_a y_a + sum_e c_e |y_a - y_b|``, e from a to b,
-c_e >= 0. A flow f_e from a to b, -c_e <= f_e <= c_e, takes f_e from b_a and adds it to b_b, and
-``c_e |y_a - y_b| + f_e (y_a - y_b)`` is left of the edge, which is not negative. So with any flow
+Finds labels y of 0 and 1 that minimize ``E(y) = sum_a b_a y_a + sum_e c_e |y_a - y_b|``, with e
+from a to b and c_e >= 0. A flow f_e from a to b, -c_e <= f_e <= c_e, takes f_e from b_a and adds it
+to b_b. The edge keeps ``c_e |y_a - y_b| + f_e (y_a - y_b)``, which is not negative. So for any flow
 the sum of the negative b is at most the minimum, and a largest flow makes them equal [1]_. Source
-and sink are left out: nodes with positive b are fed by the one, those with negative b drain into
-the other.
+and sink are implicit: the source feeds nodes with positive b, and those with negative b drain into
+the sink.
 
-The steps are those of [2]_, first phase alone, from the farthest node on and first in, first out;
-heights are made distances again every few scans of the arcs. An arc that is filled up has 0 left,
-and a node that is emptied has 0 left, in floating point too: so the proof that the steps end holds,
-whatever is rounded.
+The steps are those of the first phase of [2]_, starting from the farthest node, first in, first
+out; heights are reset to distances every few scans of the arcs. A full arc and an emptied node have
+exactly 0 left, in floating point too, so the proof that the steps end holds despite rounding.
 
 .. [1] D. M. Greig, B. T. Porteous, A. H. Seheult: Exact maximum a posteriori estimation for binary
    images. Journal of the Royal Statistical Society B 51 (1989), 271-279.
@@ -25,17 +24,17 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._jit import inner
 
-# Work from one computation of the distances to the next, in nodes of the graph: 1 to 4 took the
-# same time on images of 600 and 10,000 nodes, 12 took half as long again.
+# Work between two computations of the distances, in nodes of the graph: 1 to 4 took the same time
+# on images of 600 and 10,000 nodes, 12 took 1.5 times as long.
 _PERIOD = 2
-# Work of a relabeling beside its arcs, in arcs.
+# Work of a relabeling in addition to its arcs, in arcs.
 _RELABELLING = 6
 
 
 class CutRoom(NamedTuple):
     """Memory for the cut of a graph of n nodes and 2 m arcs, or of a smaller one.
 
-    ``left`` is what each arc can still take, ``balances`` are the b of the nodes. ``ring`` has a
+    ``left`` is what each arc can still take, ``balances`` are the b of the nodes. ``ring`` has one
     place more than there are nodes.
     """
 
@@ -64,9 +63,9 @@ def cut_room(n, n_arcs):
 
 @inner
 def _distances(n, starts, heads, mates, room):
-    """Heights become numbers of arcs to the next node that drains, n where there is no way.
+    """Set heights to the number of arcs to the next node that drains, n if there is no path.
 
-    Returns how many have a way; ``queue`` begins with them, the farthest last.
+    Returns the number of nodes with a path; ``queue`` begins with them, the farthest last.
     """
     heights, queue = room.heights, room.queue
     first = last = 0
@@ -91,12 +90,12 @@ def _distances(n, starts, heads, mates, room):
 
 @inner
 def cut(n, starts, heads, mates, room):
-    """Make the flow as large as it can be; then y_a is 1 where ``heights[a] < n``.
+    """Maximize the flow; then y_a is 1 where ``heights[a] < n``.
 
-    Of several best labels these have the fewest ones. Node a has the arcs from ``starts[a]`` to
-    ``starts[a + 1]``, which lead to ``heads``; arc k leads back as ``mates[k]``. ``left`` and
-    ``balances`` of the room are set to c and b before, and after it are c - f and what b has
-    become, but for rounding.
+    Of several best labelings this has the fewest ones. Node a has the arcs from ``starts[a]`` to
+    ``starts[a + 1]``, which lead to ``heads``; the reverse of arc k is ``mates[k]``. Set ``left``
+    and ``balances`` of the room to c and b before the call. Afterwards they are, up to rounding,
+    c - f and the b that the flow leaves.
     """
     left, balances, heights, current = room.left, room.balances, room.heights, room.current
     queue, ring, waiting = room.queue, room.ring, room.waiting

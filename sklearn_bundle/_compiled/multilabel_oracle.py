@@ -1,8 +1,8 @@
 """Sets of labels as outputs: the worst set for a row, and expectations over all of them.
 
-By a table of all sets where there are few labels, else along a forest over the labels. The
-parameters w are a row of d for each label, a bias for each, and for each pair that is scored four
-numbers, by the two states. All scores are those of a set less the true set's.
+Few labels are handled by a table of all sets, more along a forest over the labels. The parameters w
+are a row of d per label, a bias per label, and four numbers, one per combination of states, for
+each pair that is scored. All scores are those of a set minus that of the true set.
 """
 
 from typing import NamedTuple
@@ -24,11 +24,11 @@ _UNIT = 2.0**-53  # the unit roundoff of float64
 
 
 class MultilabelOutputs(NamedTuple):
-    """Rows with their labels, and how labels hang together.
+    """Rows with their labels, and the forest over the labels.
 
-    A forest has each label in ``order`` after the one that edge ``above[label]`` joins it with; -1
-    is for roots. Rows are as in :class:`~sklearn_bundle._compiled.class_oracle.ClassOutputs`, with
-    labels for nodes.
+    ``order`` has each label of a forest after the one to which edge ``above[label]`` joins it; -1
+    marks roots. Rows are as in :class:`~sklearn_bundle._compiled.class_oracle.ClassOutputs`, with
+    labels as nodes.
     """
 
     n_nodes: int
@@ -49,20 +49,20 @@ class MultilabelOutputs(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What the inference of one row works in."""
+    """Memory for the inference of one row."""
 
     rows: NDArray[np.float64]  # <w_l, x> of the labels
     node: NDArray[np.float64]  # scores of states of labels
     pair: NDArray[np.float64]  # of pairs of states, for each edge
     found: NDArray[np.int64]
-    up: NDArray[np.float64]  # of a label's states, with all below it in the forest
-    send: NDArray[np.float64]  # to the states of the label above
-    table: NDArray[np.float64]  # of all sets; bit l of a number is label l
-    added: NDArray[np.float64]  # what a label adds to each set of those before it
-    between: NDArray[np.float64]  # pairs by a label, one before it, and their states
-    ones: NDArray[np.int64]  # how many bits a number has
+    up: NDArray[np.float64]  # scores of a label's states, with all below it in the forest
+    send: NDArray[np.float64]  # messages to the states of the label above
+    table: NDArray[np.float64]  # scores of all sets; bit l of a number is label l
+    added: NDArray[np.float64]  # what a label adds to each set of the labels before it
+    between: NDArray[np.float64]  # scores of pairs by label, earlier label, and their states
+    ones: NDArray[np.int64]  # the number of bits set in a number
     shares: NDArray[np.float64]  # probabilities of states
-    together: NDArray[np.float64]  # of pairs of states
+    together: NDArray[np.float64]  # probabilities of pairs of states
     envelope: NDArray[np.float64]  # largest absolute weight of each feature
 
 
@@ -110,7 +110,7 @@ def _set_scores(outputs, i, w, room):
 
 @inner
 def _fill_table(outputs, room):
-    """The scores of all sets, label by label: a label adds to each set of those before it."""
+    """Fill in the scores of all sets; each label adds to every set of the labels before it."""
     table, added, between = room.table, room.added, room.between
     between[:] = 0.0
     for a in range(outputs.tails.shape[0]):
@@ -145,7 +145,7 @@ def _code(outputs, i):
 
 @inner
 def _best_of_all(outputs, i, room):
-    """The number of the best set, of the first among equals but the true one before them."""
+    """The number of the best set; among equals the true one, then the first."""
     _fill_table(outputs, room)
     code = _code(outputs, i)
     best, at = 0.0, code
@@ -186,7 +186,7 @@ def _best_in_forest(outputs, i, room):
 
 @inner
 def _of_pair(outputs, room, a, parent, state, other):
-    """The score of an edge, by the states of the label above and of the one below."""
+    """The score of an edge, given the states of the label above and of the one below."""
     if outputs.tails[a] == parent:
         return room.pair[a, state, other]
     return room.pair[a, other, state]
@@ -194,7 +194,7 @@ def _of_pair(outputs, room, a, parent, state, other):
 
 @inner
 def _find(outputs, i, w, room):
-    """The best set, in ``room.found``; its loss and its score without it."""
+    """Write the best set to ``room.found``; returns its loss and its score without the loss."""
     _set_scores(outputs, i, w, room)
     if outputs.listed:
         _best_of_all(outputs, i, room)
@@ -212,7 +212,7 @@ def _find(outputs, i, w, room):
 
 @jit
 def best_sets(outputs, w, out):
-    """The best sets of all rows, in the rows of ``out``."""
+    """Write the best sets of all rows to the rows of ``out``."""
     room = new_room(outputs)
     for i in range(outputs.truths.shape[0]):
         _find(outputs, i, w, room)
@@ -345,7 +345,7 @@ def _expect(outputs, i, w, room, weight, gradient):
         reach += abs(x) * room.envelope[j]
     largest, size = 0.0, 0.0
     for v in range(L):
-        # One less the probability of the true state is that of the other: it keeps its digits.
+        # One minus the probability of the true state is that of the other, without cancellation.
         wrong = room.shares[v, 1 - truth[v]]
         largest += max(abs(room.node[v, 0]), abs(room.node[v, 1])) + abs(w[L * d + v])
         size += wrong * np.sqrt(squares)

@@ -1,9 +1,9 @@
-"""Outputs that an oracle has found for each block, kept with their weights in the dual.
+"""Outputs that an oracle found for each block, kept with their weights in the dual.
 
-A block is an example. An output y enters risk and dual as a sparse vector psi, the difference of
-the features of the true output and its own, and as a loss: nothing else is kept of it (section 3.3
-of Yu and Rousu). The first output of a block is the true one, of zeros. Blocks have room for as
-many outputs as they need: one that grows moves to the end of the pools.
+A block is an example. An output y enters risk and dual as a sparse vector psi, the difference
+between the features of the true output and its own, and as a loss. Nothing else of it is kept
+(section 3.3 of Yu and Rousu). The first output of a block is the true one, of zeros. Blocks have
+room for as many outputs as they need: a block that grows moves to the end of the pools.
 """
 
 from typing import NamedTuple
@@ -19,19 +19,20 @@ _MULTIPLIER = np.uint32(2654435769)  # 2^32 over the golden ratio: spreads indic
 _PRIME = np.uint64(0x100000001B3)  # of the FNV hash
 _OFFSET = np.uint64(0xCBF29CE484222325)  # of the FNV hash
 BYTES_PER_ENTRY = 12  # an index and a value
-_DENSE = 1 << 15  # entries of a vector that is spread out: 256 KB stay in the cache
+_DENSE = 1 << 15  # entries of a vector that is kept dense: 256 KB stay in the cache
 
 
 class Outputs(NamedTuple):
     """Blocks of outputs in pools.
 
     Block i has ``count[i]`` outputs in the slots from ``at[i]``, room for ``room[i]``, and the
-    products of their psi from ``gram_at[i]``, ``room[i]`` to a row. ``limit[i]`` is how many it may
-    keep. The output of a slot has the weight q, the entries ``begin`` to ``begin + length``, a
-    ``key`` that tells it from most others, and ``idle``: for how many visits q has been 0.
+    products of their psi from ``gram_at[i]``, ``room[i]`` to a row. ``limit[i]`` is the number it
+    may keep. The output of a slot has the weight q, the entries ``begin`` to ``begin + length``, a
+    ``key`` that distinguishes it from most others, and ``idle``, the number of visits for which q
+    has been 0.
 
-    ``used`` says how far the pools of slots, products and entries are in use, how long the longest
-    psi is, and how much room the largest block has.
+    ``used`` holds how much of the pools of slots, products and entries is in use, the length of the
+    longest psi, and the room of the largest block.
     """
 
     at: NDArray[np.int64]
@@ -53,7 +54,7 @@ class Outputs(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A sparse vector to take products with: as a hash table, and as it is where it is short."""
+    """A sparse vector to take products with: as a hash table, or dense if it has few entries."""
 
     keys: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -84,14 +85,14 @@ def gathered(indices, values, begin, length, w):
 
 @inner
 def _first_place(index, mask):
-    """Where an index is looked for first: its high bits count, as strides are powers of two."""
+    """The first place to look for an index: its high bits, since strides are powers of two."""
     product = np.uint32(index) * _MULTIPLIER
     return np.int64(product ^ (product >> np.uint32(16))) & mask
 
 
 @inner
 def _place(table, index):
-    """Where an index stands in the table, or the free place where it would."""
+    """The place of an index in the table, or the free place where it would go."""
     mask = table.keys.shape[0] - 1
     place = _first_place(index, mask)
     while table.keys[place] != -1 and table.keys[place] != index:
@@ -113,7 +114,7 @@ def _spread(table, indices, values, begin, length):
 
 @inner
 def _clear(table, indices, begin, length):
-    """Take the entries out again. Those in the way of others must be there until all are out."""
+    """Remove the entries: all from each first place up to a free one, so that none is left."""
     if table.dense.shape[0] > 0:
         for e in range(begin, begin + length):
             table.dense[np.int64(indices[e])] = 0.0
@@ -149,7 +150,7 @@ def _key_of(indices, bits, begin, length):
 
 @inner
 def _are_equal(outputs, slot, indices, values):
-    """Whether the entries of a slot are these, in this order."""
+    """Whether a slot has these entries, in this order."""
     begin = outputs.begin[slot]
     for e in range(outputs.length[slot]):
         same = outputs.indices[begin + e] == indices[e] and outputs.values[begin + e] == values[e]
@@ -173,9 +174,9 @@ def enough(outputs, longest):
 
 @inner
 def insert(outputs, i, indices, values, length, loss, table):
-    """Keep an output of block i, of weight 0 where it is new; the number of its slot.
+    """Keep an output of block i, with weight 0 if it is new; returns the number of its slot.
 
-    The pools have :func:`enough` room.
+    The pools must have :func:`enough` room.
     """
     key = _key_of(indices, values.view(np.uint64), 0, length)
     first = outputs.at[i]
@@ -212,7 +213,7 @@ def insert(outputs, i, indices, values, length, loss, table):
 
 @inner
 def _free_slot(outputs, i, table):
-    """The place of a new output in its block: a further one, or one that is given up for it."""
+    """The place of a new output in its block: a further one, or one that is freed for it."""
     count, first = outputs.count[i], outputs.at[i]
     if count == outputs.limit[i]:
         idle = -1
@@ -233,7 +234,7 @@ def _free_slot(outputs, i, table):
 
 @inner
 def _move(outputs, i):
-    """Give a block twice the room, at the end of the pools."""
+    """Move a block to the end of the pools, with twice the room."""
     room, count = outputs.room[i], outputs.count[i]
     wide = min(2 * room, outputs.limit[i])
     source, target = outputs.at[i], outputs.used[SLOTS]
@@ -256,10 +257,10 @@ def _move(outputs, i):
 
 @inner
 def _merged(outputs, i, table):
-    """Make one output of the two of least weight, their mean by weight; the place that is free.
+    """Merge the two outputs of least weight into their weighted mean; returns the free place.
 
-    The dual point stays what it is: its psi and its loss are sums over outputs. What may be lost is
-    that it can move between the two (the current point of Yu and Rousu, footnote 1).
+    The dual point does not change: its psi and its loss are sums over outputs. It may no longer
+    move between the two outputs (the current point of Yu and Rousu, footnote 1).
     """
     first, count = outputs.at[i], outputs.count[i]
     a, b = -1, -1
@@ -285,7 +286,7 @@ def _merged(outputs, i, table):
 
 @inner
 def _combine(outputs, a, b, of_a, of_b, table):
-    """Slot a becomes ``of_a`` times itself plus ``of_b`` times slot b."""
+    """Replace slot a by ``of_a`` times itself plus ``of_b`` times slot b."""
     begin = at = outputs.used[ENTRIES]
     indices, values = outputs.indices, outputs.values
     for e in range(outputs.begin[a], outputs.begin[a] + outputs.length[a]):
@@ -312,9 +313,9 @@ def _combine(outputs, a, b, of_a, of_b, table):
 
 @jit
 def tidy(outputs, fresh_begin, fresh_indices, fresh_values):
-    """Copy the entries that are in use to fresh pools, in the order of blocks; their number.
+    """Copy the entries in use to fresh pools, in the order of blocks; returns their number.
 
-    Nothing of ``outputs`` changes: who stops this in the middle has lost nothing.
+    ``outputs`` does not change, so that an interruption loses nothing.
     """
     at = 0
     for i in range(outputs.at.shape[0]):

@@ -1,14 +1,14 @@
-"""Labels of the nodes of graphs: the worst labeling, and a bound on what no labeling exceeds.
+"""Labels of the nodes of graphs: the worst labeling, and an upper bound for all labelings.
 
-Sequential tree-reweighted message passing (Kolmogorov 2006), and branch and bound on what it leaves
-open. Nodes have an order. A sweep against it replaces the messages to earlier neighbors, a sweep
-along it those to later ones. A graph is taken apart into chains that ascend in the order: as many
-pass a node k as it has neighbors on one side at most, each with the share ``shares[k]`` of its
-score, and each edge is in one. After a sweep against the order the message of a chain from its last
-node to its first is constant, whatever the labels are, so that the sum of the chains' maxima is
-that of the constants and, at first nodes, of the shares of the largest scores. No labeling exceeds
-it. In a forest with at most one earlier neighbor for each node every share is one: the sweep is
-max-product, and the bound is reached.
+Sequential tree-reweighted message passing (Kolmogorov 2006), then branch and bound on what it
+leaves open. Nodes have an order. A sweep against it replaces the messages to earlier neighbors, a
+sweep along it those to later ones. A graph is decomposed into chains that ascend in the order. The
+number of chains through a node k is the larger of its numbers of earlier and later neighbors; each
+chain has the share ``shares[k]`` of its score, and each edge is in one chain. After a sweep against
+the order the message of a chain from its last node to its first is constant, whatever the labels
+are. So the sum of the chains' maxima is the sum of the constants and, at first nodes, of the shares
+of the largest scores. No labeling exceeds it. In a forest with at most one earlier neighbor per
+node every share is one: the sweep is max-product, and the bound is attained.
 """
 
 from typing import NamedTuple
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import structures
 from sklearn_bundle._jit import inner, jit, registered
 
-_CHECK = 8  # sweeps from one look at what the bound has gained to the next
-_PROGRESS = 0.02  # of what is open: where the bound falls by less in so many sweeps, it has settled
-# Of the sum of absolute scores: what rounding adds to a bound, of which each node and edge adds
-# some units in the last place of its own largest score.
+_CHECK = 8  # sweeps between two checks of the bound's progress
+_PROGRESS = 0.02  # of what is open: if the bound falls by less between checks, it has settled
+# Relative to the sum of absolute scores: what rounding adds to a bound. Each node and edge adds a
+# few units in the last place of its own largest score.
 _ROUNDING = 1e-14
-_CLOSED = 1e-13  # of the same sum: a bound this near to a labeling proves it
+_CLOSED = 1e-13  # relative to the same sum: a bound this close to a labeling proves it
 
 
 class PairwiseOutputs(NamedTuple):
@@ -33,8 +33,7 @@ class PairwiseOutputs(NamedTuple):
     Graph i has the nodes ``nodes[i]`` to ``nodes[i + 1]``, and the edges ``edges[i]`` to ``edges[i
     + 1]``; ``tails`` and ``heads`` are numbers of nodes in the graph. Node v has the edges
     ``incident[around[v]:around[v + 1]]``, by their number in the graph. w has a row of
-    ``n_features`` for each label, then a matrix of a row per label of the tail for each feature of
-    edges.
+    ``n_features`` per label, then a matrix per edge feature, with a row per label of the tail.
     """
 
     n_labels: int
@@ -56,17 +55,17 @@ class PairwiseOutputs(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What the inference of one graph works in."""
+    """Memory for the inference of one graph."""
 
-    node: NDArray[np.float64]  # scores of labels, less the true label's
+    node: NDArray[np.float64]  # scores of labels, minus that of the true label
     edge: NDArray[np.float64]  # the same of pairs
     messages: NDArray[np.float64]  # to the tail and to the head of each edge
     score: NDArray[np.float64]  # of a node's labels, with all messages to it
     blocked: NDArray[np.int64]  # branches that exclude a label
     best: NDArray[np.int64]
     found: NDArray[np.int64]
-    chosen: NDArray[np.int64]  # of each branch the node, the label, and whether it is excluded
-    open: NDArray[np.float64]  # of each branch the bound above it
+    chosen: NDArray[np.int64]  # per branch: the node, the label, and whether it is excluded
+    open: NDArray[np.float64]  # per branch: the bound above it
     bound: NDArray[np.float64]  # of the last graph
 
 
@@ -95,7 +94,7 @@ def new_room(outputs):
 
 @inner
 def _set_scores(outputs, i, w, room):
-    """Scores of labels and pairs, less those of the true labels; the sum of the largest sizes."""
+    """Scores of labels and pairs minus those of the true labels; returns the sum of their sizes."""
     K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
     first, n = outputs.nodes[i], outputs.nodes[i + 1] - outputs.nodes[i]
     labels = outputs.labels[first : first + n]
@@ -110,7 +109,7 @@ def _set_scores(outputs, i, w, room):
         own = room.node[v, labels[v]]
         largest = 0.0
         for k in range(K):
-            # In this order: a loss beside a score of 1e16 would be lost.
+            # In this order: a loss added to a score of 1e16 would be rounded away.
             room.node[v, k] = (room.node[v, k] - own) + outputs.cost * (k != labels[v])
             largest = max(largest, abs(room.node[v, k]))
         mass += largest
@@ -151,7 +150,7 @@ def _gather(outputs, i, v, room):
 
 @inner
 def _send(outputs, i, v, a, room):
-    """A new message from node v along edge a, of largest entry 0; what was taken off for that."""
+    """Set the message from node v along edge a, of largest entry 0; returns what is subtracted."""
     K = outputs.n_labels
     from_tail = outputs.tails[outputs.edges[i] + a] == v
     share, score, pairs = outputs.shares[outputs.nodes[i] + v], room.score[v], room.edge[a]
@@ -175,7 +174,7 @@ def _send(outputs, i, v, a, room):
 
 @inner
 def _sweep_back(outputs, i, room):
-    """A sweep against the order, and the bound that follows."""
+    """Sweep against the order; returns the resulting bound."""
     first, start = outputs.nodes[i], outputs.edges[i]
     bound = 0.0
     for v in range(outputs.nodes[i + 1] - first - 1, -1, -1):
@@ -187,7 +186,7 @@ def _sweep_back(outputs, i, room):
                 bound += _send(outputs, i, v, a, room)
                 earlier += 1
         begins = 1.0 - earlier * outputs.shares[first + v]
-        if begins > 1e-9:  # a share that is no whole number is rounded
+        if begins > 1e-9:  # a share that is not an integer is rounded
             highest = -np.inf
             for k in range(outputs.n_labels):
                 highest = max(highest, room.score[v, k])
@@ -197,7 +196,7 @@ def _sweep_back(outputs, i, room):
 
 @inner
 def _sweep_forward(outputs, i, room):
-    """A labeling, node by node from what comes before and messages from what comes after.
+    """Label node by node, given the labels before and the messages from the nodes after.
 
     Messages to later neighbors are replaced on the way. Returns the labeling's score.
     """
@@ -239,9 +238,9 @@ def _sweep_forward(outputs, i, room):
 
 @inner
 def _relax(outputs, i, room, best, enough):
-    """Sweeps until the bound settles, or proves that no labeling is better than the best.
+    """Sweep until the bound settles, or proves that no labeling is better than the best.
 
-    Returns the best score and the bound; ``enough`` is how near they must be.
+    Returns the best score and the bound; ``enough`` is how close they must be.
     """
     bound = last = np.inf
     n = outputs.nodes[i + 1] - outputs.nodes[i]
@@ -264,9 +263,9 @@ def _relax(outputs, i, room, best, enough):
 
 @inner
 def _undecided(outputs, i, room):
-    """The node whose two best labels are nearest to each other, and the best; -1 if none has two.
+    """The node whose two best labels have the closest scores, and the best; -1 if none has two.
 
-    By the messages of all neighbors.
+    The scores include the messages of all neighbors.
     """
     K = outputs.n_labels
     node, label, least = -1, -1, np.inf
@@ -287,7 +286,7 @@ def _undecided(outputs, i, room):
 
 @inner
 def _exclude(room, branch, by):
-    """Exclude all labels but the chosen one, or that one alone; or take it back with ``by`` -1."""
+    """Exclude all labels except the chosen one, or only that one; ``by`` = -1 undoes it."""
     v, label, excluded = room.chosen[branch, 0], room.chosen[branch, 1], room.chosen[branch, 2]
     for k in range(room.blocked.shape[1]):
         if (k == label) == (excluded == 1):
@@ -296,14 +295,14 @@ def _exclude(room, branch, by):
 
 @inner
 def solve(outputs, i, w, room):
-    """The best labeling that is found, in ``room.best``; its score, and the bound, at least that.
+    """Write the best labeling found to ``room.best``; returns its score and the upper bound.
 
-    Depth-first: a node that is undecided gets its label, then all others in its place.
+    Depth-first: an undecided node gets its best label, then all other labels.
     """
     mass = _set_scores(outputs, i, w, room)
     n = outputs.nodes[i + 1] - outputs.nodes[i]
     m = outputs.edges[i + 1] - outputs.edges[i]
-    if not mass < np.inf:  # of a point that is not finite
+    if not mass < np.inf:  # the point is not finite
         room.best[:n] = 0
         return np.nan, np.nan
     room.best[:n] = outputs.labels[outputs.nodes[i] : outputs.nodes[i] + n]
@@ -345,7 +344,7 @@ def solve(outputs, i, w, room):
 
 @inner
 def _write(outputs, i, room, indices, values):
-    """The entries of ``phi(x_i, y_i) - phi(x_i, y)`` for the best labeling: count and loss."""
+    """Write the entries of ``phi(x_i, y_i) - phi(x_i, y)`` of the best labeling: count and loss."""
     K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
     first, start = outputs.nodes[i], outputs.edges[i]
     n, m = outputs.nodes[i + 1] - first, outputs.edges[i + 1] - start
@@ -367,7 +366,7 @@ def _write(outputs, i, room, indices, values):
             if sums[j] != 0.0:
                 indices[count], values[count] = k * d + j, sums[j]
                 count += 1
-    # Pairs whose edges have others in the labeling; the sums stand in the room of their scores.
+    # Pairs whose edges differ in the labeling; the sums are stored in the memory of their scores.
     own = np.zeros(K * K, np.int64)
     for a in range(m):
         tail, head = outputs.tails[start + a], outputs.heads[start + a]
@@ -394,7 +393,7 @@ def _write(outputs, i, room, indices, values):
 
 @jit
 def labelling(outputs, w, out):
-    """The best labels of all graphs, in ``out``, and the largest scores that they may have."""
+    """Write the best labels of all graphs to ``out``; returns the largest scores they may have."""
     room = new_room(outputs)
     bounds = np.empty(outputs.nodes.shape[0] - 1)
     for i in range(bounds.shape[0]):

@@ -15,12 +15,12 @@ def _entry(x, i):
 
 @jit
 def _draw(m, inverse, weight, lower, upper, anchor, first):
-    """A random sample, one item from each stride: rows of low kinks, high kinks and weights.
+    """Draw a random sample, one item per stride: rows of low kinks, high kinks and weights.
 
-    In the last row is what each ``w clip(t, low, high)`` is compared with: its value at anchor,
-    where the sum over all items is known there, or -w m/r, in the first round.
+    The last row is what each ``w clip(t, low, high)`` is compared with: its value at anchor if the
+    sum over all items is known there, or -w m/r in the first round.
     As in Floyd and Rivest (1975) its size is n^(2/3) up to a constant: sorting it costs less than a
-    pass over all items. Equal arguments, equal samples.
+    pass over all items. Equal arguments give equal samples.
     """
     n = m.shape[0]
     size = int(n ** (2.0 / 3.0) / 3.0)
@@ -99,10 +99,10 @@ def pivots(
 ):
     """Two kinks in [left, right] that probably enclose the crossing, by a sample's own sum.
 
-    There are more than CHUNK live items. They add up to ``at_anchor`` at anchor, or NaN if that is
-    not known; what has settled is ``value + slope (t - anchor)``. A pivot is ``left`` or ``right``
-    where the sample has no kink to offer. Both are the median of the sample's kinks if its sum is
-    not to be relied on (``narrow`` is false) or tells nothing.
+    There are more than CHUNK live items. They add up to ``at_anchor`` at anchor, which is NaN if
+    unknown; settled items add up to ``value + slope (t - anchor)``. If the sample has no suitable
+    kink, a pivot is ``left`` or ``right``. Both are the median of the sample's kinks if its sum is
+    not reliable (``narrow`` is false) or says nothing.
     """
     first = np.isnan(at_anchor)
     sample = _draw(m, inverse, weight, lower, upper, anchor, first)

@@ -7,13 +7,13 @@ With t the multiplier of the equation and ``r_i = sigma_i/d_i^2`` its solution i
     sigma_i a_i(t) = w_i (clip(t, k_i, K_i) + m_i/r_i),
 
 where k_i <= K_i are the kinks at which item i leaves one bound and meets the other. The sum over i
-is a nondecreasing piecewise-linear function of t that is to cross z (Saha, Zhang and Vishwanathan,
-2010, appendix B).
+is a nondecreasing piecewise-linear function of t, which has to cross z (Saha, Zhang and
+Vishwanathan, 2010, appendix B).
 
-m has n entries; r, 1/r, w, l and u have n or, if they are the same for all items, CHUNK: the work
-is done in chunks of that many items. Each task is one short loop over contiguous memory with one
-output: such loops become vector code. The decisions and the outer loops are Python, since code
-that is inlined into one large function takes LLVM many seconds.
+m has n entries; r, 1/r, w, l and u have n or, if they are the same for all items, CHUNK, the number
+of items in a chunk of work. Each task is one short loop over contiguous memory with one output:
+such loops become vector code. The decisions and the outer loops are Python, since inlining all in
+one large function takes LLVM many seconds.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ _STEPS = 300  # of Newton's method; far more than any case has needed
 
 @jit
 def part(x, start, stop):
-    """Items from start to stop; no more than CHUNK."""
+    """Items from start to stop, at most CHUNK."""
     return x[start:stop] if x.shape[0] > CHUNK else x[: stop - start]
 
 
@@ -116,9 +116,10 @@ def evaluate(m, ratio, sigma, lower, upper, t, correction, out):
 
 @jit
 def crossing(m, inverse, weight, lower, upper, anchor, value, slope, left, right, z):
-    """The t in [left, right] where no more than CHUNK items and what has settled add up to z.
+    """The t in [left, right] where at most CHUNK items and the settled ones add up to z.
 
-    Newton's method on the piecewise-linear sum, a bisection in every fourth step: a few passes.
+    Newton's method on the piecewise-linear sum, with a bisection in every fourth step, needs only a
+    few passes.
     """
     n = m.shape[0]
     low, high, terms = np.empty(n), np.empty(n), np.empty(n)

@@ -1,7 +1,7 @@
 """Kernel values from inner products, in place, and the inner products of sparse rows.
 
-``out`` is a C-ordered block of values in the working dtype, float32 or float64; scalars come in
-the same dtype, or numba would compute in float64. Rows are worked on as contiguous 1-D slices.
+``out`` is a C-ordered block of values in the working dtype, float32 or float64; scalars have the
+same dtype, or numba would compute in float64. Rows are processed as contiguous 1-D slices.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ _ZERO, _ONE = np.float32(0.0), np.float32(1.0)  # Python's would make float64 of
 _C2, _C3 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1)
 _C4, _C5 = np.float32(4.1665795894e-2), np.float32(8.3334519073e-3)
 _C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
-_SIDE = 16  # of the squares of ``mirror``: a cache line of float32
+_SIDE = 16  # side of the squares in ``mirror``: a cache line of float32
 
 
 @jit
@@ -60,7 +60,7 @@ def rbf_single(out, start, stop, left, right, scale):
 
 @jit
 def rbf_double(out, start, stop, left, right, scale):
-    """As ``rbf_single``, in float64."""
+    """Like ``rbf_single``, in float64."""
     for a in range(out.shape[0]):
         row = out[a, start:stop]
         norm = left[a]
@@ -119,7 +119,7 @@ def _squared_distance(indices, data, start, stop, others, values, first, last):
 
 @jit
 def sparse_squared_distances(data, indices, indptr, values, others, ends, out):
-    """As ``squared_distances``, for x and z in the rows of CSR with unsigned indices."""
+    """Like ``squared_distances``, for x and z in the rows of CSR with unsigned indices."""
     for a in range(out.shape[0]):
         for c in range(out.shape[1]):
             out[a, c] = _squared_distance(
@@ -130,7 +130,7 @@ def sparse_squared_distances(data, indices, indptr, values, others, ends, out):
 
 @jit
 def _first_from(indices, start, stop, value):
-    """First position whose index is not below value; indices ascend from start to stop."""
+    """First position with an index of at least value; indices ascend from start to stop."""
     while start < stop:
         middle = (start + stop) >> np.uint64(1)
         if indices[middle] < value:
@@ -144,9 +144,9 @@ def _first_from(indices, start, stop, value):
 def scatter(data, indices, indptr, rows, values, points, ends, places, dense, width, out):
     """out[a, c] = <x_rows[a], z_c> for c < width.
 
-    x in CSR (data, indices, indptr), z in CSC (values, points, ends), both with unsigned indices:
-    only the columns of Z in which x has an entry are read, and added into the row. Column j is also
-    dense[places[j]] where places[j] is not negative.
+    x is in CSR (data, indices, indptr), z in CSC (values, points, ends), both with unsigned
+    indices. Only the columns of Z in which x has an entry are read and added to the row. Column j
+    is also dense[places[j]] if places[j] is not negative.
     """
     n_points = dense.shape[1]
     for a in range(rows.shape[0]):
@@ -169,7 +169,7 @@ def scatter(data, indices, indptr, rows, values, points, ends, places, dense, wi
 
 @jit
 def _transpose(out, top, left, tile):
-    """Square of _SIDE rows from top and columns from left -> its mirror image, through ``tile``."""
+    """Copy a square of _SIDE rows from top and columns from left to its mirror image."""
     for a in range(_SIDE):
         source, copy = out[top + a, left : left + _SIDE], tile[a]
         for b in range(_SIDE):
@@ -182,7 +182,7 @@ def _transpose(out, top, left, tile):
 
 @jit
 def mirror(out, start, stop):
-    """Copy what is left of the diagonal in rows start to stop to above the diagonal."""
+    """Copy the entries left of the diagonal in rows start to stop to above the diagonal."""
     tile = np.empty((_SIDE, _SIDE), out.dtype)
     for left in range(0, stop, _SIDE):
         for top in range(start, stop, _SIDE):

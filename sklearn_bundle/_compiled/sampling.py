@@ -1,4 +1,4 @@
-"""Which block next: a tree of weights to draw from, and the random numbers to draw with."""
+"""Choice of the next block: a tree of weights to draw from, and a random number generator."""
 
 from typing import NamedTuple
 
@@ -11,9 +11,10 @@ from sklearn_bundle._jit import inner, jit
 class Sampling(NamedTuple):
     """Blocks are drawn from a tree with probability ``share``, else uniformly.
 
-    The second half of ``tree`` are leaves, one weight per block: blocks are drawn in proportion to
-    them, or with ``largest`` the one of the largest weight is taken. With ``adaptive``, a leaf is
-    ``factors[i]`` times the weight that :func:`put` is given. ``state`` is the generator's.
+    The second half of ``tree`` holds the leaves, one weight per block. Blocks are drawn in
+    proportion to them; with ``largest``, the one with the largest weight is taken. With
+    ``adaptive``, a leaf is ``factors[i]`` times the weight given to :func:`put`. ``state`` is that
+    of the generator.
     """
 
     n: int
@@ -46,7 +47,7 @@ def grow(tree, largest):
 
 @inner
 def put(sampling, i, weight):
-    """Set leaf i. The sums above it are computed anew, so that rounding does not add up."""
+    """Set leaf i, and recompute the sums above it, so that rounding does not accumulate."""
     if not sampling.adaptive:
         return
     tree = sampling.tree

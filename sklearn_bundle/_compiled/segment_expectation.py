@@ -1,12 +1,12 @@
 """The conditional likelihood of true segmentations, by recursions over segments in logarithms.
 
-All scores are taken less those of the true segments, position by position, so that the numbers in
-the recursions are differences of scores of parts: small where the model is good.
+The scores of the true segments are subtracted from all scores, position by position, so that the
+numbers in the recursions are differences of scores of parts, which are small if the model is good.
 
-What rounding does. Let M be the largest number in the recursions. A segment of n positions takes
-part in n + 8 sums of such numbers, and in two logarithms of sums of at most L and K exponentials,
-whose relative errors are below ``(L + 8) u`` and ``(K + 8) u``; what is subtracted at a position is
-a sum of six scores. Forward and backward recursion take part once each.
+Rounding errors: let M be the largest number in the recursions. A segment of n positions takes part
+in n + 8 sums of such numbers, and in two logarithms of sums of at most L and K exponentials, whose
+relative errors are below ``(L + 8) u`` and ``(K + 8) u``; what is subtracted at a position is a sum
+of six scores. The forward and the backward recursion each take part once.
 """
 
 from typing import NamedTuple
@@ -36,12 +36,12 @@ class ExpectationRoom(NamedTuple):
     """Memory to work in, and sizes of w.
 
     ``unary`` and ``nodes`` have a row of columns per position. Rows of labels: ``gains`` to
-    ``stays`` per position, ``reached`` and ``left`` with one more, ``lengths`` and ``ways`` per
-    length, ``inside`` to ``peaks`` one. ``begins`` and ``goes_on`` have the probabilities that a
-    segment of a label begins at a position and that it covers it from before, ``ends`` and
-    ``stays`` that it ends there and that it covers it and the next. ``sums`` is a row of zeros
-    between uses, ``touched`` are places in it. ``reach``, ``norms``, ``counts``, ``envelope`` and
-    ``bias`` are those of chain_expectation.py.
+    ``stays`` have one per position, ``reached`` and ``left`` one more, ``lengths`` and ``ways`` one
+    per length, ``inside`` to ``peaks`` a single one. ``begins`` and ``goes_on`` have the
+    probabilities that a segment of a label begins at a position and that it covers it from before,
+    ``ends`` and ``stays`` that it ends there and that it covers it and the next. ``sums`` is a row
+    that is zero between uses, ``touched`` lists places in it. ``reach``, ``norms``, ``counts``,
+    ``envelope`` and ``bias`` are those of chain_expectation.py.
     """
 
     unary: NDArray[np.float64]
@@ -114,13 +114,13 @@ def _expect(outputs, i, w, room, weight, gradient):
         gradient[at + x] += weight * room.sums[x]
         room.sums[x] = 0.0
     _add_attributes(chains, i, weight, room.nodes, gradient)
-    # Of transitions, lengths and biases there are at most 2 T + 1, expected and true.
+    # There are at most 2 T + 1 transitions, lengths and biases, both expected and true.
     return max(log_z, 0.0), shift, moved + 2.0 * count + 2.0 * T + 2.0
 
 
 @inner
 def _less_true(outputs, T, true, tail, room):
-    """``gains``: the scores of tokens less all that the true segments get at their positions.
+    """Fill ``gains``: scores of tokens minus all that true segments get at their positions.
 
     Returns the sum of the sizes of what was subtracted.
     """
@@ -153,7 +153,7 @@ def _less_true(outputs, T, true, tail, room):
 
 @inlined
 def _log_sums(room, n, K, S, out, at):
-    """``out[at + k]``: the logarithm of the sum of the exponentials of column k of ``ways``.
+    """Set ``out[at + k]`` to the logarithm of the sum of exponentials of column k of ``ways``.
 
     ``highest`` has the largest of each column.
     """
@@ -170,9 +170,9 @@ def _log_sums(room, n, K, S, out, at):
 
 @inner
 def _forward(outputs, T, tail, room):
-    """``entered``: all ways to the first position of a segment, with what it gets for being that.
+    """Fill ``entered``: all ways to the first position of a segment, with the scores of a first.
 
-    ``reached``: all ways up to the end of a segment. Returns log Z.
+    Fills ``reached`` with all ways up to the end of a segment. Returns log Z.
     """
     K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
     L, highest, ways, inside = longest(outputs.limits), room.highest, room.ways, room.inside
@@ -219,9 +219,9 @@ def _forward(outputs, T, tail, room):
 
 @inner
 def _backward(outputs, T, tail, room):
-    """``begun``: all ways on from the first position of a segment, with all that it gets.
+    """Fill ``begun``: all ways on from the first position of a segment, with all its scores.
 
-    ``left``: all ways on from the end of a segment, with what it gets for its last position.
+    Fills ``left`` with all ways on from the end of a segment, with the scores of a last position.
     """
     K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
     L, highest, ways, inside = longest(outputs.limits), room.highest, room.ways, room.inside
@@ -263,7 +263,7 @@ def _backward(outputs, T, tail, room):
 
 @inner
 def _marginals(outputs, T, log_z, tail, room):
-    """Probabilities of segments, summed up: into ``begins`` to ``stays``, and into ``sums``."""
+    """Add up probabilities of segments, in ``begins`` to ``stays`` and in ``sums``."""
     K, S, L = outputs.n_labels, outputs.width, longest(outputs.limits)
     lengths, ways, inside, mass = K * S, room.ways, room.inside, room.mass
     biases = (K + L) * S
@@ -302,9 +302,9 @@ def _marginals(outputs, T, log_z, tail, room):
 
 @inner
 def _wrong(outputs, T, true, room):
-    """``nodes``: expected less true counts of the columns; returns the sum of their sizes.
+    """Fill ``nodes`` with expected minus true counts of the columns; returns their total size.
 
-    One less the probability of what is true is the sum of the others: it keeps its digits.
+    One minus the probability of the truth is the sum of the others, without cancellation.
     """
     K, S, W, (labels, sizes) = outputs.n_labels, outputs.width, outputs.chains.width, true
     nodes, in_all = room.nodes, 0.0
@@ -329,7 +329,7 @@ def _wrong(outputs, T, true, room):
 
 @inner
 def _against(is_so, is_not, row, K, label, truly, nodes, at):
-    """Probabilities less 1 for the true label, if it is ``truly`` so; returns their mass."""
+    """Probabilities minus 1 for the true label, if it is ``truly`` so; returns their mass."""
     wrong = 0.0
     for k in range(K):
         nodes[at + k] = is_so[row + k]

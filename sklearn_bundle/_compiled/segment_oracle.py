@@ -1,10 +1,10 @@
-"""The worst segmentation of a sequence: max-product over segments, and its difference of features.
+"""The worst segmentation of a sequence, by max-product, and its difference of features.
 
-Tokens, attributes and their values are those of chain.py, with a column in place of a label: one
-for each label, and with boundaries another for the first and another for the last token of a
-segment. After the rows of the attributes w has rows with an entry per label, padded to ``width``:
-one for each label that a transition comes from, one for each length, and two of biases, of the
-first and of the last segment. All arrays of rows are flat.
+Tokens, attributes and their values are those of chain.py, with columns instead of labels: one per
+label, and with boundaries one more for the first and one for the last token of a segment. After the
+rows of the attributes, w has rows with an entry per label, padded to ``width``: one per label that
+a transition comes from, one per length, and two rows of biases, for the first and for the last
+segment. All arrays of rows are flat.
 """
 
 from typing import NamedTuple
@@ -20,16 +20,16 @@ from sklearn_bundle._compiled.sums import added
 from sklearn_bundle._compiled.vector import WIDTH, larger, load, plus, splat, spread, store
 from sklearn_bundle._jit import inlined, inner, jit, registered
 
-NOTHING, TAGS, LABELS, SEGMENTS = 0, 1, 2, 3  # what a mistake is
-_CHANGES = 6  # columns at most in which a token differs: two labels, each in three places
+NOTHING, TAGS, LABELS, SEGMENTS = 0, 1, 2, 3  # what counts as a mistake
+_CHANGES = 6  # most columns in which a token can differ: two labels, each in three places
 
 
 class SegmentOutputs(NamedTuple):
     """Sequences and their true segments.
 
-    ``labels`` has the label of each token, ``sizes`` the length of the segment that begins at it
-    or 0. ``limits`` has the largest length for each label. The columns of the chains are
-    ``n_labels``, or three times as many with ``boundaries``.
+    ``labels`` has the label of each token, ``sizes`` the length of the segment that begins at it,
+    or 0. ``limits`` has the largest length per label. The chains have ``n_labels`` columns, or
+    three times as many with ``boundaries``.
     """
 
     n_labels: int
@@ -45,11 +45,12 @@ class SegmentOutputs(NamedTuple):
 class Room(NamedTuple):
     """Memory to work in.
 
-    ``unary`` has a row of columns per position; ``gains``, ``entered`` and ``reached`` a row of
-    labels, the last one more, and ``lengths`` one per length. ``path``, ``pieces`` and ``counts``
-    have a number per position: label, length of the segment that begins there or 0, and changes;
-    ``columns`` and ``signs`` have the changes. ``sums`` is a row of zeros between uses, ``touched``
-    are places in it. ``entries`` are those of a sequence that count.
+    ``unary`` has a row of columns per position; ``gains``, ``entered`` and ``reached`` have a row
+    of labels per position, the last one more, and ``lengths`` one per length. ``path``, ``pieces``
+    and ``counts`` have a number per position: the label, the length of the segment that begins
+    there or 0, and the number of changes; ``columns`` and ``signs`` have the changes. ``sums`` is a
+    row that is zero between uses, ``touched`` lists places in it. ``entries`` are those of a
+    sequence that count.
     """
 
     unary: NDArray[np.float64]
@@ -108,9 +109,9 @@ def _worst(outputs, i, w, room, indices, values):
 
 @jit
 def best_segments(outputs, w, first, last, labels, sizes):
-    """The segmentations of the highest scores, as ``outputs`` has the true ones.
+    """The segmentations with the highest scores, in the form of the true ones in ``outputs``.
 
-    ``outputs`` are without costs, and the two arrays have an entry for each of its tokens.
+    ``outputs`` has no costs, and the two arrays have an entry for each of its tokens.
     """
     room = structures.new_room(outputs)
     for i in range(first, last):
@@ -125,7 +126,7 @@ def best_segments(outputs, w, first, last, labels, sizes):
 
 @inner
 def _best_path(outputs, i, w, room):
-    """Into ``path`` and ``pieces``: the segmentation of the highest score with its loss."""
+    """Write the segmentation with the highest score plus loss to ``path`` and ``pieces``."""
     chains, S, K = outputs.chains, outputs.width, outputs.n_labels
     start = chains.tokens[i]
     T = chains.tokens[i + 1] - start
@@ -157,7 +158,7 @@ def _best_path(outputs, i, w, room):
 
 @inner
 def allowed_lengths(outputs, w, out):
-    """The weights of lengths, minus infinity where a label has none of that length."""
+    """The weights of lengths, minus infinity if a label does not allow that length."""
     K, S, chains = outputs.n_labels, outputs.width, outputs.chains
     at = chains.n_attributes * chains.width + K * S
     for x in range(longest(outputs.limits) * S):
@@ -167,10 +168,9 @@ def allowed_lengths(outputs, w, out):
 
 @inner
 def _with_costs(outputs, start, T, room):
-    """Scores with costs: of a token in a segment, and what is different at the first one.
+    """Scores with costs: of a token in a segment, and what changes for its first token.
 
-    ``gains`` has what each token of a segment counts for, ``entered`` what its first one counts for
-    besides.
+    ``gains`` has what each token of a segment counts for, ``entered`` what its first token adds.
     """
     K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
     for t in range(T):
@@ -192,7 +192,7 @@ def _with_costs(outputs, start, T, room):
 
 @inlined
 def _enter(s, K, S, pairs, biases, room):
-    """Add to ``entered`` at s the best score of all that may come before a segment there."""
+    """Add to ``entered`` at s the best score of what may come before a segment there."""
     for c in range(0, S, WIDTH):
         highest = load(biases, c)
         if s > 0:
@@ -205,9 +205,9 @@ def _enter(s, K, S, pairs, biases, room):
 
 @inner
 def _without_the_true(outputs, start, e, room):
-    """Where segments count: a true one that ends at e costs 1 less than none, and not 1 more.
+    """If the cost counts segments, a true one ending at e reduces it by 1 instead of adding 1.
 
-    Returns what stood in the place of ``entered`` that was changed, and the place or -1.
+    Returns the old value of the changed place of ``entered``, and the place or -1.
     """
     if outputs.cost != SEGMENTS:
         return 0.0, -1
@@ -231,7 +231,7 @@ def _true_length(outputs, start, e):
 
 @inlined
 def _extend(e, most, S, room):
-    """Into ``reached`` at e: the best score of all segmentations up to there, by the last label."""
+    """Write to ``reached`` at e the best score of the segmentations up to e, per last label."""
     for c in range(0, S, WIDTH):
         inside, highest = splat(0.0), splat(-np.inf)
         for n in range(1, most + 1):
@@ -270,12 +270,12 @@ def _trace(outputs, start, T, label, pairs, room):
         label = before
 
 
-# ---- the path beside the true one -------------------------------------------------------------
+# ---- the path compared with the true one ------------------------------------------------------
 
 
 @inner
 def _loss(outputs, start, T, room):
-    """What the path costs."""
+    """The cost of the path."""
     loss = 0.0
     for t in range(T):
         true, size, label, piece = (
@@ -295,7 +295,7 @@ def _loss(outputs, start, T, room):
 
 @inner
 def _changes(outputs, start, T, room):
-    """Lists the columns in which tokens differ; returns the difference of the scores."""
+    """List the columns in which tokens differ; returns the difference of the scores."""
     K, W = outputs.n_labels, outputs.chains.width
     score = carry = 0.0
     for t in range(T):
@@ -326,9 +326,9 @@ def _change(room, t, count, column, sign):
 
 @inner
 def _structure(outputs, start, T, w, score, room):
-    """Transitions, lengths and biases into ``sums``, those that are true less those of the path.
+    """Add transitions, lengths and biases to ``sums``: the true ones minus those of the path.
 
-    Returns how many places were touched, and the difference of all scores.
+    Returns the number of places touched, and the difference of all scores.
     """
     chains = outputs.chains
     tail, sums = w[chains.n_attributes * chains.width :], (score, 0.0)
@@ -365,11 +365,11 @@ def count_structure(outputs, T, segments, sign, count, tail, sums, room):
 
 @inner
 def _attributes(outputs, i, room, out, count):
-    """Append the attributes of the tokens that differ; returns how many entries there are."""
+    """Append the attributes of the tokens that differ; returns the number of entries."""
     chains, sums, touched, entries = outputs.chains, room.sums, room.touched, room.entries
     first, size = chains.blocks[i], 0
     for e in range(chains.entries[i], chains.entries[i + 1]):
-        entries[size] = e  # no branch: it would be guessed wrongly too often
+        entries[size] = e  # no branch: it would be mispredicted too often
         size += room.counts[chains.positions[e]] > 0
     pending = at = 0
     slot = np.int64(-1)

@@ -1,6 +1,6 @@
 """The zero of a nondecreasing piecewise-linear function, by selection in O(n) expected time.
 
-Exact line searches and exact intercepts of piecewise losses are all of this form; no sort.
+Exact line searches and exact intercepts of piecewise losses have this form. Nothing is sorted.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn_bundle._jit import inner, jit
 def _sampled_bracket(kinks, jumps, bends, size, p, q, slack):
     """Two kinks that probably enclose the zero, from a sorted sample (Floyd and Rivest, 1975)."""
     m = min(size, 64 if size < 8192 else 128)
-    margin = 0 if size == m else (7 if m == 64 else 9)  # about twice a sampled rank's spread
+    margin = 0 if size == m else (7 if m == 64 else 9)  # about twice the spread of a sampled rank
     stride = size // m
     order = np.empty(m, dtype=np.int64)
     for k in range(m):

@@ -2,12 +2,12 @@
 
     minimize  1/2 alpha' Q alpha - c' alpha   over  alpha >= 0, sum(alpha) = 1
 
-A primal active-set method, warm-started. On the support the equality-constrained problem is solved
-in difference form: with r the heaviest plane, alpha_r = 1 - sum of the others leaves a positive
-semidefinite system in the others. A ridge of 1e-14 times each diagonal entry (not the trace: planes
-differ in length by many powers of ten) keeps the factor finite where planes are dependent; the
-gradient is computed afresh after each step, so that the ridge may slow a step down but never moves
-the optimum.
+It is solved by a primal active-set method, warm-started. On the support the equality-constrained
+problem is solved in difference form: with r the heaviest plane, alpha_r = 1 - sum of the others
+leaves a positive semidefinite system in the others. A ridge of 1e-14 times each diagonal entry (not
+the trace: planes differ in length by many powers of ten) keeps the factor finite if planes are
+dependent. The gradient is recomputed after each step, so the ridge may slow a step down but never
+moves the optimum.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from sklearn_bundle._jit import jit
 
 _RIDGE = 1e-14  # of a diagonal entry, see above
-_ROUNDING = 2e-16  # of the numbers that are added up: about a unit in the last place of float64
-_CANCELLED = 4e-16  # of a weight, after a step to 0: not of the sum, beside which it may be tiny
+_ROUNDING = 2e-16  # relative to the terms of a sum: about a unit in the last place of float64
+_CANCELLED = 4e-16  # relative to a weight, after a step to 0; the sum may be far larger
 
 
 @jit
@@ -87,7 +87,7 @@ def solve(Q, c, alpha, size, tolerance, max_steps, support, factor, work):
             support[count] = i
             count += 1
     gap = np.inf
-    face_only = False  # after an entering plane was turned away: first solve the face further
+    face_only = False  # after an entering plane was rejected: first solve the face further
     for step in range(max_steps):
         _gradient(Q, c, alpha, size, gradient)
         mean = 0.0
@@ -105,7 +105,7 @@ def solve(Q, c, alpha, size, tolerance, max_steps, support, factor, work):
         on_face = np.inf
         for k in range(count):
             on_face = min(on_face, gradient[support[k]])
-        # The face is solved, or nearly so next to what another plane offers: let that one in.
+        # The face is solved, or nearly so compared with what another plane offers: add that plane.
         enters = alpha[lowest] == 0.0 and mean - on_face <= 0.1 * gap and not face_only
         if enters:
             support[count] = lowest

@@ -1,10 +1,10 @@
-"""What compiled steps ask of an output structure: the worst output of an example, expectations.
+"""What compiled steps need of an output structure: the worst output of an example, expectations.
 
 A structure with compiled inference is a named tuple, with the features and the true outputs of all
 examples. For its type it registers :func:`new_room` and :func:`worst`
-(:func:`~sklearn_bundle._jit.registered`), and takes part in every sweep and every step of the
-solvers, each compiled once for the type. One that can sum over all outputs registers
-:func:`new_expectation_room` and :func:`expect` too, for the logistic loss.
+(:func:`~sklearn_bundle._jit.registered`). Every sweep and step of the solvers, compiled once per
+type, then works with it. A structure that can sum over all outputs also registers
+:func:`new_expectation_room` and :func:`expect`, for the logistic loss.
 """
 
 from sklearn_bundle._jit import jit
@@ -16,15 +16,15 @@ def new_room(structure):
 
 
 def worst(structure, i, w, room, indices, values):
-    """The output y of example i that the loss-augmented scores put first.
+    """The output y of example i with the largest loss-augmented score.
 
     With margin rescaling that is the largest ``l_i(y) + <w, phi(x_i, y) - phi(x_i, y_i)>``, with
     slack rescaling the largest ``l_i(y) (1 + <w, phi(x_i, y) - phi(x_i, y_i)>)``. ``indices`` and
-    ``values`` get the entries that are not zero of ``phi(x_i, y_i) - phi(x_i, y)``, with slack
-    rescaling l_i(y) times, each index once. None are for the true output.
+    ``values`` get the nonzero entries of ``phi(x_i, y_i) - phi(x_i, y)``, with slack rescaling
+    times l_i(y), each index once. The true output has none.
 
-    Returns the number of entries, l_i(y), and the score: l_i(y) less ``<w, entries>``, as the sum
-    that inference has taken or better; 0 for the true output.
+    Returns the number of entries, l_i(y), and the score: l_i(y) minus ``<w, entries>``, as precise
+    as the sum in the inference or more so; 0 for the true output.
     """
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
@@ -47,7 +47,7 @@ def sweep(structure, w, first, last, starts, indices, values, losses, scores):
 
 
 def new_expectation_room(structure, w):
-    """Memory for :func:`expect` at w, with what it may need to know of w as a whole."""
+    """Memory for :func:`expect` at w, with what it may need from w as a whole."""
     raise NotImplementedError  # a name for compiled code: what a structure registers stands here
 
 

@@ -5,10 +5,11 @@ from sklearn_bundle._jit import inner
 
 @inner
 def added(total, carry, term):
-    """``total + term``, and ``carry`` plus what that sum rounds off (Knuth, without branches).
+    """``total + term``, and ``carry`` plus its rounding error (Knuth, without branches).
 
-    After any number of terms ``total + carry`` errs by one unit in the last place of the result
-    and by the square of the unit times the number of terms times the sum of their absolute values.
+    After any number of terms the error of ``total + carry`` is one unit in the last place of the
+    result plus the square of the unit times the number of terms times the sum of their absolute
+    values.
     """
     result = total + term
     of_term = result - total

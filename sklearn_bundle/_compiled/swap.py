@@ -1,9 +1,9 @@
 """Frank-Wolfe steps on the unit simplex: maximize ``g(a) = -a'Ka``, K positive definite.
 
-K is a matrix that is given by rows, plus a diagonal ``ridge``. Kept up to date are ``q = K a`` and
-``Q = a'q = -g``; the gradient of g is -2 q. Vertex i is the one with the smallest q, the ascent
-vertex; vertex j is one of the support, a descent vertex. Numbers of equations and algorithms are
-those of Allende, Frandi, Nanculef and Sartori (2013).
+K is a matrix given by rows, plus a diagonal ``ridge``. ``q = K a`` and ``Q = a'q = -g`` are kept up
+to date; the gradient of g is -2 q. Vertex i, the ascent vertex, is the one with the smallest q;
+vertex j, a descent vertex, is in the support. Numbers of equations and algorithms are those of
+Allende, Frandi, Nanculef and Sartori (2013).
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ USE_FW, USE_CVM, USE_MFW, USE_SWAP, USE_SWAP_2O = 1, 2, 3, 4, 5  # Algorithms 1 
 # solves the problem on the support; half is a choice.
 _CORRECTION = 0.5
 _SMALL_SUPPORT = 0.15  # share of the vertices; a smaller support is faster to read index by index
-_LOOK = 32  # steps between two looks at the certificate, which is a pass over all vertices
+_LOOK = 32  # steps between two checks of the certificate, each a pass over all vertices
 _ROUNDING = 1e-15  # of Q: a smaller gap is rounding, a few units in the last place
 _NEGATIVE = 1e-4  # of the diagonal: a distance below minus this is far beyond rounding in float32
 _OF_RIDGE = 1e-12  # of the ridge, which is float64: far beyond the rounding of its subtraction
@@ -30,8 +30,8 @@ _OF_RIDGE = 1e-12  # of the ridge, which is float64: far beyond the rounding of 
 class Rule(NamedTuple):
     """How vertices and steps are chosen, and the relative duality gap at which steps end.
 
-    ``algorithm`` is one of the constants ``USE_``. The ascent vertex is looked for among
-    ``n_candidates`` random vertices that belong to ``seed`` and the step's number, or among all if
+    ``algorithm`` is one of the constants ``USE_``. The ascent vertex is the best of
+    ``n_candidates`` vertices, drawn at random from ``seed`` and the step's number, or of all if
     that is 0.
     """
 
@@ -42,14 +42,14 @@ class Rule(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """``K = M + diag(ridge)``, with those rows of M that are known.
+    """``K = M + diag(ridge)``, with the rows of M that are known.
 
     Row i of M is ``rows[slots[i]]``, which may be longer than needed; it is missing if ``slots[i]``
     is -1. Slot s holds the row of vertex ``owners[s]``. ``used[i]`` is the last step that needed
-    row i. ``diagonal`` is that of K, in ``single`` in single precision.
+    row i. ``diagonal`` is that of K; ``single`` is the same in single precision.
 
-    ``rows`` comes last: where a named tuple is long, numba 0.59 chooses among compiled versions by
-    the types of its last fields alone.
+    ``rows`` comes last: for a long named tuple, numba 0.59 chooses among compiled versions by the
+    types of its last fields only.
     """
 
     slots: NDArray[np.int64]
@@ -64,7 +64,7 @@ class Matrix(NamedTuple):
 class Point(NamedTuple):
     """A point a of the simplex, ``q = K a``, and the support of a.
 
-    The support are the first entries of ``support``, in any order; ``where[i]`` is the position of
+    The first entries of ``support``, in any order, are the support; ``where[i]`` is the position of
     vertex i among them, or -1.
     """
 
@@ -76,7 +76,7 @@ class Point(NamedTuple):
 
 @inner
 def move(q, keep, by_i, row_i, by_j, row_j):
-    """``q = keep q + by_i K_i + by_j K_j``, the ridge left out."""
+    """``q = keep q + by_i K_i + by_j K_j``, without the ridge."""
     for k in range(q.shape[0]):
         q[k] = keep * q[k] + by_i * row_i[k] + by_j * row_j[k]
 
@@ -112,7 +112,7 @@ def away_step(q, j, value, diagonal, a_j):
 
 @inner
 def plan(algorithm, matrix, point, value, size, i, row_i, lanes, at):
-    """What to do next: kind, step length, and the position of j in the support."""
+    """The next step: kind, length, and the position of j in the support."""
     a, q, support = point.a, point.q, point.support
     diagonal = matrix.diagonal
     forward, forward_gain = forward_step(q, i, value, diagonal)
@@ -137,7 +137,7 @@ def plan(algorithm, matrix, point, value, size, i, row_i, lanes, at):
     if q[j] <= q[i]:
         return FW, forward, 0
     step, gain = swap_step(q, i, j, row_i[j], diagonal, a[j])
-    if algorithm == USE_SWAP:  # compares what steps without a limit would gain, as in Algorithm 4
+    if algorithm == USE_SWAP:  # compares the gains of steps without a limit, as in Algorithm 4
         gain = (q[j] - q[i]) ** 2 / (diagonal[i] - 2.0 * row_i[j] + diagonal[j])
         forward_gain = (value - q[i]) ** 2 / (diagonal[i] - 2.0 * q[i] + value)
     if gain < forward_gain:
@@ -209,7 +209,7 @@ def take(kind, step, i, p, row_i, row_j, matrix, point, value, size):
 
 @inner
 def _ascent_vertex(algorithm, q, value, delta, support, size, candidates, lanes, at):
-    """i, or -1 if the gap is within ``delta``: by a full search, unless a candidate will do."""
+    """i, or -1 if the gap is within ``delta``: searches all vertices unless a candidate will do."""
     if candidates.shape[0] > 0:
         i = vertices.lowest_of(q, candidates, candidates.shape[0])
         if value - q[i] > delta * value:
@@ -243,7 +243,7 @@ def sign(row, y, sign_i):
 
 @jit
 def primal_value(a, q, ridge, value):
-    """Objective of the L2-SVM at the point of the primal that belongs to a."""
+    """Objective of the L2-SVM at the primal point that corresponds to a."""
     diagonal = losses = 0.0
     for k in range(a.shape[0]):
         diagonal += a[k] * a[k] * ridge[k]
@@ -254,7 +254,7 @@ def primal_value(a, q, ridge, value):
 
 @inner
 def convex(i, j, row_i, ridge, diagonal):
-    """Whether the squared distance of i and j is not negative, but for rounding."""
+    """Whether the squared distance of i and j is nonnegative up to rounding."""
     k_ii, k_jj = diagonal[i] - ridge[i], diagonal[j] - ridge[j]
     rounding = _NEGATIVE * (abs(k_ii) + abs(k_jj)) + _OF_RIDGE * (ridge[i] + ridge[j])
     return i == j or k_ii - 2.0 * row_i[j] + k_jj >= -rounding
@@ -262,13 +262,13 @@ def convex(i, j, row_i, ridge, diagonal):
 
 @jit
 def run(rule, matrix, point, value, size, kinds, first, done):
-    """Steps until there are ``len(kinds)`` of them, of which ``done`` are there already.
+    """Take steps until ``len(kinds)`` are done, of which ``done`` are done already.
 
     ``value`` is Q, ``size`` that of the support; ``first`` steps were taken before these. The kind
-    of each step is written to ``kinds``. Stops where the relative duality gap of the L2-SVM is
-    within ``rule.tol``, which is looked at every 32 steps, where no step is left, and where a row
-    is missing. Returns Q, the size of the support, the number of steps done, and the missing row,
-    or DONE, or INDEFINITE where ``k_ii - 2 k_ij + k_jj`` is negative.
+    of each step is written to ``kinds``. Stops if the relative duality gap of the L2-SVM, checked
+    every 32 steps, is within ``rule.tol``, if no step is left, or if a row is missing. Returns Q,
+    the size of the support, the number of steps done, and the missing row, or DONE, or INDEFINITE
+    if ``k_ii - 2 k_ij + k_jj`` is negative.
     """
     rows, slots, used = matrix.rows, matrix.slots, matrix.used
     a, q, support = point.a, point.q, point.support

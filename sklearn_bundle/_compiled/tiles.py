@@ -1,4 +1,4 @@
-"""Kernel values of dense float32 points that nobody stores: sums of them, and small squares.
+"""Kernel values of dense float32 points that are not stored: sums of them, and small squares.
 
 Points come in tiles of 64, feature by feature, so that the products of a tile with four further
 points stay in registers. Kernels are RBF ``exp(scale <x, z> - norm - norm')``, LINEAR ``<x, z>``
@@ -27,7 +27,7 @@ TILE = 4 * WIDTH  # points in a tile
 GROUP = 4  # further points at a time: 16 sums, half of the registers that AVX-512 has
 SUMMED = 32  # products that are added in float32 before float64 takes over
 RBF, LINEAR, POLY = 0, 1, 2
-_SMALLEST = 1e-300  # in place of coefficients that are all 0
+_SMALLEST = 1e-300  # in place of the scale of coefficients that are all 0
 _ZERO = np.float32(0.0)
 
 
@@ -119,7 +119,7 @@ def _added(sums, values, weight):
 
 @inner
 def _gather(rows, norms, columns, start, stop, few):
-    """Rows ``columns[start:stop]`` into ``few``; what is left of the last group is 0."""
+    """Copy rows ``columns[start:stop]`` to ``few``; the rest of the last group is 0."""
     d = rows.shape[1]
     for c in range(start, start + -(-(stop - start) // GROUP) * GROUP):
         group, first = few.values[(c - start) // GROUP], d * ((c - start) % GROUP)
@@ -156,7 +156,7 @@ def _add_chunk(function, tiled, few, coef, unit, t, out):
 def add_sums(function, tiled, rows, columns, coef, first, last, out):
     """``out[i] += sum_c coef[c] k(x_i, x_columns[c])`` for the points of tiles first to last.
 
-    Tiles are of the points ``rows``, and ``out`` is as long as they are.
+    The tiles hold the points ``rows``, and ``out`` is as long as the tiles.
     """
     m, d = columns.shape[0], rows.shape[1]
     few = Few(np.empty((SUMMED // GROUP, GROUP * d), np.float32), np.empty(SUMMED, np.float32))
@@ -201,7 +201,7 @@ def fill(function, tiled, few, out):
 
 @jit
 def spread_out(rows, indices, out):
-    """Some rows into tiles: what is left of the last one is 0."""
+    """Copy some rows to tiles; the rest of the last one is 0."""
     d = rows.shape[1]
     for t in range(out.shape[0]):
         tile, count = out[t], min(TILE, indices.shape[0] - TILE * t)

@@ -1,10 +1,10 @@
 """Explicit vectors of eight doubles, for rows that are short and of unknown length.
 
 LLVM vectorizes a loop for rows of at least 32 entries and leaves the rest to scalar code; a row of
-22 labels, padded to 24, is all rest. With these vectors it is three operations on any processor,
+22 labels, padded to 24, is all rest. With these vectors it takes three operations on any processor,
 since LLVM splits a vector into the registers that the processor has.
 
-Nothing checks bounds, and negative indices are wrong: ``load(array, i)`` reads ``array[i:i + 8]``
+Bounds are not checked, and negative indices are wrong: ``load(array, i)`` reads ``array[i:i + 8]``
 of a contiguous one-dimensional array.
 """
 
@@ -16,15 +16,15 @@ from numba.extending import intrinsic, models, register_model
 
 from sklearn_bundle._compiled.elementary import _LN2_HIGH, _LN2_LOW, _LOG2_E, _ROUND
 
-WIDTH = 8  # doubles: the widest registers that there are (AVX-512), two or four of the others
-# Types of LLVM: vectors as they are computed with, and as float32 arrays hold them; integers.
+WIDTH = 8  # doubles: one of the widest registers (AVX-512), two or four narrower ones
+# Types of LLVM: vectors used in arithmetic, vectors as float32 arrays hold them, and integers.
 _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
 _FLOATS = ir.VectorType(ir.FloatType(), WIDTH)
 _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
 QUARTET = 4  # entries added to scattered places at a time: short rows waste little
 _FUSED = ("contract",)  # a product and a sum may round once
-# Of ``exp_of_negative``; the last power of its series, of at most log(2)/2, is below a rounding.
+# For ``exp_of_negative``; the last power of its series, of at most log(2)/2, is below rounding.
 _LOWEST, _TERMS = -708.0, 13
 
 
@@ -104,13 +104,13 @@ def store(typing_context, array, index, vector):
 
 @intrinsic
 def prefetch(typing_context, array, index):
-    """Ask for the line of the cache with ``array[index]``, without waiting for it."""
+    """Prefetch the cache line with ``array[index]``, without waiting for it."""
 
     def generate(context, builder, signature, arguments):
         array, index = arguments
         data = context.make_array(signature.args[0])(context, builder, array).data
         pointer = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
-        hints = [_INT32(0), _INT32(3), _INT32(1)]  # to read, often; data, no instructions
+        hints = [_INT32(0), _INT32(3), _INT32(1)]  # read, keep in cache; data, not instructions
         kind = ir.FunctionType(ir.VoidType(), [pointer.type] + [_INT32] * len(hints))
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
         builder.call(function, [pointer, *hints])
@@ -221,7 +221,7 @@ def positive(typing_context, a):
 
 @intrinsic
 def larger(typing_context, a, b):
-    """``max(a, b)``; b where one of them is NaN."""
+    """``max(a, b)``; b where either is NaN."""
 
     def generate(context, builder, signature, arguments):
         above = builder.fcmp_ordered(">", *arguments)
@@ -329,7 +329,7 @@ def largest(typing_context, a):
 
 @intrinsic
 def store_totals(typing_context, array, index, a, b, c, d):
-    """``array[index:index + 4]`` = the totals of four vectors, each in the order of ``total``."""
+    """Store the totals of four vectors, each as in ``total``, in ``array[index:index + 4]``."""
 
     def generate(context, builder, signature, arguments):
         array, index, a, b, c, d = arguments
@@ -353,7 +353,7 @@ def store_totals(typing_context, array, index, a, b, c, d):
 
 @intrinsic
 def gather_fma(typing_context, data, indices, k, count, w, total):
-    """``data[k:k + 8] * w[indices[k:k + 8]] + total``, of the first ``count`` entries alone.
+    """``data[k:k + 8] * w[indices[k:k + 8]] + total``, for the first ``count`` entries only.
 
     All eight are read: there must be eight entries, all finite. w is read by eight loads, since no
     processor's gather instruction is much faster than these, and some are slower.
@@ -401,8 +401,8 @@ def _add_four(context, builder, signature, arguments, choose=None):
 def scatter_add(typing_context, data, indices, k, count, factor, out):
     """``out[indices[k + r]] += factor * data[k + r]`` for r below 4 and below ``count``.
 
-    All four are read, and their places are written to, some with what they held before: there must
-    be four entries, all finite. Places may repeat.
+    All four are read, and their places are written, some with their old values: there must be four
+    entries, all finite. Places may repeat.
     """
     arguments = data, indices, types.intp, types.intp, types.float64, out
     return types.void(*arguments), _add_four
@@ -434,7 +434,7 @@ def scatter_add_within(typing_context, data, indices, k, count, factor, out, lef
 
 @intrinsic
 def transpose(typing_context, source, i, target, j, width):
-    """The block of 8 x 8 at ``source[i]``, transposed, to ``target[j]``; rows ``width`` apart."""
+    """Copy the transposed 8 x 8 block at ``source[i]`` to ``target[j]``; rows ``width`` apart."""
 
     def generate(context, builder, signature, arguments):
         source, i, target, j, width = arguments

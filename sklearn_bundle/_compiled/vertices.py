@@ -1,4 +1,4 @@
-"""Choices of vertices of the unit simplex: where to move weight to, and where to take it from.
+"""Choice of vertices of the unit simplex: where to move weight to, and where to take it from.
 
 q is half the gradient of ``a'Ka``, so that weight should go to its small entries.
 """
@@ -7,7 +7,7 @@ import numpy as np
 
 from sklearn_bundle._jit import jit
 
-LANES = 64  # minima side by side, eight vectors of doubles: one running minimum has no vectors
+LANES = 64  # parallel minima, eight vectors of doubles: one running minimum does not vectorize
 
 
 @jit
@@ -55,9 +55,9 @@ def best_partner(q, i, row_i, diagonal, a, support, size):
     """The second-order descent vertex (19): position in the support of the largest SWAP gain.
 
     (19) is the gain of a step without a limit. Here it is the gain of the step that can be taken,
-    which is then compared with that of the Frank-Wolfe step. With (19) in one of the two places
-    only, a vertex with hardly any weight is chosen again and again, and the Frank-Wolfe steps that
-    follow gain nothing.
+    which is then compared with that of the Frank-Wolfe step. With (19) in only one of the two
+    places, a vertex with hardly any weight is chosen again and again, and the Frank-Wolfe steps
+    that follow gain nothing.
     """
     best, best_gain = -1, 0.0
     for p in range(size):
@@ -74,9 +74,9 @@ def best_partner(q, i, row_i, diagonal, a, support, size):
 
 @jit
 def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
-    """As ``best_partner``, the vertex itself, or -1: one pass over all vertices.
+    """Like ``best_partner``, but returns the vertex, or -1: one pass over all vertices.
 
-    Gains are in single precision, which will do for a choice, and relative to ``1/scale^2``, so
+    Gains are in single precision, which is enough for a choice, and relative to ``1/scale^2``, so
     that they do not underflow. Where a is 0, so is the gain.
     """
     n = q.shape[0]
@@ -110,7 +110,7 @@ def best_of_all(q, q_i, d_i, scale, row_i, diagonal, a, lanes, at):
 
 @jit
 def lowest_of(q, indices, count):
-    """As ``lowest`` among the first ``count`` indices."""
+    """Like ``lowest``, among the first ``count`` indices."""
     best = indices[0]
     for p in range(1, count):
         if q[indices[p]] < q[best]:

@@ -1,1 +1,1 @@
-"""Searches and factorizations that several floors share."""
+"""Searches and factorizations that several layers share."""

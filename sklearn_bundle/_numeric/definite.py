@@ -1,4 +1,4 @@
-"""A symmetric positive definite matrix as users give it, and its factor."""
+"""A symmetric positive definite matrix given by the user, and its factor."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,15 +30,15 @@ def factored(B: Any, n_features: int | None) -> tuple[Any, Callable[[Array], Arr
         )
     if n_features is not None and matrix.shape[0] != n_features:
         raise ValueError(
-            f"B has shape {matrix.shape}, but X has {n_features} features: B must have an entry, "
-            "or a row and a column, for each of them."
+            f"B has shape {matrix.shape}, but X has {n_features} features: B must have one entry, "
+            "or one row and one column, per feature."
         )
     if not np.all(np.isfinite(entries)):
         raise ValueError("B has entries that are NaN or infinite; all must be finite.")
     if matrix.ndim == 1:
         if matrix.min(initial=np.inf) <= 0.0:
             raise ValueError(
-                f"B must be positive definite, but its least diagonal entry is {matrix.min()}."
+                f"B must be positive definite, but its smallest diagonal entry is {matrix.min()}."
             )
         return matrix, lambda M: M / matrix[:, None]
     asymmetry = abs(matrix - matrix.T).max()
@@ -54,7 +54,7 @@ def _dense(B: Array) -> Callable[[Array], Array]:
     except LinAlgError:
         least = np.linalg.eigvalsh(B)[0]
         raise ValueError(
-            f"B must be positive definite, but its least eigenvalue is {least:.3g}."
+            f"B must be positive definite, but its smallest eigenvalue is {least:.3g}."
         ) from None
     return lambda M: cho_solve(factor, M)
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from math import isfinite, isnan, sqrt
 from typing import NamedTuple
 
-_GROWTH = 10.0  # times the last step while none is too long: a hundred reach _FARTHEST
+_GROWTH = 10.0  # times the last step until one is too long: a hundred steps reach _FARTHEST
 _FARTHEST = 1e100  # steps: far beyond any minimum of finite data, and its square is finite
-_ROUNDING = 1e-15  # of a value r(t), relative: a few units in the last place
-_NEGLIGIBLE = 1e-12  # of what was gained: a decrease that is not worth another evaluation
+_ROUNDING = 1e-15  # relative to a value r(t): a few units in the last place
+_NEGLIGIBLE = 1e-12  # of the gain so far: a smaller decrease does not pay for another evaluation
 
 
 class _Tangent(NamedTuple):
@@ -30,17 +30,17 @@ def search_kink(
 ) -> float:
     """Minimizer t >= 0 of ``phi(t) = slope t + curvature t^2/2 + r(t)``, r convex.
 
-    ``derivative(t)`` returns r(t) and a subgradient of r there; what is not finite counts as too
-    far. Kelley's method in one dimension: between a point where phi falls and one where it rises,
-    r is above its two tangents, so that their maximum plus the quadratic is a lower bound of phi.
-    The next point is the bound's minimizer: a kink is met exactly once its two pieces are known.
-    Where there are so many small kinks that r looks smooth, the minimizer of the cubic through
-    both points is better. The two take turns, and the interval is halved where both make it
-    little shorter.
+    ``derivative(t)`` returns r(t) and a subgradient of r there; a t where they are not finite is
+    too far. The method is Kelley's in one dimension: between a point where phi falls and one where
+    it rises, r is above its two tangents, so that their maximum plus the quadratic is a lower bound
+    of phi. The next point is the bound's minimizer: once the two pieces at a kink are known, it is
+    found exactly. If r has so many small kinks that it looks smooth, the minimizer of the cubic
+    through both points is better. The two alternate, and the interval is halved if both shorten
+    it only a little.
 
-    Stops when what the bound leaves to be gained is below rounding or ``worth`` of what was gained,
-    or the interval has the relative width ``precision``. Returns 0 if phi does not fall at 0, and a
-    t of about 1e100 if it never rises.
+    Stops when, by the bound, the remaining gain is below rounding or below ``worth`` times the gain
+    so far, or the interval has the relative width ``precision``. Returns 0 if phi does not fall at
+    0, and a t of about 1e100 if it never rises.
     """
 
     def touch(t):
@@ -84,7 +84,7 @@ def _enclose(touch, start, curvature, max_evaluations):
     left, wall, evaluations = start, float("inf"), 1
     while evaluations < max_evaluations and left.t < _FARTHEST:
         t = max(1.0, _GROWTH * left.t)
-        if curvature > 0.0:  # r' does not decrease: here phi' is not negative for sure
+        if curvature > 0.0:  # r' does not decrease: here phi' is certainly not negative
             t = min(t, left.t - left.rise / curvature)
         if t >= wall:
             t = 0.5 * (left.t + wall)
@@ -107,7 +107,7 @@ def _drop(a, b, slope, curvature):
 
 
 def _lowest_of_bound(left, right, slope, curvature):
-    """Minimizer of the quadratic plus both tangents' maximum, and how far below phi(left) it is."""
+    """Minimizer of the quadratic plus the larger tangent, and its depth below phi(left)."""
     width = right.t - left.t
     turn = right.slope - left.slope
     crossing = width

@@ -13,9 +13,9 @@ Array = NDArray[np.float64]
 _TINY = 1e-300  # in place of a size that is 0, in a denominator or as a first step
 _LARGEST = 1e300  # a multiplier: beyond it, no longer step is tried
 FEASIBILITY = 1e-12  # error of the equation over the sum of its terms' sizes, as project() promises
-_NEWTON_STEPS = 10  # one or two are enough as a rule
+_NEWTON_STEPS = 10  # one or two are usually enough
 _ROUNDING = 4e-16  # of a sum, relative to that of the absolute values: two units in the last place
-_HALVINGS = 300  # steps between the two sides, secants and halvings by turns: a limit for safety
+_HALVINGS = 300  # steps between the two sides, alternating secants and halvings: a safety limit
 
 
 def ratios(d: Array, sigma: Array, n: int) -> tuple[int, Array, Array, Array]:
@@ -31,15 +31,15 @@ def multiplier(
 ) -> float:
     """A t with ``sum sigma_i a_i(t) = z``, up to the rounding of long sums.
 
-    Arrays as in ``_compiled/projection.py``, read-only; the equation must have a solution. Each
-    round tries a narrow bracket with a pass over the live items (at first, all). Where the crossing
-    is not inside, a second pass settles the side that it is not on, and in the next round the pivot
-    is the median: however the weights are distributed, two rounds halve the live kinks.
+    Arrays are as in ``_compiled/projection.py``, read-only; the equation must have a solution. Each
+    round tries a narrow bracket with a pass over the live items (at first, all). If the crossing is
+    not inside, a second pass settles the side that it is not on, and in the next round the pivot is
+    the median: however the weights are distributed, two rounds halve the live kinks.
     """
     items = m, inverse, weight, lower, upper
-    per_item = [len(x) == len(m) for x in items]  # others hold the same for all
+    per_item = [len(x) == len(m) for x in items]  # others hold the same value for all
     left, right = -np.inf, np.inf
-    anchor = value = slope = 0.0  # what has settled adds up to value + slope (t - anchor)
+    anchor = value = slope = 0.0  # settled items add up to value + slope (t - anchor)
     kept_here = np.nan
     narrow = True
     while len(items[0]) > projection.CHUNK:
@@ -53,7 +53,7 @@ def multiplier(
             )
             settled = value + slope * (here - anchor)
             settled, total = settled + (total - kept_here), settled + total
-            if low > left and total > z:  # low is here
+            if low > left and total > z:  # here == low, which is finite
                 left, right = left, low
             elif high < right and settled + (slope + bend) * (high - here) + kept_high < z:
                 left, right = high, right
@@ -72,8 +72,8 @@ def solution(
 ) -> tuple[Array, float]:
     """``a(t)`` with t corrected by Newton's steps until ``sum sigma_i a_i = z`` to rounding.
 
-    The correction is kept apart from t, whose last digits may be worth more than a. Second comes
-    what is left of the equation, relative to the ``|sigma_i a_i|``.
+    The correction is kept apart from t, whose last digits may change a by more than a itself. Also
+    returns the residual of the equation, relative to the ``|sigma_i a_i|``.
     """
     items = m, ratio, sigma, lower, upper
     a = np.empty(len(m))
@@ -90,10 +90,10 @@ def solution(
 
 
 def _solution_between(items: tuple, z: float, t: float, a: Array) -> tuple[Array, float]:
-    """Where Newton's steps fail: enclose the crossing and end between its two sides.
+    """If Newton's steps fail: enclose the crossing and end between its two sides.
 
-    Near a crossing that floating-point numbers t cannot tell apart, a convex combination of the
-    points on both sides is in the box and on the hyperplane, whatever the digits of t are worth.
+    Floating-point numbers t may be too coarse to resolve the crossing. A convex combination of the
+    points on both sides is nevertheless in the box and on the hyperplane.
     """
 
     def total(t: float) -> float:

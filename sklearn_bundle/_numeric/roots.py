@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-_GROWTH = 10.0  # times the last step, at most, while none is too long: see search_zero
+_GROWTH = 10.0  # limit of a step over the last one, until one is too long: see search_zero
 _SETTLED = 1e-15  # a Newton step below this no longer moves scores of size one
 
 
@@ -17,11 +17,11 @@ def search_zero(
     """Zero t >= 0 of a nondecreasing function, by safeguarded Newton steps.
 
     ``derivative(t)`` returns the value and its slope (NaN if unknown). Stops when the value has
-    fallen to ``precision`` times its size at 0, or t is settled to rounding. Returns 0 if the
+    fallen to ``precision`` times its size at 0, or t has settled to rounding. Returns 0 if the
     value at 0 is not negative.
 
     Until the zero is enclosed, t grows by a bounded factor: on a plateau the slope underflows and
-    Newton's step is astronomic.
+    Newton's step is astronomical.
     """
     value, bend = derivative(0.0)
     if not value < 0.0:

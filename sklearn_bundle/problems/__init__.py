@@ -1,1 +1,1 @@
-"""Data bound to a formulation: as far down as X and y go."""
+"""Data bound to a formulation: the lowest layer that holds X and y."""

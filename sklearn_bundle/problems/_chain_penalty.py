@@ -1,4 +1,4 @@
-"""The elastic net of chains: its value, its conjugate, and dual points scaled to where it ends."""
+"""The elastic net of chains: its value, its conjugate, and scales of dual points that fit it."""
 
 from typing import NamedTuple
 
@@ -7,35 +7,35 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_NEWTON_STEPS = 30  # of the scale: each one leaves kinks behind, 3 to 8 were seen
+_NEWTON_STEPS = 30  # for the scale: each one passes kinks; 3 to 8 were needed in trials
 
 
 class ElasticPenalty(NamedTuple):
     """``Omega(w) = l1 ||w||_1 + ridge/2 ||w||^2``, and what is known of its conjugate.
 
     ``Omega*(v) = sum_j max(|v_j| - l1, 0)^2 / (2 ridge)``; without ridge it is 0 where ``|v_j| <=
-    l1`` for all j, and infinity elsewhere. It depends on the sizes ``|v_j|`` above l1 alone.
+    l1`` for all j, and infinity elsewhere. It depends only on the sizes ``|v_j|`` above l1.
     """
 
     l1: float
     ridge: float
 
     def value(self, w: NDArray, squared: float) -> float:
-        """Omega of w, whose square is known."""
+        """Omega of w, given ``||w||^2``."""
         value = 0.5 * self.ridge * squared
         return value + self.l1 * float(np.sum(np.abs(w))) if self.l1 else value
 
     def largest_norm(self, squared: float, size: int) -> float:
-        """A bound of ``||v||`` for the v whose w this is: ``size`` entries of this square."""
+        """A bound of ``||v||`` for the v that gives w, with ``size`` entries and this square."""
         return self.ridge * squared**0.5 + self.l1 * float(size) ** 0.5
 
     def beyond(self, v: NDArray, error: float = 0.0) -> Array:
-        """The sizes above l1, or less than ``error`` below it."""
+        """The sizes ``|v_j|`` above ``l1 - error``."""
         sizes = np.abs(v)
         return sizes[sizes > self.l1 - error].astype(np.float64)
 
     def scale(self, sizes: Array, entropy: float, error: float = 0.0) -> float:
-        """The s in [0, 1] where ``s entropy - Omega*(s v)`` is largest, from such sizes.
+        """The s in [0, 1] where ``s entropy - Omega*(s v)`` is largest, from these sizes.
 
         Without ridge it leaves room for an ``error`` of each entry of v.
         """
@@ -57,7 +57,7 @@ class ElasticPenalty(NamedTuple):
             return max(s, 0.0) if finite else 1.0 / float(units.max())
 
     def conjugate(self, sizes: Array, scale: float) -> tuple[float, float]:
-        """Omega* of ``scale v`` where it is finite, and the norm of its gradient there."""
+        """Omega* of ``scale v`` if it is finite, and the norm of its gradient there."""
         if not self.ridge:
             return 0.0, 0.0
         above = np.maximum(scale * sizes - self.l1, 0.0)
@@ -76,12 +76,12 @@ class ElasticPenalty(NamedTuple):
         return s * entropy - self.conjugate(sizes, s)[0]
 
     def lagrangian(self, w: NDArray, v: NDArray) -> float:
-        """``Omega(w) - <w, v>``: minus Omega* at v for the w where it is least."""
+        """``Omega(w) - <w, v>``: minus Omega* at v for the w that minimizes it."""
         support = np.flatnonzero(w)
         w, v = w[support].astype(np.float64), v[support].astype(np.float64)
         return self.value(w, float(np.sum(w * w))) - float(np.sum(w * v))
 
 
 def shrunk(raw: NDArray, threshold: float) -> NDArray:
-    """Entries moved by the threshold towards 0, those within it to 0; in the same precision."""
+    """Soft thresholding, in the same precision: entries moved by the threshold towards 0."""
     return raw - np.clip(raw, -threshold, threshold)

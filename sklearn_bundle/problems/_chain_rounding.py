@@ -1,4 +1,4 @@
-"""What rounding makes of the scores of tokens and of sums over all sequences."""
+"""Rounding errors of the scores of tokens and of sums over all sequences."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -7,17 +7,17 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
 
 _UNIT = 2.0**-53  # the unit roundoff of float64
-_BIASES = 3  # of a token: of its label at any, the first and the last position
+_BIASES = 3  # per token: for its label at any, the first and the last position
 _OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
-_ENTRIES = 65_536  # of w whose squares are summed at a time: 512 kB, which stay in the cache
+_ENTRIES = 65_536  # of w, whose squares are summed at a time: 512 kB, which stay in the cache
 
 
 class ChainRounding:
     """Sizes of the features, from which bounds on rounding follow.
 
-    A score is the sum of m products and biases: it errs by ``(m + 4) u sum |x_j w_j|``, which is
+    A score is the sum of m products and biases. Its error is ``(m + 4) u sum |x_j w_j|``, which is
     at most ``(m + 4) u ||x / c|| ||c w||`` for any c > 0. With c the root mean squares of the
-    columns the bound does not change with their scales.
+    columns, the bound does not depend on their scales.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ class ChainRounding:
     Attributes
     ----------
     norms : ndarray of shape (n_tokens,)
-        Of the features of a token, its pairs and biases included.
+        Norms of the features of each token, its pairs and biases included.
     depth : float
-        How many terms an entry of a sum of features over all sequences has.
+        Number of terms in an entry of a sum of features over all sequences.
     of_gains : float
-        What a step's gain may err by, relative to the numbers whose difference it is: twice the
-        share of a position in chain_rounding.py.
+        Error of a step's gain, relative to the numbers whose difference it is: twice the share of a
+        position in chain_rounding.py.
     """
 
     def __init__(self, X: sp.csr_array, tokens: NDArray[np.int64], width: int):
@@ -60,7 +60,7 @@ class ChainRounding:
         self.of_gains = 2.0 * _UNIT * (passed_on + 80.0)
 
     def of(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """``||w||^2``, and for each sequence what its scores at w err by, summed over tokens."""
+        """``||w||^2``, and the error of each sequence's scores at w, summed over tokens."""
         rows, step = w.reshape(-1, self._width), max(1, _ENTRIES // self._width)
         n = len(self._scales)
         parts, by_label = [], np.zeros(self._width)

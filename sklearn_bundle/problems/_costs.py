@@ -1,17 +1,17 @@
-"""What work costs in passes over X, the unit in which methods are compared."""
+"""The cost of work in passes over X, the unit in which methods are compared."""
 
 # A Cholesky factorization takes as long as a pass over side^3 / 48 entries of X: side^3 / 6
-# multiplications with additions, eight of them side by side.
+# multiplications with additions, eight at a time.
 _FACTORISATION = 48.0
-_LEAST_ENTRIES = 1 << 17  # passes over fewer take as long, since calls take time too
-CHEAP_FACTORISATION = 0.25  # passes; with more, steps on samples of the rows cost too much
+_LEAST_ENTRIES = 1 << 17  # passes over fewer entries take as long, since calls take time too
+CHEAP_FACTORISATION = 0.25  # passes; if it costs more, steps on samples of the rows are too slow
 
 
 def entries_of_pass(n_entries: int) -> int:
-    """Entries that a pass over so many stored ones takes as long as."""
+    """The size of a pass over ``n_entries`` stored entries, for comparing times."""
     return max(n_entries, _LEAST_ENTRIES)
 
 
 def factorisation(side: int, n_entries: int) -> float:
-    """Passes that the Cholesky factorization of a matrix with so many rows takes as long as."""
+    """The time of a Cholesky factorization of a matrix with ``side`` rows, in passes."""
     return side**3 / (_FACTORISATION * entries_of_pass(n_entries))

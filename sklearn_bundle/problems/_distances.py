@@ -1,8 +1,8 @@
-"""Points of "rbf" whose squared distances are sums of squared differences.
+"""Points for the kernel "rbf" whose squared distances are sums of squared differences.
 
-``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits that the norms have above the distance: with one
-column of 1e8, all of them. Differences lose none and cost about five times as much, so that they
-are taken only where norms threaten the values.
+``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits by which the norms exceed the distance: with one
+column of 1e8, all of them. Differences lose none but cost about five times as much, so they are
+used only if large norms would spoil the values.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ from sklearn_bundle.problems._points import ALL, Whole, likely, picked, unsigned
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix, canonical
 
 _TILE_ENTRIES = 1 << 15  # a tile of 256 kB stays in the second-level cache while it is added to
-_DECAY = 0.37  # the largest t exp(-t), 1/e: what a relative error of the exponent t can do
-_MOST_PARTS, _LEAST_TILES = 8, 16  # sums over tiles for as many threads, none of fewer tiles
+_DECAY = 0.37  # the largest t exp(-t), 1/e: the effect of a relative error of the exponent t
+_MOST_PARTS, _LEAST_TILES = 8, 16  # most threads for sums over tiles, fewest tiles per thread
 _OF_EXP = 5.0  # roundings in exp and its argument
-_LAST = 4.0  # further roundings: the last sums
+_LAST = 4.0  # further roundings, in the last sums
 _UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 
 
@@ -36,7 +36,7 @@ def dense_rows(X: Matrix, indices: np.ndarray) -> NDArray[np.float64]:
 
 
 class Differences(Whole):
-    """Rows of X as they came, dense or CSR; values in float64."""
+    """Rows of X as given, dense or CSR; values in float64."""
 
     def __init__(self, X: Matrix, kernel: Kernel):
         self.X, self.kernel = (canonical(X) if sp.issparse(X) else np.asarray(X)), kernel
@@ -81,9 +81,9 @@ def rbf_sums(
     rows: np.ndarray,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)`` by v and r, and bounds on the errors by v.
+    """``sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)`` per v and r, and error bounds per v.
 
-    c is over ``rows[chosen]``; what is needed of a sparse X is made dense.
+    c runs over ``rows[chosen]``; the rows needed of a sparse X are made dense.
     """
     others = np.ones(len(rows), dtype=bool)
     others[chosen] = False
@@ -117,7 +117,7 @@ def rbf_scores(
 
 
 def _parts(n_tiles: int, n_columns: int) -> NDArray[np.int64]:
-    """Boundaries of parts of the tiles, of about the same work: they depend on nothing else."""
+    """Boundaries of parts of the tiles with about equal work; they depend only on the sizes."""
     count = min(_MOST_PARTS, n_tiles // _LEAST_TILES)
     if count <= 1:
         return np.array([0, n_tiles])

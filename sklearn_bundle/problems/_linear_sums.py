@@ -1,4 +1,4 @@
-"""Sums of linear kernel values by way of w, which cancel less than the values themselves."""
+"""Sums of linear kernel values computed through w, which cancel less than the values."""
 
 from math import fsum
 
@@ -12,7 +12,7 @@ from sklearn_bundle.problems.kernel_function import Matrix
 Array = NDArray[np.float64]
 
 _UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
-_TINY = 1e-300  # in place of a sum of sizes that is 0
+_TINY = 1e-300  # replaces a sum of sizes that is 0
 
 
 def linear_sums(
@@ -22,8 +22,8 @@ def linear_sums(
 
     With ``x = m + z``, m the mean of the columns weighted by the sizes of the coefficients,
     ``v = sum_c coef[c] z_c`` and b the sum of the coefficients, that is
-    ``<v + b m, z_r> + <v, m> + b (constant + |m|^2)``: where all points lie far from the origin,
-    the large terms cancel once and not for every pair. Sparse X is not moved, m = 0.
+    ``<v + b m, z_r> + <v, m> + b (constant + |m|^2)``: if all points lie far from the origin, the
+    large terms cancel once instead of for every pair. Sparse X is not moved, m = 0.
     """
     d, sizes = columns.shape[1], np.abs(coef)
     mean = np.zeros(d) if sp.issparse(columns) else sizes @ columns / max(sizes.sum(), _TINY)
@@ -32,7 +32,7 @@ def linear_sums(
     v = np.asarray(right.T @ coef).ravel()
     of_all = fsum((*(v * mean), *(b * mean**2), constant * b))
     sums = np.asarray(left @ (v + b * mean)).ravel() + of_all
-    # In roundings, column by column: what v is made of, then v and its products.
+    # In roundings, column by column: the terms of v, then v and its products.
     parts, far = np.asarray(abs(right).T @ sizes).ravel(), np.abs(mean)
     of_v = (likely(len(coef)) + 3.0) * parts
     of_products = of_v + (likely(d) + 4.0) * (parts + abs(b) * far)

@@ -1,4 +1,4 @@
-"""Points in their layouts, with the products and values that a kernel is made of."""
+"""Points in their memory layouts, with the products and values that make up a kernel."""
 
 import copy
 from functools import cached_property
@@ -13,54 +13,56 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._values import shown
 from sklearn_bundle.problems.kernel_function import Kernel, canonical, chunks
 
-# Sizes of what is computed at a time, as estimates; 256 rows come from a trial of Gram matrices.
+# Sizes of what is computed at a time. They are estimates; 256 rows come from a trial with Gram
+# matrices.
 _TILE_ROWS = 256  # enough for BLAS to be fast
 _TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
 _SIDE = 512  # rows and columns of a block that is summed: 1 MB in float32
 _LEAST_PART = 128  # rows of a block that is summed; with fewer, BLAS is slow
-_BLOCK_ENTRIES = 1 << 20  # entries of a block where that need not stay in a cache: 4 MB in float32
+_BLOCK_ENTRIES = 1 << 20  # entries of a block that need not stay in a cache: 4 MB in float32
 _DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
-_ROWS_OF_ALL = 4  # rows up to which all columns are computed, instead of sorting those asked for
+_ROWS_OF_ALL = 4  # up to so many rows, all columns are computed: sorting the wanted ones costs more
 _LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
 ALL = slice(None)  # all rows or columns
-_MOST_COLUMNS = 512  # a dense copy has at most 2 kB a row
-# Additions of a dense product in the time of one of a sparse one, and additions that the further
-# passes over sparse products cost: measured on a9a (123 columns, 6.2 in common) and w8a (300, 1.3).
+_MOST_COLUMNS = 512  # a dense copy has at most 2 kB per row
+# Additions of a dense product in the time of one addition of a sparse product, and the cost of the
+# further passes over sparse products in additions: measured on a9a (123 columns, 6.2 in common) and
+# w8a (300, 1.3).
 _DENSE_ADDITIONS, _SPARSE_PASSES = 45.0, 1.0
-_FULL_COLUMN = 1 / 3  # above, adding a dense column is 1.5 to 2.5 times faster than its entries
+_FULL_COLUMN = 1 / 3  # if fuller, adding a dense column is 1.5 to 2.5 times faster than its entries
 
 
 def unsigned(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Data, indices, indptr of CSR or CSC, without a copy of the first two."""
+    """Data, indices and indptr of CSR or CSC, the first two without a copy."""
     indices = X.indices.view(np.uint32 if X.indices.dtype == np.int32 else np.uint64)
     return frozen(X.data), frozen(indices), frozen(X.indptr.astype(np.uint64))
 
 
 def picked(indices, start: int, stop: int):
-    """Part of an index array, or of all points: a slice, which copies nothing."""
+    """Part of an index array, or of all points: a slice, without a copy."""
     return slice(start, stop) if indices is None else indices[start:stop]
 
 
 def likely(d: float) -> float:
-    """Roundings that the sum of the errors of d products or additions amounts to, at most.
+    """Bound, in roundings, on the sum of the errors of d products or additions.
 
-    d at worst; more than 8 sqrt(d) with a probability below 1e-13 (Higham and Mary, 2019, A new
-    approach to probabilistic rounding error analysis, Theorem 2.4 with lambda = 8).
+    The worst case is d; the probability of more than 8 sqrt(d) is below 1e-13 (Higham and Mary,
+    2019, A new approach to probabilistic rounding error analysis, Theorem 2.4 with lambda = 8).
     """
     return min(float(d), 8.0 * np.sqrt(d))
 
 
 def _wide_parts(n: int, width: int):
-    """Slices of n rows of so many values."""
+    """Slices of n rows of ``width`` values."""
     step = max(1, _BLOCK_ENTRIES // max(width, 1))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def pays_dense(X) -> bool:
-    """Whether products of the rows of this CSR matrix cost less with dense ones.
+    """Whether products of the rows of this CSR matrix cost less with dense rows.
 
-    A sparse product with all rows has an addition for each entry of the columns where the row has
-    one: for a pair of rows as many as they have entries in common.
+    A sparse product of a row with all rows has one addition per entry of the columns in which the
+    row has one: a pair of rows has as many as it has entries in common.
     """
     n, d = X.shape
     if d > _MOST_COLUMNS:
@@ -72,11 +74,11 @@ def pays_dense(X) -> bool:
 class Whole:
     """Points that are read all at once."""
 
-    terms = 0.0  # products in a value; none where it is the caller's
+    terms = 0.0  # products in a value; none if the caller gives the values
 
     @property
     def roundings(self) -> float:
-        """Of ``sqrt(k(x, x) k(z, z))``, which k(x, z) may be off by; "rbf" has other bounds.
+        """Error bound of k(x, z) in roundings of ``sqrt(k(x, x) k(z, z))``; "rbf" has its own.
 
         No value is larger, or K is not positive semidefinite.
         """
@@ -97,11 +99,11 @@ class Whole:
         return _wide_parts(n, width)
 
     def own_parts(self, n: int):
-        """As ``row_parts`` for values of these n points with themselves."""
+        """Like ``row_parts``, for values of these n points with themselves."""
         return self.row_parts(n, n)
 
     def smallest_part(self, n: int) -> int:
-        """Products that are added at a time at least, in sums over n points."""
+        """The smallest number of products that are added at a time, in sums over n points."""
         return max(1, min(n, _BLOCK_ENTRIES // n))
 
     def pieces(self, stop: int):
@@ -110,9 +112,9 @@ class Whole:
 
 
 class Dense:
-    """Points in C-ordered dense rows, moved so that their norms are not large against distances.
+    """Points in C-ordered dense rows, shifted so that norms do not dwarf the distances.
 
-    ``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits that the norms have above the distances.
+    ``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits by which the norms exceed the distances.
     """
 
     def __init__(self, X, kernel: Kernel, dtype, centre=None):
@@ -163,7 +165,7 @@ class Dense:
     def rounding_with(self, points: "Dense", unit: float):
         """About the standard deviation of the errors of values with other points, by rows.
 
-        Roundings have random signs, so that those of d products add up to sqrt(d).
+        Roundings have random signs, so those of d products add up to about sqrt(d).
         """
         longest, d = np.sqrt(points.squares.max()), np.sqrt(self.values.shape[1])
         return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
@@ -181,7 +183,7 @@ class Dense:
         return taken
 
     def row_parts(self, n: int, width: int):
-        """As ``Whole.row_parts``: rows and pieces of columns for which BLAS is fast."""
+        """Like ``Whole.row_parts``: rows and pieces of columns for which BLAS is fast."""
         step = max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
@@ -189,7 +191,7 @@ class Dense:
         return min(n, _LEAST_PART)
 
     def own_parts(self, n: int):
-        step = min(_SIDE, max(_LEAST_PART, n // 4))  # small parts leave more to symmetry
+        step = min(_SIDE, max(_LEAST_PART, n // 4))  # small parts gain more from symmetry
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
     def pieces(self, stop: int):
@@ -198,7 +200,7 @@ class Dense:
             yield self.view(columns), columns
 
     def view(self, part: slice) -> "Dense":
-        """Some of the points, nothing copied."""
+        """Some of the points, without a copy."""
         piece = copy.copy(self)
         piece.values, piece.norms = self.values[part], self.norms[part]
         return piece
@@ -233,7 +235,7 @@ class Sparse(Whole):
 
     @cached_property
     def columns(self) -> tuple[np.ndarray, ...]:
-        """CSC; then which columns have a dense copy, and these copies as rows."""
+        """The points in CSC, the columns with a dense copy, and these copies as rows."""
         csc = self.matrix.tocsc()
         full = np.flatnonzero(np.diff(csc.indptr) > _FULL_COLUMN * csc.shape[0])
         places = np.full(csc.shape[1], -1)
@@ -276,7 +278,7 @@ class Sparse(Whole):
         return Sparse(self.matrix[indices], self.kernel, self.dtype)
 
     def fill(self, rows, points: "Sparse", columns, width: int, out) -> None:
-        """As ``Dense.fill``, by groups of whole rows."""
+        """Like ``Dense.fill``, by groups of whole rows."""
         if columns is not None and len(out) <= _ROWS_OF_ALL:  # too few to pay for another CSC
             whole = np.empty((len(out), len(points.squares)), self.dtype)
             self.fill(rows, points, None, whole.shape[1], whole)
@@ -292,7 +294,7 @@ class Sparse(Whole):
 
 
 def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
-    """What a callable has returned, densified, if it is an array of real numbers."""
+    """The values that a callable returned, made dense, if they are real numbers."""
     if sp.issparse(values):
         values = values.toarray()
     try:
@@ -310,13 +312,13 @@ def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
 
 
 class Called(Whole):
-    """Points of which a callable computes the kernel values."""
+    """Points whose kernel values a callable computes."""
 
     def __init__(self, X, kernel: Kernel, dtype=None):
-        """In float64 the callable gets data in float64. Objects of its own have one dimension."""
+        """In float64 the callable gets float64 data. An X of its own objects has one dimension."""
         numbers = X.ndim > 1
         self.X = X.astype(np.float64, copy=False) if numbers and dtype == np.float64 else X
-        # Most callables add products of features.
+        # Most callables add up products of features.
         self.kernel, self.terms = kernel, X.shape[1] if numbers else 1
 
     def like(self, Z) -> "Called":
@@ -373,7 +375,7 @@ class Given(Whole):
     def like(self, Z) -> "Given":
         if Z.shape[1] != len(self.matrix):
             raise ValueError(
-                f"A precomputed kernel matrix of new points must have a column for each of the "
+                f"A precomputed kernel matrix of new points must have one column for each of the "
                 f"{len(self.matrix)} training points, got shape {Z.shape}."
             )
         return Given(np.ascontiguousarray(Z))

@@ -1,4 +1,4 @@
-"""Sums of kernel values of dense float32 points, none of which is stored."""
+"""Sums of kernel values of dense float32 points, without storing the values."""
 
 from typing import TypeGuard
 
@@ -57,7 +57,7 @@ class Tiles:
 
     @classmethod
     def of(cls, points: object) -> "Tiles | None":
-        """Of dense float32 points, or of sparse ones where dense ones cost less; else None."""
+        """Tiles of dense float32 points, or of sparse ones if dense is faster; else None."""
         if isinstance(points, Sparse) and points.dtype == np.float32 and points.nearly_dense:
             points = Dense(points.matrix.toarray(), points.kernel, np.float32)
         return cls(points) if suits_tiles(points) else None
@@ -90,9 +90,9 @@ class Tiles:
     ) -> NDArray[np.float64]:
         """Bounds on the errors of sums of "rbf" values, as in ``KernelRows.rounding_of_sums``.
 
-        A value is the same whenever it is computed. Roundings that all values of a point share are
+        A value is the same whenever it is computed. Roundings shared by all values of a point are
         added up: those of its coordinates and its norm, and of gamma and exp. The others have
-        random signs, so that they add up to 8 roots of the sum of their squares at most (Higham
+        random signs, so their sum is at most 8 times the root of the sum of their squares (Higham
         and Mary, as in ``likely``): d + 10 of products, 9 of exponents, and those of other points.
         """
         gamma, lengths, weights = self._function.scale / 2.0, self._lengths, np.abs(coef)

@@ -1,4 +1,4 @@
-"""Sequences bound to the conditional random field of a linear chain."""
+"""Sequences bound to a linear-chain conditional random field."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,8 +25,8 @@ class ChainProblem:
     ``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``. The dual variables are a
     distribution mu_i of the labelings of each sequence, ``D(mu) = sum_i s_i H(mu_i) - reg_lambda
     Omega*(r)`` at the raw weights ``r = 1/reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))``,
-    and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))`` at the w where ``<w, r> - Omega(w)`` is
-    largest: r itself without L1.
+    and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))`` at the w that maximizes
+    ``<w, r> - Omega(w)``: r itself without L1.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class ChainProblem:
         s_i, positive, of sum one.
     reg_lambda : float
     intercept : bool
-        Whether there are biases of the labels, at any, the first and the last position.
+        Whether labels have biases at any, the first and the last position.
     n_threads : int
     l1_ratio : float
         From 0 to 1.
@@ -86,7 +86,7 @@ class ChainProblem:
         return ElasticPenalty(l1, ridge)
 
     def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
-        """Nearly all probability on the true labels, the rest uniform: all of it if ``rest`` is 1.
+        """Put nearly all probability on the true labels; the share ``rest`` is uniform.
 
         Marginals are those of the mixture (21); log-potentials make the positions independent,
         with the same marginals. The share of the rest falls with the number of tokens, since w
@@ -115,9 +115,9 @@ class ChainProblem:
         """The raw weights of a dual point, the value of the dual, and a margin.
 
         With L1 the value is that of a mixture of the point and the truth, which has s times the raw
-        weights and at least s times the entropy: of the best s, as D may be minus infinity at s =
-        1. The margin bounds what rounding has added to the value. With an error e of the features'
-        sum it is ``||w|| e + e^2 / (2 reg_lambda)``, and that of the entropies.
+        weights and at least s times the entropy. It is taken at the best s, since D may be minus
+        infinity at s = 1. The margin bounds what rounding has added to the value. With an error e
+        of the features' sum it is ``||w|| e + e^2 / (2 reg_lambda)`` plus the entropies' error.
         """
         w, results = np.zeros(self.n_parameters), np.empty((4, self.n_sequences))
         part = 0, self.n_sequences
@@ -147,10 +147,10 @@ class ChainProblem:
     ) -> tuple[float, NDArray[np.float64], float]:
         """P(w), the gap of each block, and a margin.
 
-        P less the gaps is the value of the dual if w is that of the blocks. If w is off by e, it is
-        less by ``reg_lambda/2 ||e||^2``: then ``P - weights @ gaps - margin`` is a lower bound of
-        P, with the margin for this and for rounding. Errors count little here near the optimum,
-        where those of :meth:`weights_of` do. With L1 alone there is no such w.
+        P minus the gaps is the value of the dual if w is that of the blocks. If w is off by e, the
+        value is lower by ``reg_lambda/2 ||e||^2``: then ``P - weights @ gaps - margin`` is a lower
+        bound of P, with the margin for this and for rounding. Near the optimum errors count little
+        here, unlike those of :meth:`weights_of`. With pure L1 there is no such w.
         """
         results = np.empty((4, self.n_sequences))
         squared, of_scores = self._rounding.of(w)
@@ -169,11 +169,11 @@ class ChainProblem:
         return value, gaps.copy(), margin + of_w
 
     def evaluate(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
-        """P(w), its gradient, and the lower bound that belongs to it: (8). For ``l1_ratio`` 0.
+        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0.
 
-        P is strongly convex: ``P >= P(w) - ||g||^2 / (2 reg_lambda)`` for its gradient g, which
-        the computed one may be off by as much as the sum of the features is. The sums over
-        sequences are taken by threads, so that their number changes the last bits.
+        P is strongly convex: ``P >= P(w) - ||g||^2 / (2 reg_lambda)`` for its gradient g. The error
+        of the computed g is that of the sum of the features. Threads take the sums over sequences,
+        so that their number changes the last bits.
         """
         results = np.empty((4, self.n_sequences))
         squared, of_scores = self._rounding.of(w)
@@ -197,15 +197,15 @@ class ChainProblem:
     def steps(
         self, blocks, w, raw, gaps, memory, sampling: Sampling, number: int, kappa: float = 0.0
     ) -> tuple[float, int, float]:
-        """``number`` steps of the dual method that belongs to the blocks.
+        """Take ``number`` steps of the dual method that belongs to the blocks.
 
         With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
-        and w is its point. ``raw`` is w without L1; with it, the entries of w are those of ``raw``
-        moved towards 0: by ``l1 / strength``, if the strength is the ridge and kappa.
+        and w is its point. Without L1, ``raw`` is w; with it, the entries of w are those of ``raw``
+        moved towards 0 by ``l1 / strength``, where the strength is the ridge plus kappa.
 
-        Returns what the dual gained (with L1 at least), how many times marginals were computed, and
-        the sum of the numbers whose differences the gains are. ``memory`` is an array with one
-        number per block, or the precision of the line search.
+        Returns the gain of the dual (with L1, a lower bound of it), how often marginals were
+        computed, and the sum of the numbers whose differences the gains are. ``memory`` is an array
+        with one number per block, or the precision of the line search.
         """
         epoch = exponentiated.epoch if blocks.potentials else chain_sdca.epoch
         penalty = self.penalty
@@ -214,7 +214,7 @@ class ChainProblem:
         return epoch(self.chains, self.weights, *point, blocks, gaps, memory, sampling, number)
 
     def squared_norms(self) -> NDArray[np.float64]:
-        """For each sequence the mean of the squared norms of its tokens."""
+        """The mean of the squared norms of its tokens for each sequence."""
         squares = np.asarray(self._X.multiply(self._X).sum(axis=1)).ravel()
         lengths = np.diff(self.chains.tokens)
         return np.add.reduceat(squares, self.chains.tokens[:-1]) / lengths
@@ -222,8 +222,8 @@ class ChainProblem:
     def radii(self) -> NDArray[np.float64]:
         """``R_i``, the largest ``||F(x_i, y_i) - F(x_i, y)||^2``: appendix C, or a norm bound.
 
-        The bound of the appendix holds for features that are not negative, and is reached if
-        there is a label that the sequence has not.
+        The bound of the appendix holds for nonnegative features, and is attained if there is a
+        label that the sequence does not have.
         """
         lengths = np.diff(self.chains.tokens)
         sequence = np.repeat(np.arange(self.n_sequences), lengths)
@@ -249,9 +249,9 @@ class ChainProblem:
             return float(np.sum(self.weights * values))
 
     def _feature_error(self, errors: NDArray[np.float64], norm: float) -> float:
-        """What the gradient of P errs by in the 2-norm, or a sum of features of this norm.
+        """Error in the 2-norm of the gradient of P, or of a sum of features of this norm.
 
-        A few roundings of each entry of the sum come on top of those of the features.
+        A few roundings of each entry of the sum are added to those of the features.
         """
         return self._mean(errors) + 4.0 * _UNIT * norm
 
@@ -268,7 +268,7 @@ class ChainProblem:
 
 
 def _squared_sums(X, group, n_sequences: int, per_sequence: int) -> NDArray[np.float64]:
-    """Squared norms of the sums of rows of X of equal group, added up by sequence."""
+    """Squared norms of the sums of rows of X with equal group, added up per sequence."""
     which, index = np.unique(group, return_inverse=True)
     member = sp.csr_array((np.ones(len(index)), (index, np.arange(len(index)))))
     sums = member @ X

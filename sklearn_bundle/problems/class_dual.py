@@ -1,4 +1,4 @@
-"""A linear problem of several classes as dual coordinate ascent sees it: sweeps, balance, planes.
+"""A multiclass linear problem for dual coordinate ascent: sweeps, balancing, planes.
 
 The dual of ``reg_lambda/2 ||W||^2 + sum_i s_i max_k (f_ik - f_iy + Delta(y_i, k))`` at an alpha of
 shape (n, K), whose rows are on the simplex: Crammer and Singer's, section 3 of Keerthi,
@@ -20,26 +20,26 @@ from sklearn_bundle.problems.rows import RowOperator, StoredRows
 
 Array = NDArray[np.float64]
 
-# How far a step moves the intercepts, relative to its row's own scores. With 0.02 to 0.05 the
-# fewest sweeps were needed on standardized sets; larger values make rows disturb each other.
+# How far a step moves the intercepts, relative to its row's own scores. 0.02 to 0.05 needed the
+# fewest sweeps on standardized sets; with larger values rows disturb each other.
 _PULL = 0.05
-_LEAST_PULL = 0.1  # of the largest cost: where the weights can do little, the intercepts must move
+_LEAST_PULL = 0.1  # of the largest cost: if the weights can do little, the intercepts must move
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
 # Entries of a dense row from which one dot product per class is faster than a sum of rows of W:
-# a step changes two or three classes alone.
+# a step changes only two or three classes.
 _WIDE = 48
-# The running mean of dual points: the newest one has the weight 2 / (m + 1) of the m-th, and at
-# least a tenth, a memory of ten sweeps.
+# The running mean of dual points: the m-th one gets the weight 2 / (m + 1), and at least a tenth,
+# which is a memory of ten sweeps.
 _RECENT, _LEAST_SHARE = 2.0, 0.1
-_DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, where a centre moves
+_DRAWN_SHARE = 0.5  # of the newest W and intercepts in their means, if a center moves
 _PAD = -1e300  # cost of the classes that fill the last vector: never the largest
 _TINY = 1e-300  # in place of a share or a square of 0
 
 
 class Sweep(NamedTuple):
-    """What a sweep has met: the rows' parts of the duality gap, what the dual has gained.
+    """Results of a sweep: the rows' parts of the duality gap, and the gain of the dual.
 
-    ``share`` is that of the rows that it took.
+    ``share`` is the share of the rows that it visited.
     """
 
     gap: float
@@ -48,9 +48,9 @@ class Sweep(NamedTuple):
 
 
 class ClassPlane(NamedTuple):
-    """The cutting plane of a dual point alpha, and the ``reg_lambda W`` that goes with alpha.
+    """The cutting plane of a dual point alpha, and the ``reg_lambda W`` of alpha.
 
-    The plane is that of alpha balanced, the W that of alpha itself.
+    The plane is that of the balanced alpha; W is that of alpha itself.
     """
 
     gradient: Array
@@ -60,7 +60,7 @@ class ClassPlane(NamedTuple):
 
 @dataclass
 class _Mean:
-    """Running means, of how many, and to where each row has followed: rows that left are behind."""
+    """Running means, their count, and how far each row has followed: inactive rows lag behind."""
 
     alpha: Array
     intercepts: Array
@@ -71,7 +71,7 @@ class _Mean:
 
 @dataclass
 class _Centre:
-    """Of a proximal term ``kappa/2 ||W - Z||^2``: Z, the W at its last move, and running means."""
+    """Center of a proximal term ``kappa/2 ||W - Z||^2``: Z, W at its last move, running means."""
 
     kappa: float
     Z: Array
@@ -81,13 +81,13 @@ class _Centre:
 
 
 class ClassAscent:
-    """The dual at a point alpha, a distribution over the classes per row.
+    """The dual at a point alpha, one distribution over the classes per row.
 
-    Free intercepts ask for ``sum_i s_i (alpha_ik - [k = y_i]) = 0`` for every class k, which no
-    single step keeps. Each is a coordinate with a quadratic term around a centre instead, which
+    Free intercepts require ``sum_i s_i (alpha_ik - [k = y_i]) = 0`` for every class k, which no
+    single step preserves. Each is instead a coordinate with a quadratic term around a center, which
     follows it after every sweep (the method of multipliers).
 
-    With a proximal term ``kappa/2 ||W - Z||^2`` the steps are those of its dual, in the same alpha:
+    With a proximal term ``kappa/2 ||W - Z||^2`` the steps are those of its dual in the same alpha:
     ``W = (X'S(Y - alpha) + kappa Z) / (reg_lambda + kappa)``. Planes are those of the problem
     without it.
 
@@ -103,12 +103,12 @@ class ClassAscent:
         Whether there are intercepts.
     reg_lambda : float
     alpha : ndarray of shape (n, K), default=None
-        Where to begin; the labels by default.
+        The starting point; the labels by default.
 
     Attributes
     ----------
     n_active : int
-        Rows that the next sweep takes.
+        Rows that the next sweep visits.
     """
 
     def __init__(
@@ -159,12 +159,12 @@ class ClassAscent:
         self.take_all()
 
     def attach(self, rows: RowOperator) -> None:
-        """Go on with the same rows in another object."""
+        """Continue with the same rows in another object."""
         self._rows: RowOperator | None = rows
         self._stored: StoredRows | None = rows.stored()
 
     def detach(self) -> None:
-        """Let go of the rows."""
+        """Release the rows."""
         self._rows = self._stored = None
 
     @property
@@ -174,7 +174,7 @@ class ClassAscent:
 
     @property
     def intercepts(self) -> Array:
-        """Those that go with :meth:`newest`, shape (K,), or with :meth:`drawn`."""
+        """The intercepts of :meth:`newest`, of shape (K,), or of :meth:`drawn`."""
         b = self._b if self._mean is None else self._mean.intercepts
         if self._centre is not None:
             b = self._centre.intercepts
@@ -182,11 +182,11 @@ class ClassAscent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the next sweep takes all rows."""
+        """Whether the next sweep visits all rows."""
         return self.n_active == len(self._order)
 
     def begin(self, intercepts: Array | None) -> None:
-        """Make the working W. An alpha may be of another reg_lambda: the dual's best multiple."""
+        """Make the working W. Alpha may be of another reg_lambda: it is scaled to the best dual."""
         K, d = self._n_classes, self._rows.shape[1]
         self._W = np.zeros(d * (K if self._by_class else self._k))
         if self._free:
@@ -203,7 +203,7 @@ class ClassAscent:
             self._b[:K] = intercepts
 
     def sweep(self) -> Sweep:
-        """A step for each active row, in random order; the rows are read once for two passes."""
+        """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, before = self.n_active, self._b.copy()
         self.n_active, gap, gained = class_steps.sweep(
             *(*self._stored, self._labels, self._costs, self._numbers),
@@ -222,12 +222,12 @@ class ClassAscent:
         return Sweep(gap, gained, share)
 
     def take_all(self) -> None:
-        """Let the next sweep take all rows, and all classes of each."""
+        """Let the next sweep visit all rows, and all classes of each."""
         if self._mean is not None:
             self._catch_up(self._mean)
         self.n_active = len(self._order)
         self._active[:] = np.arange(self.n_active)
-        self._listed[:] = np.arange(self._n_classes + 1)  # the last number is how many
+        self._listed[:] = np.arange(self._n_classes + 1)  # the last number is their count
 
     def start_mean(self) -> None:
         """From now on :meth:`newest` is a running mean of alpha, and so are the intercepts."""
@@ -235,7 +235,7 @@ class ClassAscent:
         self._mean = _Mean(self._alpha.copy(), self._b.copy(), 1, stamps, 0.0)
 
     def newest(self) -> Array:
-        """The running mean of alpha if there is one, each row of sum one."""
+        """Alpha, or its running mean if there is one; each row sums to one."""
         alpha = self.alpha
         if self._mean is not None:
             mean = replace(
@@ -258,7 +258,7 @@ class ClassAscent:
         return ClassPlane(gradient.ravel(), self._offset(confusions @ balance), pulled.ravel())
 
     def restart(self, alpha: Array, pulled: Array) -> None:
-        """Go on from a dual point with its ``reg_lambda W``, with the intercepts at hand."""
+        """Continue from a dual point with its ``reg_lambda W`` and the current intercepts."""
         K = self._n_classes
         if self._mean is not None:
             self._b[:K], self._mean = self.intercepts, None
@@ -279,7 +279,7 @@ class ClassAscent:
         return self._stored.data.size >= self._rows.shape[1]
 
     def draw(self, kappa: float) -> None:
-        """From now on the problem has a proximal term, around the present W."""
+        """From now on the problem has a proximal term, around the current W."""
         self._mean = None
         W = self._W
         self._centre = _Centre(kappa, W.copy(), W.copy(), W.copy(), self._b.copy())
@@ -289,12 +289,12 @@ class ClassAscent:
         self.take_all()
 
     def let_go(self) -> None:
-        """No proximal term any more; :meth:`restart` has to follow."""
+        """Remove the proximal term; :meth:`restart` must follow."""
         self._centre = None
         self._set_curvatures()
 
     def move_centre(self) -> None:
-        """Z becomes W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
+        """Move Z to W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
         centre = self._centre
         root = math.sqrt(self._lambda / self._strength)
         step = (1.0 - root) / (1.0 + root)
@@ -304,9 +304,9 @@ class ClassAscent:
         centre.Z = Z
 
     def follow(self) -> float:
-        """Move the running means of W and the intercepts; the centre's share of the duality gap.
+        """Update the running means of W and intercepts; returns the center's part of the gap.
 
-        It is ``reg_lambda/2`` times the squared distance of W to that of alpha.
+        It is ``reg_lambda/2`` times the squared distance of W to the W of alpha.
         """
         centre = self._centre
         centre.mean += _DRAWN_SHARE * (self._W - centre.mean)
@@ -316,7 +316,7 @@ class ClassAscent:
 
     @property
     def drawn(self) -> Array | None:
-        """The running mean of W where there is a proximal term, as a vector."""
+        """The running mean of W if there is a proximal term, as a vector."""
         if self._centre is None:
             return None
         mean = self._centre.mean
@@ -344,7 +344,7 @@ class ClassAscent:
         mean.intercepts += newest * (self._b - mean.intercepts)
 
     def _blocks(self) -> tuple[NDArray[np.int64], NDArray[np.unsignedinteger]]:
-        """Where each wide row has entries, as compiled sweeps read it."""
+        """The blocks of entries of each wide row, as compiled sweeps read them."""
         data, width = self._stored.data, self._stored.width
         n, count = (len(self._order), width // WIDTH) if self._by_class else (0, 0)
         starts = np.zeros(n + 1, dtype=np.int64)
@@ -354,7 +354,7 @@ class ClassAscent:
         return starts, blocks
 
     def _catch_up(self, mean: _Mean) -> None:
-        """Let rows that have left move as well: to the alpha at which they stay."""
+        """Update inactive rows of the mean as well, with the alpha at which they stay."""
         alphas = self._alpha.reshape(-1), self._k, mean.alpha.reshape(-1)
         class_steps.catch_up(*alphas, mean.stamps, mean.stamp)
 
@@ -366,14 +366,14 @@ class ClassAscent:
         return out
 
     def _offset(self, confusions: Array) -> float:
-        """Of the plane of an alpha, from the sums of s alpha, a row per label."""
+        """The offset of the plane of an alpha, from the sums of s alpha, with a row per label."""
         return float(np.sum(confusions * self._costs[:, : self._n_classes]))
 
 
 def balancing(confusions: Array) -> Array:
-    """M with rows on the simplex, so that the columns of ``confusions M`` have the rows' sums.
+    """M with rows on the simplex, such that the columns of ``confusions M`` have the rows' sums.
 
-    What a class has too much of goes to those that have too little, by what they lack.
+    The surplus of each class goes to those that have too little, in proportion to their lack.
     """
     have, want = confusions.sum(axis=0), confusions.sum(axis=1)
     surplus, lack = np.maximum(have - want, 0.0), np.maximum(want - have, 0.0)

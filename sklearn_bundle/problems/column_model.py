@@ -1,4 +1,4 @@
-"""A linear problem as coordinate descent sees it: derivatives of the rows, some columns of X."""
+"""A linear problem for coordinate descent: derivatives of the rows, and some columns of X."""
 
 from dataclasses import dataclass
 
@@ -15,25 +15,25 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-# Second derivatives are taken for no less than this, relative to their mean: where a loss is
-# straight, steps would have no end. That of the exponential loss is large for few rows: with a
-# thousandth of the largest, 300 steps were not enough for what takes 4.
+# Lower limit of second derivatives, relative to their mean: where a loss is straight, steps would
+# be unbounded. That of the exponential loss is large for few rows: with a thousandth of the largest
+# as the limit, 300 steps were not enough for what now takes 4.
 _LEAST_CURVATURE = 1e-5
-# Of the violation that is allowed: an epoch that has met no more is looked at. It may leave far
-# more, where features are correlated: 80 times as much on MNIST.
+# Relative to the allowed violation: after an epoch that met no more, all violations are computed.
+# An epoch may leave far more than it met if features are correlated: 80 times as much on MNIST.
 MET = 0.25
-_SEED = np.uint64(0x9E3779B97F4A7C15)  # of the order of an epoch: any number but 0
+_SEED = np.uint64(0x9E3779B97F4A7C15)  # for the order in an epoch: any number except 0
 
 
 class WeightedColumns:
-    """Steps of coordinate descent with columns times the roots of a curvature.
+    """Steps of coordinate descent on columns multiplied by the roots of a curvature.
 
     Parameters
     ----------
     entries : ndarray of shape (p, n), or CSR of this shape
-        A column in each row.
+        One column of X per row.
     free : bool
-        Whether their weighted means are taken off.
+        Whether their weighted means are subtracted.
     """
 
     def __init__(self, entries: Array | sp.csr_array, free: bool):
@@ -49,11 +49,11 @@ class WeightedColumns:
             self._places = *none, entries.shape[1]
 
     def scores(self, w: Array) -> Array:
-        """The columns' sum times w, without the curvature."""
+        """The sum of the columns times w, without the curvature."""
         return self.entries.T @ w
 
     def weigh(self, curvature: Array) -> None:
-        """Take this curvature, shape (n,)."""
+        """Set the curvature, of shape (n,)."""
         roots = np.sqrt(curvature)
         length = np.linalg.norm(roots)
         free = self._free and length > 0.0
@@ -70,25 +70,25 @@ class WeightedColumns:
             self._mean = scaled @ self._unit
 
     def _times(self, data: Array, g: Array) -> Array:
-        """Products of the columns with these entries with g."""
+        """Products with g of the columns with these entries."""
         entries = self.entries
         return sp.csr_array((data, entries.indices, entries.indptr), entries.shape) @ g
 
     def sweep(
         self, a: Array, w: Array, limits: Array, ridge: float, most: float, tol: float
     ) -> float:
-        """Epochs from w on, in place, with the gradient a there, until one meets no more than tol.
+        """Run epochs from w, in place, with its gradient a, until one meets no more than tol.
 
-        Returns how many there were: ``most`` at most, or a part of one more.
+        Returns their number: at most ``most``, or a part of one more.
         """
         return self._epochs(np.zeros_like(self._unit), a, w, limits, ridge, most, tol)[1]
 
     def descend(
         self, a: Array, w: Array, limits: Array, ridge: float, most: float, tol: float
     ) -> None:
-        """The same, until no number violates its optimality by more than ``tol``.
+        """The same, until no coordinate violates its optimality by more than ``tol``.
 
-        An epoch may leave far more than what it has met.
+        An epoch may leave a far larger violation than it met.
         """
         r, spent, allowed = np.zeros_like(self._unit), 0.0, MET * tol
         while spent < most:
@@ -119,7 +119,7 @@ class WeightedColumns:
 
 
 def violation(slopes: Array, w: Array, limits: Array) -> float:
-    """The largest of what optimality of w does not allow."""
+    """The largest violation of the optimality conditions of w."""
     off = np.where(w == 0.0, np.abs(slopes) - limits, np.abs(slopes + np.sign(w) * limits))
     return float(off.max(initial=0.0))
 
@@ -136,7 +136,7 @@ class ColumnModel:
         The s_i, of sum one.
     loss : Loss
     newton : NewtonLoss or None
-        Its second derivatives; None where they are all one.
+        Its second derivatives; None if they are all one.
     conjugate : Conjugate
         Its l*.
     free : bool
@@ -170,7 +170,7 @@ class ColumnModel:
         return self.rows.gradient(g)
 
     def offset(self, g: Array) -> float:
-        """``-sum_i s_i l*(g_i / s_i)``: with X'g a plane below R, if g sums to zero or b is 0."""
+        """``-sum_i s_i l*(g_i / s_i)``: a plane below R with X'g, if g sums to zero or b is 0."""
         u = g / self.weights
         return -float(self.weights @ self.conjugate(u, self.y, self._centre))
 
@@ -190,10 +190,10 @@ class ColumnModel:
         return self.rows.columns(which)
 
     def matrix(self, columns: RowOperator, curvature: Array) -> Array:
-        """``sum_i q_i x_i x_i'``, q the curvature, less what the best b takes off."""
+        """``sum_i q_i x_i x_i'``, q the curvature, minus what the best b removes."""
         total = float(curvature.sum())
         return total * columns.gram(curvature / total, self.free)
 
     def weighted(self, columns: RowOperator) -> WeightedColumns:
-        """Steps in the quadratic with such a matrix, which is not formed."""
+        """Steps in the quadratic with this matrix, without forming it."""
         return WeightedColumns(columns.transposed(), self.free)

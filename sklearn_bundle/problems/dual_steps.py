@@ -1,4 +1,4 @@
-"""A linear problem as dual coordinate ascent sees it: a number per row, epochs of steps, planes."""
+"""A linear problem for dual coordinate ascent: one number per row, epochs of steps, planes."""
 
 from typing import NamedTuple
 
@@ -11,24 +11,24 @@ from sklearn_bundle.problems.rows import RowOperator, StoredRows
 
 Array = NDArray[np.float64]
 
-# How far a step moves the intercept, relative to its row's own score. Below 0.03 the centre
+# How far a step moves the intercept, relative to its row's own score. Below 0.03 the center
 # overshoots on some sets; with 1 all rows disturb each other: 2 to 5 times the epochs.
 _PULL = 0.1
 _SEED = 88172645463325252  # of Marsaglia's xorshift; any number but 0 would do
-# A w of more numbers does not fit into the caches of one core (1 MB). Neighboring rows are then
-# taken together, so that X is read as a stream, and w is kept in single precision until the gap
-# is small: the misses on w are what an epoch costs.
+# A longer w does not fit into the caches of one core (1 MB). Neighboring rows are then visited
+# together, so that X is read as a stream, and w is kept in single precision until the gap is small:
+# cache misses on w dominate the cost of an epoch.
 _FAR = 1 << 17
-_BLOCK = 8  # rows that are taken together
+_BLOCK = 8  # rows that are visited together
 _TIGHT = 0.2  # times the largest squared gradients of the last epoch: beyond, a row is left out
-_TINY = 1e-300  # square in place of that of a w of zeros
+_TINY = 1e-300  # replaces the square of a w of zeros
 
 
 class Epoch(NamedTuple):
-    """What an epoch has met: the rows' parts of the duality gap, what the dual has gained.
+    """Results of an epoch: the rows' parts of the duality gap, and the gain of the dual.
 
-    ``share`` is that of the rows that it took, ``multiplications`` what it cost beside its products
-    with them.
+    ``share`` is the share of the rows that it visited, ``multiplications`` its cost in addition to
+    the products with them.
     """
 
     gap: float
@@ -40,9 +40,9 @@ class Epoch(NamedTuple):
 class DualAscent:
     """The dual of ``reg_lambda/2 ||w||^2 + R(w, b)`` at a point alpha, one number per row.
 
-    A free intercept asks for ``y'alpha = 0``, which no single step keeps. It is a coordinate with
-    a quadratic term around a centre instead, which follows it after every epoch (the method of
-    multipliers).
+    A free intercept requires ``y'alpha = 0``, which no single step preserves. It is instead a
+    coordinate with a quadratic term around a center, which follows it after every epoch (the method
+    of multipliers).
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ class DualAscent:
         Whether there is an intercept that is minimized out.
     reg_lambda : float
     alpha : ndarray of shape (n,), default=None
-        Where to begin, clipped to the bounds; 0 by default.
+        The starting point, clipped to the bounds; 0 by default.
 
     Attributes
     ----------
     is_far : bool
-        Whether w is too long for a cache that is near: single precision is faster then.
+        Whether w is too long for a near cache: single precision is then faster.
     w : ndarray of shape (d,), float32 or float64
-        What goes with alpha, kept up to date by the steps; None before :meth:`begin`.
+        The weights of alpha, kept up to date by the steps; None before :meth:`begin`.
     n_active : int
-        Rows that the next epoch takes.
+        Rows that the next epoch visits.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class DualAscent:
         self._target, self._weights, self._loss = target, weights, loss
         self._free, self._lambda = free, reg_lambda
         self._direction = loss.direction(target)
-        with np.errstate(over="ignore"):  # steps of length 0 are what is left then
+        with np.errstate(over="ignore"):  # then steps have length 0
             squares = rows.squared_norms() / reg_lambda
         self._pull = _PULL * float(weights @ squares) if free else 0.0
         self._numbers = np.column_stack([target, weights, squares + self._pull, np.zeros(n)])
@@ -99,12 +99,12 @@ class DualAscent:
         self._block = _BLOCK if self.is_far else 1
 
     def attach(self, rows: RowOperator) -> None:
-        """Go on with the same rows in another object."""
+        """Continue with the same rows in another object."""
         self._rows: RowOperator | None = rows
         self._stored: StoredRows | None = rows.stored()
 
     def detach(self) -> None:
-        """Let go of the rows."""
+        """Release the rows."""
         self._rows = self._stored = None
 
     @property
@@ -113,13 +113,13 @@ class DualAscent:
         return self._alpha.copy()
 
     def begin(self, intercept: float, *, single: bool) -> None:
-        """Make the working w, zeros until :meth:`restart`; this intercept suits far targets."""
+        """Make the working w, zero until :meth:`restart`; an intercept helps with far targets."""
         self.w = np.zeros(self._rows.shape[1], dtype=np.float32 if single else np.float64)
         if self._loss.far_targets:
             self._b = intercept
 
     def shorten(self) -> None:
-        """Scale alpha down as far as a linear dual rises: it may be of another reg_lambda."""
+        """Scale alpha down if that raises a linear dual: it may be of another reg_lambda."""
         if self._loss.at_bounds:
             slope = self._loss.slope(self._alpha, self._target)
             gradient = self._rows.gradient(self._direction * self._alpha)
@@ -127,7 +127,7 @@ class DualAscent:
             self._alpha *= min(self._lambda * slope / square, 1.0)
 
     def epoch(self) -> Epoch:
-        """A step for each active row, in random order; the rows are read once for two passes."""
+        """Take a step for each active row, in random order; one reading of rows is two passes."""
         taken, share = self.n_active, self.n_active / len(self._alpha)
         self.n_active, largest, smallest, gap, gained, b = coordinate.epoch(
             *(*self._stored, self._numbers.ravel(), self._active, self.n_active, self._block),
@@ -144,7 +144,7 @@ class DualAscent:
         return Epoch(gap, gained, share, taken * self._loss.multiplications)
 
     def follow(self, newest: float, mean: Array) -> None:
-        """Move a running mean of alpha, giving this one the weight ``newest``."""
+        """Update a running mean of alpha, with the weight ``newest`` for this one."""
         coordinate.follow(self._numbers.ravel(), newest, mean)
 
     def feasible(self, alpha: Array) -> Array:
@@ -152,12 +152,12 @@ class DualAscent:
         return self._loss.balanced(alpha, self._target) if self._free else alpha
 
     def plane(self, alpha: Array) -> tuple[Array, float]:
-        """The cutting plane (a, c) that a feasible dual point makes: a product with X'."""
+        """The cutting plane (a, c) of a feasible dual point: one product with X'."""
         offset = self._loss.offset(alpha, self._target, self._weights, self._free)
         return self._rows.gradient(-self._direction * alpha), offset
 
     def restart(self, alpha: Array, w: Array, intercept: float, scores: Array) -> None:
-        """Go on from a dual point with its w, scores and intercept, the rows chosen anew."""
+        """Continue from a dual point with its w, scores and intercept; choose the rows again."""
         self._alpha[:], self.w[:] = alpha, w
         self._b, self._off = intercept, 0.0
         if self._loss.at_bounds:

@@ -12,8 +12,8 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_POWER_STEPS = 1000  # two products each; fewer where the estimate settles
-_LEAST_POWER_STEPS = 30  # before, a plateau may be that of many eigenvalues a little smaller
+_POWER_STEPS = 1000  # of two products each; fewer if the estimate settles
+_LEAST_POWER_STEPS = 30  # earlier, a plateau may come from many slightly smaller eigenvalues
 _POWER_PRECISION = 1e-5  # relative change of the estimate in a step
 _POWER_MARGIN = 1.05  # times the estimate, which comes from below
 
@@ -23,13 +23,13 @@ class HingeDual:
 
     with an intercept also ``sum_i s_i y_i u_i = 0``. The paper's dual variables are
     ``alpha_i = s_i u_i``. Distances are those of the prox-function ``1/2 sum_i s_i u_i^2``, or
-    ``1/2 sum_i alpha_i^2/s_i``: it makes a weight 2 a repeated row, and is at most 1/2. D is the
+    ``1/2 sum_i alpha_i^2/s_i``: a weight 2 equals a repeated row, and it is at most 1/2. D is the
     dual of ``J(w, b) = reg_lambda/2 ||w||^2 + R(w, b)``, R the risk of a :class:`LinearProblem`.
 
     Parameters
     ----------
     rows, target, weights, fit_intercept
-        As for LinearProblem.
+        As in LinearProblem.
     reg_lambda : float
     """
 
@@ -69,15 +69,15 @@ class HingeDual:
         return self._rows.passes
 
     def origin(self) -> tuple[Array, Array]:
-        """0, with its sum."""
+        """The point 0, with its sum."""
         return np.zeros(self.n_samples), np.zeros(self.dimension)
 
     def point(self, w: Array, intercept: float | None = None) -> Point:
-        """As of :class:`LinearProblem`."""
+        """See :class:`LinearProblem`."""
         return self._risk.point(w, intercept)
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
-        """As of :class:`LinearProblem`."""
+        """See :class:`LinearProblem`."""
         return self._risk.blend(start, end, step)
 
     def combine(self, u: Array) -> Array:
@@ -103,7 +103,7 @@ class HingeDual:
         return float(np.sum(self._weights * u)) - norm / (2.0 * self._lambda)
 
     def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
-        """Projection of ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
+        """Project ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
 
         It maximizes ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
         """
@@ -117,7 +117,7 @@ class HingeDual:
         return solution(moved, y, signed, *box, 0.0, t)[0]
 
     def feasible(self, u: Array) -> Array:
-        """u with the heavier class scaled down, so that rounding leaves it feasible."""
+        """u with the heavier class scaled down, so that it is feasible despite rounding."""
         if not self._free:
             return u
         positive = float(np.sum(np.maximum(self._signed_weights, 0.0) * u))
@@ -128,7 +128,7 @@ class HingeDual:
         return u * np.where(heavier, min(positive, negative) / max(positive, negative), 1.0)
 
     def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """Curvature of -D from u to v, by the squared distance: no more than L. 0 at u = v."""
+        """Curvature of -D from u to v, over the squared distance: at most L, and 0 if u = v."""
         change = u_combined - v_combined
         squared = float(np.sum(change * change)) / self._lambda
         distance = float(dual.squared_distance(self._weights, u, v))
@@ -148,7 +148,7 @@ class HingeDual:
         """L of the gradient of D: an estimate of the largest eigenvalue of ``X'SX/reg_lambda``.
 
         With an intercept X is centered by its weighted mean: only differences of feasible u count.
-        Power iteration, two products a step, plus 5 %, since it comes from below.
+        Power iteration takes two products per step; 5 % are added, since it comes from below.
         """
         w = np.random.default_rng(seed).standard_normal(self.dimension)
         value = 0.0

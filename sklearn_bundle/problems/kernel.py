@@ -1,8 +1,8 @@
 """Kernel functions bound to data: their values by rows and blocks.
 
-Values come in a working dtype, float32 or float64, by BLAS on dense data and, on CSR data, by
-adding up those columns (CSC) in which a row has entries. Nothing here changes after it was built:
-threads may share it.
+Values have a working dtype, float32 or float64. BLAS computes them for dense data; for CSR data,
+the columns (CSC) in which a row has entries are added up. Objects do not change once they are
+built, so threads may share them.
 """
 
 import copy
@@ -18,15 +18,15 @@ from sklearn_bundle.problems._points import Called, Dense, Given, Sparse, likely
 from sklearn_bundle.problems._tiles import Tiles
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
-_FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) has room for products and sums
+_FAR = 1e30  # up to here, and down to its inverse, float32 (3e38) can hold products and sums
 _MEANINGFUL = 1e5  # gamma |x|^2 up to which float32 rounds an exponent by 1e-2 or less
-# Error of a value in float64 from which on distances are taken by differences. What is left comes
-# off the bound, as a share of Q, which is 1e-4 or more for ten thousand points with C = 1.
+# Error of a float64 value above which distances are computed from differences. A smaller error is
+# subtracted from the bound as a share of Q, which is 1e-4 or more for 10,000 points with C = 1.
 _LARGEST_ROUNDING = 1e-11
 _TILE_ROWS = 256  # rows of a Gram matrix at a time: enough for BLAS to be fast
 _SUMS_ENTRIES = 1 << 20  # values of a block of scores: 4 MB in float32, an estimate
-# Products added in the working dtype before float64 takes over: in float32 these sums are off by at
-# worst 3e-5 of their terms' sizes.
+# Products added in the working dtype before float64 takes over: in float32 the error of these sums
+# is at most 3e-5 of the sizes of their terms.
 SUMMED = 512
 _LAST = 4.0  # further roundings: the last sums, and the product with the sign
 
@@ -47,10 +47,10 @@ def add_products(block: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
 class KernelRows:
     """Kernel values between the points of X, in a working dtype.
 
-    X is neither written to nor densified. It is copied where it has another dtype, and for "rbf"
-    where its mean is so far from 0 that distances would lose digits (dense only). What norms still
-    cancel in float64 is computed by differences. CSR data get a CSC copy, in which columns with
-    entries in more than a third of the rows are dense as well.
+    X is not written to and not densified. It is copied if it has another dtype, and for "rbf" if
+    its mean is so far from 0 that distances would lose digits (dense only). If norms still cancel
+    in float64, distances are computed from differences. CSR data get a CSC copy, in which columns
+    with entries in more than a third of the rows also have a dense copy.
 
     Index arrays hold no negative numbers; ``out`` is C-ordered in the working dtype.
 
@@ -83,7 +83,7 @@ class KernelRows:
         self.diagonal = points.diagonal()
 
     def take(self, indices: np.ndarray) -> "KernelRows":
-        """The points ``indices`` alone: what pays if their rows are asked for again and again."""
+        """Only the points ``indices``: this pays if their rows are needed again and again."""
         taken = copy.copy(self)
         for known in ("tiles", "largest"):
             taken.__dict__.pop(known, None)
@@ -98,12 +98,12 @@ class KernelRows:
 
     @cached_property
     def tiles(self) -> Tiles | None:
-        """The points for sums of values that are not stored, if there are such for them."""
+        """The points as tiles, for sums of values that are not stored, if they allow that."""
         return Tiles.of(self._points)
 
     @cached_property
     def largest(self) -> float:
-        """Largest magnitude of k(x, x), and of the exponent's parts."""
+        """Largest magnitude of k(x, x) and of the parts of the exponent."""
         squares = getattr(self._points, "squares", np.zeros(1))
         largest = [self.diagonal.max(), self.kernel.gamma * squares.max()]
         if isinstance(self._points, Given):
@@ -112,7 +112,7 @@ class KernelRows:
 
     @property
     def in_range(self) -> bool:
-        """Whether float32 can hold gamma and the squares of lengths, and exponents mean something.
+        """Whether float32 can hold gamma and squared lengths, with meaningful exponents.
 
         For "rbf" they are differences of ``gamma |x|^2``.
         """
@@ -122,7 +122,7 @@ class KernelRows:
         return bool(ends and exponents <= _MEANINGFUL)
 
     def _cancels(self, points: Dense | Sparse) -> bool:
-        """Whether norms leave too few digits of the distances; also where they overflow."""
+        """Whether norms leave too few digits of the distances, or overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             return not np.max(points.rounding(points, self._unit)) <= _LARGEST_ROUNDING
 
@@ -158,7 +158,7 @@ class KernelRows:
         return out
 
     def _put_diagonal(self, rows, columns, out) -> None:
-        """A point's value with itself comes from the diagonal: the same number everywhere."""
+        """Take each point's value with itself from the diagonal: the same number everywhere."""
         if columns is None:
             out[np.arange(len(rows)), rows] = self.diagonal[rows]
             return
@@ -177,7 +177,7 @@ class KernelRows:
     ) -> np.ndarray:
         """Symmetric matrix of the points ``indices``, each value computed once and mirrored.
 
-        ``out`` may be larger. Its first ``first`` rows and columns are there already.
+        ``out`` may be larger. Its first ``first`` rows and columns are already filled.
         ``finish(start, stop, rows)`` may change the first ``stop`` values of rows start to stop
         before they are mirrored.
         """
@@ -214,10 +214,10 @@ class KernelRows:
     def rounding_of_sums(
         self, coef: np.ndarray, sizes: np.ndarray, travel: float, spread: float
     ) -> np.ndarray:
-        """Bounds on the errors of sums that ``add_sums`` has made; ``sizes`` are those of sizes.
+        """Bounds on the errors of sums from ``add_sums``; ``sizes`` are sums of absolute values.
 
-        They have got the coefficients ``coef`` by changes of them, whose sizes have the sum
-        ``travel`` and the root of the sum of squares ``spread``.
+        The coefficients ``coef`` result from changes whose sizes have the sum ``travel`` and the
+        root of the sum of squares ``spread``.
         """
         columns = np.flatnonzero(coef)
         if self.tiles is not None and self.kernel.name == "rbf":
@@ -229,7 +229,7 @@ class KernelRows:
     def add_sums(
         self, coef: np.ndarray, columns: np.ndarray, out: np.ndarray, n_threads: int = 1
     ) -> None:
-        """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x, no value stored."""
+        """``out += sum_c coef[c] k(x, x_columns[c])`` for all points x; values are not stored."""
         if self.kernel.name == "linear" and not isinstance(self._points, Given):
             out += self._points.linear_sums(coef, columns)
         elif self.tiles is not None:
@@ -238,9 +238,9 @@ class KernelRows:
             out += self.sums(coef, columns)
 
     def square(self, indices: np.ndarray, out: np.ndarray) -> None:
-        """Values between some points, into the first rows and columns of ``out``.
+        """Write the values between some points to the first rows and columns of ``out``.
 
-        ``out`` has a multiple of 64 rows and columns; what is left of it may be overwritten.
+        ``out`` has a multiple of 64 rows and columns; the rest of it may be overwritten.
         """
         if self.tiles is not None:
             self.tiles.fill_square(indices, out)
@@ -282,7 +282,7 @@ class KernelRows:
     def blocks(self, Z: Matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``k(z, x)`` for successive blocks of rows z of Z, all in one buffer.
 
-        With each block, about the standard deviation of the errors of each row's values.
+        Each block comes with about the standard deviation of the errors of each row's values.
         """
         buffer = np.empty((0, self.n), self.dtype)
         unit = np.finfo(self.dtype).eps / 2.0

@@ -62,9 +62,9 @@ class Kernel:
 
         ``unit`` is the unit roundoff. A sum of products has an error of at most d roundings of
         ``|x| |z|``, where d is their number or what their errors are likely to add up to
-        (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent. Where one of
-        the two is more than twice as long as the other, it is at most 4 times the exponent, and
-        that of the norms 5 times; ``t exp(-t)`` is at most 0.37. Norms are sums in float64.
+        (Higham, 2002, section 3.1). For "rbf" that is the error of the exponent. If one of the
+        two is more than twice as long as the other, ``|x| |z|`` is at most 4 times the exponent,
+        and the squared norms 5 times; ``t exp(-t)`` is at most 0.37. Norms are sums in float64.
         """
         product = (d + 4) * unit * lengths * longest
         if self.name == "rbf":
@@ -98,11 +98,11 @@ class Kernel:
 
 
 def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = None) -> float:
-    """The number that ``gamma`` stands for; a weight 2 in ``weights`` is a repeated row.
+    """The number that ``gamma`` stands for; a weight 2 in ``weights`` equals a repeated row.
 
     "scale": ``1/(d Var(X))`` over all entries of X, as in SVC; "auto": ``1/d``; "distance": one
     over the mean of ``|x - z|^2`` over all ordered pairs of rows, pairs of a row with itself
-    included, ``2 (E|x|^2 - |E x|^2)``. Where X does not vary, "scale" and "distance" are 1.
+    included, ``2 (E|x|^2 - |E x|^2)``. If X does not vary, "scale" and "distance" are 1.
     """
     if isinstance(gamma, Real) and not isinstance(gamma, bool) and np.isfinite(gamma) and gamma > 0:
         return float(gamma)
@@ -152,7 +152,7 @@ def _mean_squared_distance(X, weights, centre) -> float:
 
 
 def canonical(X):
-    """CSR with sorted indices and no duplicates; a copy if it has to be made so."""
+    """CSR with sorted indices and no duplicates; a copy if X is not in this form."""
     if X.has_canonical_format:
         return X
     X = X.copy()

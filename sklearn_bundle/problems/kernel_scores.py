@@ -12,7 +12,7 @@ from sklearn_bundle.problems._distances import rbf_scores
 from sklearn_bundle.problems.kernel import SUMMED, KernelRows, add_products
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
-_ROWS = 1024  # rows of new points at a time, copied beside the support vectors
+_ROWS = 1024  # rows of new points at a time, copied next to the support vectors
 _SURE = 16.0  # standard deviations of a score's rounding: many, since they are estimates
 
 
@@ -22,7 +22,7 @@ class KernelScores:
     Parameters
     ----------
     vectors : ndarray or CSR of shape (n_support, d)
-        Support vectors by classes; for "precomputed", the indices of their columns.
+        Support vectors sorted by class; for "precomputed", the indices of their columns.
     kernel : Kernel
     dual_coef : ndarray of shape (1, n_support) or (n_classes - 1, n_support)
         As in :class:`~sklearn.svm.SVC`: a support vector of class i has its coefficient against
@@ -51,7 +51,7 @@ class KernelScores:
         return self._scores_and_rounding(Z, dtype, n_threads)[0]
 
     def _exact_scores(self, Z: np.ndarray, n_threads: int) -> NDArray[np.float64]:
-        """Those of one machine by differences, a part of the rows at a time."""
+        """Scores of one machine from differences, some rows at a time."""
         scores = np.empty((1, Z.shape[0]))
 
         def work(k: int) -> None:
@@ -64,7 +64,7 @@ class KernelScores:
         return scores
 
     def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
-        """As ``scores``, in float32 where that settles the sign."""
+        """Like ``scores``, in float32 where that settles the sign."""
         given = not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed"
         with np.errstate(over="ignore", invalid="ignore"):
             if given or not self._single.in_range:
@@ -109,14 +109,14 @@ class KernelScores:
 
     @cached_property
     def _norms(self) -> NDArray[np.float64]:
-        """Lengths of the coefficients of each pair."""
+        """Euclidean norms of the coefficients of each pair."""
         return np.sqrt([np.sum(part**2) for part in self._parts_of_pairs()])
 
     @cached_property
     def _of_sums(self) -> NDArray[np.float64]:
-        """About the standard deviation of what adding products in float32 does to each score.
+        """About the standard deviation of the error of each score from adding in float32.
 
-        With ``|k| <= 1``, as for "rbf"; others are as much larger as their largest value.
+        This is for ``|k| <= 1``, as for "rbf"; for others it scales with their largest value.
         """
         unit, largest = 0.5 * np.finfo(np.float32).eps, max(1.0, self._single.diagonal.max())
         sums = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
@@ -134,7 +134,7 @@ class KernelScores:
             yield np.concatenate([of_i, self._coef[i, ends[j] : ends[j + 1]]])
 
     def _add(self, block: np.ndarray, out: NDArray[np.float64]) -> None:
-        """Scores of some rows, of which ``block`` has the kernel values."""
+        """Scores of some rows, whose kernel values are in ``block``."""
         out[:] = self._intercept[:, np.newaxis]
         if len(self._pairs) == 1:
             add_products(block, self._coef[0], out[0])

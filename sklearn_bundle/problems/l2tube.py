@@ -1,4 +1,4 @@
-"""Kernel machines with squared losses outside of a tube: regression, and one class."""
+"""Kernel machines with squared losses outside a tube: regression and one-class."""
 
 from typing import NamedTuple
 
@@ -11,19 +11,19 @@ from sklearn_bundle.problems.kernel_data import KernelData
 
 Array = NDArray[np.float64]
 
-# Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
-# roundings for 1e9 numbers, 64 are allowed.
+# Relative error of numpy's sums and of their terms: pairwise sums of blocks of 128 have about 40
+# roundings for 1e9 numbers; 64 are allowed.
 _ADDED = 32.0 * float(np.finfo(np.float64).eps)
-_FEW = 0.5  # share of the points; products of fewer do not pay for symmetry
+_FEW = 0.5  # share of the points; products of fewer do not gain from symmetry
 _OF_CACHE = 0.5  # share of the memory for kernel values that all of them may take
-# Products with all kernel values after which these are kept: to compute and store them costs about
-# as much, and a product with kept ones a third (12 features) to a seventh (48) of one.
+# Products with all kernel values after which these are kept: computing and storing them costs about
+# as much, and a product with kept values costs a third (12 features) to a seventh (48) of one.
 _RECOMPUTED = 4
-_INDEFINITE = 1e-4  # of the sum of sizes: a negative square beyond rounding in float32
+_INDEFINITE = 1e-4  # of the sum of sizes: a more negative square is beyond rounding in float32
 
 
 class Tube(NamedTuple):
-    """A target ``y`` of each point, and how far above and below it residuals cost nothing.
+    """A target ``y`` per point, and how far above and below it residuals cost nothing.
 
     With the residual ``r = y - f`` the loss is ``C/2 max(0, r - above, -r - below)^2``; either may
     be infinite.
@@ -34,7 +34,7 @@ class Tube(NamedTuple):
     below: float
 
     def excess(self, residuals: Array) -> Array:
-        """By how much residuals lie outside, with their sign."""
+        """How far residuals lie outside the tube, with their sign."""
         over = np.maximum(residuals - self.above, 0.0)
         if self.below == np.inf:
             return over
@@ -53,8 +53,8 @@ class L2Tube:
 
     With ``r = y - f``, ``f(x) = <w, phi(x)> + s b``, and s = 1 with an intercept, else 0. Functions
     are ``sum_i coef_i (k(x_i, x) + s)``. With ``H = K + s + diag(1/C)`` the dual is ``max sum_i
-    [y_i c_i - above max(c_i, 0) - below max(-c_i, 0)] - 1/2 c'Hc``, without any constraint but for
-    ``c >= 0`` where ``below`` is infinite.
+    [y_i c_i - above max(c_i, 0) - below max(-c_i, 0)] - 1/2 c'Hc``. Its only constraint is
+    ``c >= 0`` if ``below`` is infinite.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ class L2Tube:
     C : ndarray of shape (n,), positive
     intercept : bool
     cache_bytes : float
-        All kernel values are kept, if they take no more than half of this: from the start where
-        they are dear, else once there were some products with them.
+        All kernel values are kept if they take at most half of this: from the start if they are
+        expensive, else after a few products with them.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class L2Tube:
         self.n, self.cache_bytes = len(C), cache_bytes
         self.constant = 1.0 if intercept else 0.0
         self.dtype = data.dtype
-        self._products = 0  # with all kernel values
+        self._products = 0  # number of products with all kernel values
         if callable(data.kernel.name) or sp.issparse(data.X):
             self._keep()
 
     def promote(self) -> None:
-        """From here on kernel values are in double precision."""
+        """Use kernel values in double precision from now on."""
         self.dtype = np.dtype(np.float64)
 
     def _keep(self) -> None:
-        """Have all kernel values in memory, in single precision, if there is space."""
+        """Keep all kernel values in memory, in single precision, if there is space."""
         data, room = self.data, _OF_CACHE * self.cache_bytes
         cheap = data.given or data.kernel.name == "linear" or data.kept is not None
         if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= room:
@@ -123,7 +123,7 @@ class L2Tube:
         return sums + self.constant * coef.sum()
 
     def exact_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array]:
-        """f at points that ascend, in float64, and bounds on the errors; c is 0 at all others."""
+        """f at ascending points, in float64, and bounds on the errors; c is 0 at all others."""
         active = np.flatnonzero(coef)
         if len(active) == 0:
             return np.zeros(len(points)), np.zeros(len(points))
@@ -138,13 +138,13 @@ class L2Tube:
         return 0.5 * float(np.sum(self.C * self.tube.excess(self.tube.y - scores) ** 2))
 
     def bound(self, coef: Array, scores: Array) -> float:
-        """The largest dual value on the ray of ``coef``, whose scores are these."""
+        """The largest dual value on the ray of ``coef``, given its scores."""
         linear = float(np.sum(self.tube.linear(coef)))
         bend = float(coef @ scores) + float(np.sum(coef**2 / self.C))
         return 0.5 * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
 
     def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
-        """The objective in float64, by how much rounding may have made it too small, and scores."""
+        """The objective in float64, a bound on how far rounding lowered it, and the scores."""
         scores, errors = self.exact_scores(coef, np.arange(self.n))
         residuals = self.tube.y - scores
         doubt = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
@@ -161,7 +161,7 @@ class L2Tube:
         return value, excess, scores
 
     def certified_bound(self, coef: Array) -> tuple[float, Array]:
-        """``bound`` in float64, what rounding may have done to it taken off, and scores.
+        """``bound`` in float64, minus what rounding may have added to it, and the scores.
 
         The scores are those of the points with a coefficient. The bound is -inf if K is indefinite.
         """
@@ -186,7 +186,7 @@ class L2Tube:
 
 
 def _kept_sums(values: np.ndarray, coef: Array, rows: np.ndarray | None) -> Array:
-    """``values @ coef`` by the rows of the symmetric matrix, where all other coefficients are 0."""
+    """``values @ coef`` by rows of the symmetric matrix, if all other coefficients are 0."""
     sums, coef = np.zeros(len(coef)), coef.astype(values.dtype)
     for start in range(0, len(coef) if rows is None else len(rows), SUMMED):
         part = slice(start, start + SUMMED)

@@ -1,21 +1,21 @@
-"""From which reg_lambda on w = 0 is optimal."""
+"""The smallest reg_lambda for which w = 0 is optimal."""
 
 import numpy as np
 
 from sklearn_bundle.problems.linear import LinearProblem, Plane, Point
 from sklearn_bundle.regularizers import Regularizer
 
-# The same as where a fit begins: what has overflowed there has here.
+# The same message as at the start of a fit, which overflows if this does.
 _OVERFLOW = "The loss is not finite at w = 0: check the loss, and the scale of X and y."
-_BALANCED = 1e-12  # sum of derivatives of a mean loss that is taken for rounding
+_BALANCED = 1e-12  # a sum of derivatives of a mean loss up to this is taken for rounding
 
 
 def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | None:
     """``max_j |x_j' g| / thresholds_j``, g a subgradient at w = 0 and the best intercept.
 
-    From there on w = 0 is optimal: ``-X'g`` is in reg_lambda times the subdifferential of Omega,
-    and g sums to zero. Where there is one such g alone, as with smooth losses, it is so from no
-    smaller value on.
+    From this value on, w = 0 is optimal: ``-X'g`` is in reg_lambda times the subdifferential of
+    Omega, and g sums to zero. If there is only one such g, as with smooth losses, no smaller value
+    will do.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | No
     Returns
     -------
     reg_lambda : float or None
-        None where the best intercept is not known in closed form.
+        None if the best intercept is not known in closed form.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | No
     origin = problem.point(np.zeros(problem.dimension))
     plane = _plane(problem, origin)
     if problem.n_free and np.abs(plane.balance).max() > _BALANCED and problem.class_loss:
-        # Softmax, whose derivatives at b = 0 sum to 1/K less the shares of the classes.
+        # Softmax: the derivatives at b = 0 sum to 1/K minus the shares of the classes.
         shares = 1.0 / problem.n_free - plane.balance
         plane = _plane(problem, problem.point(origin.w, np.log(shares)))
     if problem.n_free and np.abs(plane.balance).max() > _BALANCED:
@@ -49,7 +49,7 @@ def largest_reg_lambda(problem: LinearProblem, omega: Regularizer) -> float | No
 
 
 def _plane(problem: LinearProblem, point: Point) -> Plane:
-    """As the problem cuts it, but for a risk of any size: a line search asks for less."""
+    """The problem's cutting plane, for a risk of any size: line searches set a limit."""
     plane = problem.cut(point, np.inf)
     if plane is None:
         raise ValueError(_OVERFLOW)

@@ -27,9 +27,9 @@ from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
-LARGEST_RISK = 1e100  # squares of what is larger overflow
+LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a fresh product: an error of about 1e-13 in the scores
-_TINY = 1e-300  # mean square in place of that of an X of zeros
+_TINY = 1e-300  # replaces the mean square of an X of zeros
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Point:
 class Plane:
     """``R(v) >= <gradient, v> + offset`` for all v, with the risk R(w) where it was cut.
 
-    Where the intercept is a coordinate, ``R(v, b) >= <gradient, v> + <balance, b> + offset``.
+    If the intercept is a coordinate, ``R(v, b) >= <gradient, v> + <balance, b> + offset``.
     """
 
     gradient: Array
@@ -61,15 +61,15 @@ class Plane:
 class LinearProblem:
     """``R(w) = min_b R(X w + b)``, with b = 0, or ``R(w, b)`` with b a coordinate of its own.
 
-    Which of these is up to ``fit_intercept`` and to what the loss does with an intercept. Offers
-    :meth:`evaluate`, the cutting-plane protocol, and what an exact line search needs: points with
-    their scores, which are linear, so that a step costs no product with X.
+    Which of these holds depends on ``fit_intercept`` and on how the loss treats an intercept. The
+    problem offers :meth:`evaluate`, the cutting-plane protocol, and what an exact line search
+    needs: points with their scores, which are linear, so that a step costs no product with X.
 
     Parameters
     ----------
     rows : RowOperator
         The data X of shape (n, d); its threads end with this problem's ``with``.
-    target : what the loss takes for one
+    target : as the loss takes it
     weights : ndarray of shape (n,), positive, summing to one
     loss : Loss
     fit_intercept : bool
@@ -81,27 +81,27 @@ class LinearProblem:
     fit_intercept : bool
         Whether there is an intercept that is minimized out.
     n_outputs : int
-        Scores a sample.
+        Scores per sample.
     scores_shape : tuple
         (n,) or (n, n_outputs).
     n_free : int
-        Numbers of an intercept that is a coordinate of its own.
+        Numbers in an intercept that is a coordinate of its own.
     intercept_scale : float
-        Square of the w that changes scores as much as such an intercept of 1, about.
+        About the square of the w that changes scores as much as such an intercept of 1.
     newton_loss : NewtonLoss
-        The loss as Newton's method sees it; None where it cannot.
+        The loss in the form for Newton's method; None if it has none.
     dual_loss : DualLoss
-        The loss as dual coordinate ascent sees it; None where it has no steps.
+        The loss in the form for dual coordinate ascent; None if it has none.
     squared_errors : SquaredErrors
-        The loss as a squared error; None where it is another.
+        The loss as a squared error; None if it is another one.
     class_dual : ClassDual
-        The same for losses of several classes.
+        The form for dual coordinate ascent of losses of several classes.
     nonnegative : bool
-        Whether the risk is known not to be negative.
+        Whether the risk is known to be nonnegative.
     class_loss : SoftmaxByClass
-        The loss of scores that are kept by class; None where it has no such form.
+        The loss for scores that are stored by class; None if it has no such form.
     conjugate : Conjugate
-        Of a curved loss of one score; None of another one.
+        The conjugate of a curved loss of one score; None for other losses.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class LinearProblem:
         return self.rows.passes
 
     def begin(self) -> None:
-        """Count from here."""
+        """Start counting passes from here."""
         self.rows.passes = 0
 
     def __enter__(self) -> "LinearProblem":
@@ -167,7 +167,7 @@ class LinearProblem:
         self.rows.__exit__(*exception)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w) and a subgradient; infinity, and zeros, where numbers overflow."""
+        """R(w) and a subgradient; infinity and zeros if numbers overflow."""
         plane = self.cut(self.point(w))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
@@ -181,7 +181,7 @@ class LinearProblem:
     def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
         """Cutting plane at ``point``, whose intercept becomes the best one: one product with X'.
 
-        None, and no product, where the risk is above ``risk_limit`` or not a number.
+        None, without a product, if the risk is above ``risk_limit`` or not a number.
         """
         scores = point.scores + point.intercept if self.n_free else point.scores
         free = self.fit_intercept
@@ -195,7 +195,7 @@ class LinearProblem:
         return Plane(self.rows.gradient(self._derivatives), cut.offset, cut.risk, balance)
 
     def set_intercept(self, point: Point) -> None:
-        """Make the point's intercept the best one."""
+        """Set the point's intercept to the best one."""
         if self.fit_intercept:
             point.intercept = self.loss.intercept(
                 point.scores, self.target, self.weights, self._scratch
@@ -204,8 +204,8 @@ class LinearProblem:
     def size_of_products(self, point: Point, length: float | None = None) -> float:
         """``||w|| sum_i |g_i| ||x_i||`` with the derivatives g at the point; no product with X.
 
-        It is far above ``|<X'g, w>|`` where the features are far from 0. ``length`` is ``||w||``
-        where the point keeps w in another form.
+        It is far above ``|<X'g, w>|`` if the features are far from 0. ``length`` is ``||w||`` if
+        the point keeps w in another form.
         """
         scores = point.scores + point.intercept if self.n_free else point.scores
         args = self.target, self.weights, self.fit_intercept, self._derivatives, self._scratch
@@ -235,35 +235,35 @@ class LinearProblem:
             moved, gradient = scores + step * direction, np.empty_like(scores)
             value = self.loss.evaluate(moved, self.target, self.weights, gradient)
             if not np.isfinite(value):
-                return np.inf, np.inf  # too far
+                return np.inf, np.inf  # the step is too long
             return value, float(np.sum(gradient * direction))
 
         return risk
 
     def newton_model(self) -> NewtonModel:
-        """The problem as Newton's method sees it."""
+        """The problem in the form for Newton's method."""
         return NewtonModel(
             self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
         )
 
     def column_model(self) -> ColumnModel:
-        """The problem by columns."""
+        """The problem in the form for coordinate descent, by columns."""
         data, free = (self.rows, self.target, self.weights), self.fit_intercept
         return ColumnModel(*data, self.loss, self.newton_loss, self.conjugate, free)
 
     def softmax_model(self) -> SoftmaxModel:
-        """The problem with scores by class."""
+        """The problem with scores stored by class."""
         free = self.n_free > 0
         args = self.target, self.weights, self.class_loss, self.n_outputs, free
         return SoftmaxModel(self.rows, *args)
 
     def normal_equations(self, omega: Regularizer) -> NormalEquations:
-        """Second derivatives of squared errors, and of a regularizer that is a quadratic form."""
+        """Second derivatives of squared errors and of a quadratic regularizer."""
         data = self.rows, self.target, self.weights
         return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
-        """The dual with ``reg_lambda/2 ||w||^2``, to take steps in from alpha."""
+        """The dual with ``reg_lambda/2 ||w||^2``, for steps from alpha."""
         args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
         return DualAscent(*args, reg_lambda, alpha)
 
@@ -289,8 +289,8 @@ class LinearProblem:
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point start + step (end - start), scores by linearity.
 
-        A step outside of [0, 1] magnifies the rounding in both (near the optimum the direction is
-        all rounding and the step 1e14): beyond a limit the scores are computed afresh.
+        A step outside [0, 1] magnifies the rounding in both (near the optimum the direction is all
+        rounding and the step may be 1e14): beyond a limit the scores are recomputed.
         """
         w = np.empty_like(start.w)
         design.blend(step, start.w, end.w, w)

@@ -1,4 +1,4 @@
-"""Max-margin Markov networks on chains: the dual over marginals in place of labelings."""
+"""Max-margin Markov networks on chains: the dual over marginals instead of labelings."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,10 @@ from sklearn_bundle.problems.structured import StructuredProblem
 
 Array = NDArray[np.float64]
 
-# Of the projections: by how much sums of marginals may differ before they are repaired. The bound
-# is of the repaired ones, whatever this is; the steps of the solver are not, and the excessive gap
-# condition needs them: at 0.1 it fails in most steps. How far below that it holds was not measured.
+# How far sums of marginals may differ after a projection, before they are repaired. The bound uses
+# repaired marginals, so it holds for any value. The steps of the solver do not, and the excessive
+# gap condition depends on them: at 0.1 it fails in most steps. How much smaller the value has to be
+# was not measured.
 PRECISION = 1e-10
 
 
@@ -21,27 +22,27 @@ class MarginalDual:
 
     ``D(u) = sum_i s_i <l_i, u_i> - ||sum_i s_i (phi(x_i, y_i) - E_(u_i) phi(x_i, y))||^2 /
     (2 reg_lambda)``, where u_i has a distribution of the two labels of every edge of sequence i,
-    and these agree about the label that they share: (31) of the appendix of Saha, Zhang and
+    and these agree on the label that they share: (31) of the appendix of Saha, Zhang and
     Vishwanathan (2010). On a chain such u_i are the marginals of a distribution of labelings, so
     that D is nowhere above the optimum of the :class:`StructuredProblem`. Distances are those of
-    the prox-function ``1/2 sum_i s_i ||u_i||^2``: a weight 2 is a repeated sequence.
+    the prox-function ``1/2 sum_i s_i ||u_i||^2``: a weight 2 equals a repeated sequence.
 
-    ``combined`` is the sum that is squared, with ``sum_i s_i <l_i, u_i>`` behind it.
+    ``combined`` is the sum that is squared, followed by ``sum_i s_i <l_i, u_i>``.
 
     Parameters
     ----------
     problem : StructuredProblem
-        With examples of a :class:`~sklearn_bundle.models.Chain`, margin rescaling, not squared.
+        Its examples are of a :class:`~sklearn_bundle.models.Chain`, with margin rescaling, and it
+        is not squared.
     precision : float
         Of the projections.
 
     Attributes
     ----------
     projections, steps, projection_passes : int
-        How many sequences were projected, steps of Newton's method on them, and passes over their
-        edges.
+        Number of sequences projected, of Newton steps for them, and of passes over their edges.
     defect : float
-        By how much sums of marginals differed at most, before repairs.
+        Largest difference of sums of marginals before repairs.
     """
 
     def __init__(self, problem: StructuredProblem, precision: float = PRECISION):
@@ -66,7 +67,7 @@ class MarginalDual:
         return self.problem.passes
 
     def origin(self) -> tuple[Array, Array]:
-        """The true labels: D is 0 there, and w too."""
+        """The true labels, where D and w are 0."""
         u = np.zeros(self._places[-1])
         chain_marginals.truth(self._chains.tokens, self._places, self._labels, *self._size, u)
         return u, np.zeros(self.problem.dimension + 1)
@@ -80,7 +81,7 @@ class MarginalDual:
         return self.point((1.0 - step) * start.w + step * end.w)
 
     def combine(self, u: Array) -> Array:
-        """What features the marginals lack, and the loss."""
+        """The features that the marginals lack, and the loss."""
         K, S = self._size
         tokens, n_blocks = self._chains.tokens, len(self._bounds) - 1
         nodes = np.empty(tokens[-1] * S)
@@ -100,7 +101,7 @@ class MarginalDual:
         return self.point(combined[:-1] / self.problem.reg_lambda)
 
     def primal_value(self, point: Point) -> float:
-        """P at the point, by a pass of the oracle."""
+        """P at the point: one pass of the oracle."""
         squares = float(np.sum(point.w * point.w))
         risk = self.problem.risk(self.problem.find(point.w))
         return 0.5 * self.problem.reg_lambda * squares + risk
@@ -113,7 +114,7 @@ class MarginalDual:
         return float(combined[-1]) - squares / (2.0 * self.problem.reg_lambda)
 
     def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
-        """Marginals nearest to a step along the gradient of D at w from the centre.
+        """Marginals nearest to a step from the center along the gradient of D at w.
 
         They maximize ``sum_i s_i (<l_i + scores, u_i> - ||u_i - centre_i||^2 / (2 step))``.
         """
@@ -140,14 +141,14 @@ class MarginalDual:
         return out
 
     def feasible(self, u: Array) -> Array:
-        """u with what rounding has done to its sums undone."""
+        """u with the rounding errors of its sums repaired."""
         u = u.copy()
         n = self.problem.n_examples
         chain_marginals.repair(self._chains.tokens, self._places, *self._size, 0, n, u)
         return u
 
     def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """Curvature of -D from u to v, by the squared distance. 0 at u = v."""
+        """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
         change = (u_combined - v_combined)[:-1]
         squared = float(np.sum(change * change)) / self.problem.reg_lambda
         weights = self.problem.weights

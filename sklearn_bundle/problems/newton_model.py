@@ -1,4 +1,4 @@
-"""A linear problem as Newton's method sees it: the rows, or a sample of them, and Hessians."""
+"""A linear problem for Newton's method: the rows, or a sample of them, and Hessians."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 @dataclass
 class NewtonModel:
-    """Rows with targets and weights of sum one.
+    """Rows with targets, and weights that sum to one.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ class NewtonModel:
     free: bool
 
     def rows_in_passes(self, passes: float) -> int:
-        """Rows whose Hessian takes as long as so many passes over the data."""
+        """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""
         return self.rows.rows_in_passes(passes)
 
     def sample(self, share: int, seed: int) -> "NewtonModel | None":
-        """One row of every ``share`` neighbors; None if the loss learns nothing from these."""
+        """One row out of every ``share`` neighbors; None if these are of no use to the loss."""
         n = len(self.y) // share
         drawn = np.random.default_rng(seed).integers(0, share, n)
         rows = np.arange(n) * share + drawn

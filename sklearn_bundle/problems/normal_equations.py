@@ -1,4 +1,4 @@
-"""Second derivatives of squared errors, and steps that solve the normal equations or nearly do."""
+"""Second derivatives of squared errors, and exact or approximate steps of normal equations."""
 
 from collections.abc import Callable
 
@@ -14,17 +14,17 @@ from sklearn_bundle.regularizers import Regularizer
 Array = NDArray[np.float64]
 Step = Callable[[Array], Array]
 
-# Until a matrix is definite in spite of rounding: relative to each diagonal entry. What a ridge
-# does to the solution, later steps undo.
+# Tried in turn until a matrix is definite despite rounding, relative to each diagonal entry. Later
+# steps undo the effect of a ridge on the solution.
 _RIDGES = (0.0, 1e-14, 1e-11, 1e-8)
 _CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
-_LARGEST_SIDE = 2000  # of a matrix that is factored: 32 MB, about 0.1 s
+_LARGEST_SIDE = 2000  # of a matrix to factor: 32 MB, about 0.1 s
 
 
 class NormalEquations:
-    """``H = M x X'SX + reg_lambda B`` with the rows of X centered where there is an intercept.
+    """``H = M x X'SX + reg_lambda B`` with the rows of X centered if there is an intercept.
 
-    Matrices of the data are formed once, when they are first asked for, and serve any reg_lambda.
+    Matrices of the data are formed once, on first use, and serve any reg_lambda.
 
     Parameters
     ----------
@@ -52,26 +52,26 @@ class NormalEquations:
         self.attach(rows, target, weights)
         self._free = free
         self._metric, self._omega, self._form = metric, omega, omega.form
-        self._matrix: Array | None = None  # X'SX, or of wide data its counterpart of rows
+        self._matrix: Array | None = None  # X'SX, or for wide data its counterpart of rows
         self._diagonal: Array | None = None
 
     def attach(self, rows: RowOperator, target: Array, weights: Array) -> None:
-        """Go on with the same data in another object."""
+        """Continue with the same data in another object."""
         self._rows, self._target, self._weights = rows, target, weights
 
     def detach(self) -> None:
-        """Let go of the data."""
+        """Release the data."""
         self._rows = self._target = self._weights = None
 
     @property
     def by_samples(self) -> bool:
-        """Whether the matrix of the samples is the one to factor: of wide, dense data."""
+        """Whether to factor the matrix of the samples: for wide, dense data."""
         n, d = self._rows.shape
         return self._form is None and n < d and self._rows.outer_passes < np.inf
 
     @property
     def passes_to_factor(self) -> float:
-        """What the matrix and its factor cost, in passes over X; infinity if it is too large."""
+        """Cost of the matrix and its factor, in passes over X; infinity if it is too large."""
         side = min(self._rows.shape) if self.by_samples else self._rows.shape[1]
         if side > _LARGEST_SIDE:
             return np.inf
@@ -89,7 +89,7 @@ class NormalEquations:
         return float(np.sum(weights * scores * image))
 
     def form_times(self, w: Array) -> Array:
-        """``B w``, of every output."""
+        """``B w`` for every output."""
         if self._form is None:
             return w
         outputs = w.reshape(-1, self._form.shape[0])
@@ -97,9 +97,9 @@ class NormalEquations:
         return np.ascontiguousarray(image).reshape(w.shape)
 
     def factored(self, reg_lambda: float) -> Step | None:
-        """The function from a gradient to ``H^-1`` times it, but for rounding: by Cholesky.
+        """The function from a gradient to ``H^-1`` times it, up to rounding, by Cholesky.
 
-        None where numbers overflow.
+        None if numbers overflow.
         """
         if self._matrix is None:
             self._matrix = self._rows.gram(self._weights, self._free)
@@ -119,7 +119,7 @@ class NormalEquations:
             return None
 
     def sample_solution(self, reg_lambda: float) -> "SampleSolution | None":
-        """What solves the equations of wide data; None where numbers overflow."""
+        """The solver of the equations for wide data; None if numbers overflow."""
         if self._matrix is None:
             self._matrix = self._rows.outer(self._weights, self._free)
         try:
@@ -128,7 +128,7 @@ class NormalEquations:
             return None
 
     def residuals(self, scores: Array) -> Array:
-        """``S^1/2 (y - f)``, centered where there is an intercept."""
+        """``S^1/2 (y - f)``, centered if there is an intercept."""
         weights = _as_column(self._weights, scores)
         residuals = self._target - scores
         if self._free:
@@ -136,7 +136,7 @@ class NormalEquations:
         return np.sqrt(weights) * residuals
 
     def combine(self, u: Array) -> Array:
-        """``Z'u``, Z the rows that :meth:`residuals` are those of: a product with X'."""
+        """``Z'u``, with Z the rows of :meth:`residuals`: one product with X'."""
         weights = _as_column(self._weights, u)
         g = np.sqrt(weights) * u
         if self._free:
@@ -144,11 +144,11 @@ class NormalEquations:
         return self._rows.gradient(g)
 
     def scaled(self, reg_lambda: float) -> Step:
-        """A function from a gradient that takes the place of ``H^-1`` and costs no product.
+        """A function of a gradient that replaces ``H^-1`` and costs no product.
 
-        It divides by the diagonal of H. Of wide data most eigenvalues of ``B^-1 H`` are
-        reg_lambda, which makes conjugate gradients fast, and the diagonal would spread them: then
-        it is ``B^-1``.
+        It divides by the diagonal of H. For wide data it is ``B^-1``: most eigenvalues of
+        ``B^-1 H`` are then reg_lambda, which makes conjugate gradients fast, and the diagonal would
+        spread them.
         """
         n, d = self._rows.shape
         if n < d:
@@ -171,7 +171,7 @@ class NormalEquations:
         return self._form if self._form.ndim == 1 else self._form.diagonal()
 
     def _per_output(self, solver: Callable[[float], Step]) -> Step:
-        """In the eigenbasis of M outputs are apart, each with X'SX times its eigenvalue."""
+        """In the eigenbasis of M outputs separate, each with X'SX times its eigenvalue."""
         d = self._rows.shape[1]
         if self._metric is None:
             solve = solver(1.0)
@@ -193,8 +193,8 @@ class SampleSolution:
     """Solutions ``w = Z'u`` of wide data, Z the weighted rows: Newton steps in u, of length n.
 
     With ``K = ZZ'`` and M = 1 the equations are ``(K + reg_lambda I) u = S^1/2 y``. A step is
-    ``Z'(K + reg_lambda I)^-1 (S^1/2 r - reg_lambda u)``, r the residuals that the data say: nothing
-    is divided by reg_lambda, so that a small one costs no digits.
+    ``Z'(K + reg_lambda I)^-1 (S^1/2 r - reg_lambda u)``, with the residuals r computed from the
+    data: nothing is divided by reg_lambda, so that a small one costs no digits.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class SampleSolution:
         return self._equations.combine(self._change @ self._basis.T)
 
     def move(self, step: float) -> None:
-        """Go along the last direction."""
+        """Move along the last direction."""
         self._u = self._u + step * self._change
 
 
@@ -235,11 +235,11 @@ def _as_column(weights: Array, scores: Array) -> Array:
 
 
 def _cholesky(H: Array) -> Array:
-    """The upper factor of H, or of H with the least ridge with which it has one."""
+    """The upper factor of H, or of H with the smallest ridge for which it exists."""
     diagonal = H.diagonal().copy()
     for ridge in _RIDGES:
         H.flat[:: len(H) + 1] = diagonal * (1.0 + ridge)
-        factor, failed = lapack.dpotrf(H.T, clean=False)  # the order that LAPACK takes
+        factor, failed = lapack.dpotrf(H.T, clean=False)  # in LAPACK's memory order
         if not failed and np.isfinite(factor.diagonal()).all():
             return factor
     raise LinAlgError("No ridge made the matrix definite.")

@@ -1,7 +1,7 @@
-"""A block of rows where it lies, and what a round of a distributed fit computes of it.
+"""A block of rows on its worker, and the tasks that a round of a distributed fit runs on it.
 
-All functions that begin with a block are tasks: they depend on their arguments alone, keep nothing,
-and give arrays whose sums over all blocks are the answer. So a block that is lost is computed
+All functions whose first argument is a block are tasks: they depend only on their arguments, keep
+nothing, and return arrays whose sums over all blocks are the answer. So a lost block is computed
 again, and no answer depends on which worker gave it.
 """
 
@@ -23,15 +23,15 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-SOME_TARGETS = 1000  # tell the units well enough
+SOME_TARGETS = 1000  # enough to estimate the units
 
 
 class Formulation(NamedTuple):
-    """What makes a problem of the rows: the loss, and which of the targets it has.
+    """What turns rows into a problem: the loss, and the targets that it uses.
 
-    ``positive`` is the number of the class that is +1, None where the targets are taken as they
-    are; ``column`` is that of one target of several, ``n_outputs`` the scores per row, None for
-    one of shape (n,). ``newton_loss`` is None where the loss has no curvature to work with.
+    ``positive`` is the number of the class that is +1, or None if the targets are used as they are.
+    ``column`` is that of one target of several. ``n_outputs`` is the number of scores per row, None
+    for scores of shape (n,). ``newton_loss`` is None if the loss has no curvature to work with.
     """
 
     loss: Loss
@@ -43,13 +43,13 @@ class Formulation(NamedTuple):
 
 @dataclass
 class RowBlock:
-    """Rows with their targets, and weights whose sum over all blocks is one.
+    """Rows with their targets, and weights that sum to one over all blocks.
 
     Parameters
     ----------
     X : C-ordered array or CSR of shape (n, d), float32 or float64
     y : ndarray of shape (n,) or (n, k), or None
-        Numbers of classes, or real targets.
+        Class numbers or real targets.
     weights : ndarray of shape (n,), positive
     """
 
@@ -58,16 +58,16 @@ class RowBlock:
     weights: Array
 
     def __sizeof__(self) -> int:
-        """With the arrays: dask asks, to weigh what it costs to move a block."""
+        """The size including the arrays: dask uses it to estimate the cost of moving a block."""
         return sum(map(size_of, (self.X, self.y, self.weights)))
 
     @property
     def rows(self) -> RowOperator:
-        """Products with them."""
+        """The operator of the rows."""
         return rows_in_memory(self.X, 1)
 
     def targets(self, of: Formulation) -> Any:
-        """As the loss takes them."""
+        """The targets as the loss takes them."""
         if of.positive is not None:
             return np.where(self.y == of.positive, 1.0, -1.0)
         return self.y if of.column is None else np.ascontiguousarray(self.y[:, of.column])
@@ -81,7 +81,7 @@ def size_of(values: Any) -> int:
 
 
 class _OneThread:
-    """BLAS in one thread as long as any task runs: more would change the last bits."""
+    """Limits BLAS to one thread while any task runs: more would change the last bits."""
 
     def __init__(self):
         self._lock, self._users, self._limit = Lock(), 0, None
@@ -144,7 +144,7 @@ def size_of_products(block: RowBlock, of: Formulation, w: Array, b: Array) -> li
 
 
 def sizes(block: RowBlock) -> list[Array]:
-    """Rows, stored entries, weighted mean square, and the columns' scale times the weight."""
+    """Numbers of rows and entries, weighted mean square, and columns' scale times the weight."""
     if not len(block.weights):
         return [np.zeros(3), np.zeros(block.X.shape[1])]
     rows = block.rows
@@ -188,7 +188,7 @@ def descent_look(
 
 
 def digest(block: RowBlock) -> str:
-    """Equal for equal rows, targets and weights."""
+    """A digest that is equal for equal rows, targets and weights."""
     X = block.X
     arrays = (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
     return joblib.hash((arrays, block.y, block.weights))
@@ -203,11 +203,11 @@ def newton_look(
     every: int,
     free: bool,
 ) -> list[Array]:
-    """Derivatives of the smoothed risk along a line, and all of them at its end.
+    """Derivatives of the smoothed risk along a line, and all that is needed at its end.
 
-    ``ends`` are the points (w, b) of the line, or its end alone. For each width there are risk,
+    ``ends`` are the points (w, b) of the line, or only its end. For each width there are risk,
     offset, balance and number of curved rows, the gradient, and the lower triangle of the Hessian
-    from one of ``every`` such rows; none where that is 0.
+    from one of ``every`` such rows; no Hessian if that is 0.
     """
     loss, weights, rows = of.newton_loss, block.weights, block.rows
     w, b = ends[-1]
@@ -226,7 +226,7 @@ def newton_look(
     with _one_thread:
         for width in widths:
             value, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
-            # From width to width few derivatives change, and rows without a change cost little.
+            # Few derivatives change from width to width, and rows without a change cost little.
             gradient = gradient + rows.gradient(derivatives - before)
             before[:] = derivatives
             size, hessian = 0, np.empty(0)
@@ -258,7 +258,7 @@ def newton_slopes(
 def sample(
     block: RowBlock, of: Formulation, share: int, seed: int
 ) -> tuple[Matrix | None, Any, Array]:
-    """One row of every ``share`` neighbors, with its target and weight."""
+    """One row out of every ``share`` neighbors, with its target and weight."""
     n = len(block.weights) // share
     drawn = np.random.default_rng(seed).integers(0, share, n)
     rows = np.arange(n) * share + drawn
@@ -268,12 +268,12 @@ def sample(
 def some_targets(
     block: RowBlock, of: Formulation, share: int, seed: int
 ) -> tuple[None, Any, Array]:
-    """As :func:`sample`, of the targets alone; always one where there are rows."""
+    """Like :func:`sample`, for targets only; at least one if there are rows."""
     return None, block.targets(of)[::share], block.weights[::share]
 
 
 def stacked(parts: Sequence[Matrix]) -> Matrix:
-    """Rows below each other, of the precision of the first."""
+    """The parts stacked vertically, in the precision of the first."""
     if sp.issparse(parts[0]):
         return sp.vstack(parts, format="csr")
     return np.concatenate(parts)

@@ -1,7 +1,7 @@
-"""A linear problem whose rows lie in blocks on workers: only w goes out, and sums come back.
+"""A linear problem whose rows are in blocks on workers: only w goes out, and sums come back.
 
-Algorithm 5 of Teo et al. (2010). What costs is the round, a task per block and an answer, so that
-each asks for as much as the next steps may need.
+Algorithm 5 of Teo et al. (2010). The main cost is the round, one task per block and an answer, so
+each round requests all that the next steps may need.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ from sklearn_bundle.problems.row_block import Formulation
 
 Array = NDArray[np.float64]
 
-_TINY = 1e-300  # mean square in place of that of an X of zeros
-# Of a line search: the steps of the first round, then points inside the bracket, which a round
-# shrinks by their number plus one, until it is this narrow.
+_TINY = 1e-300  # replaces the mean square of an X of zeros
+# For a line search: the steps of the first round, then the number of points inside the bracket,
+# which a round shrinks by this number plus one, until it is as narrow as _NARROW.
 _FIRST_STEPS = np.array([0.0, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.5, 2.5, 5.0, 20.0])
 _INSIDE, _NARROW, _SEARCH_ROUNDS = 14, 1e-4, 4
-_FARTHER = 100.0  # times the longest step, where the slope still falls there
-_SEED = 0  # of rows that are drawn: equal fits have to draw the same
+_FARTHER = 100.0  # times the longest step, if the slope there is still negative
+_SEED = 0  # for drawing rows: equal fits must draw the same
 
 
 class Workers(Protocol):
-    """Who holds the blocks. Sums are made in an order that depends on the blocks alone.
+    """The holders of the blocks. The order of sums depends only on the blocks.
 
     Attributes
     ----------
@@ -43,41 +43,42 @@ class Workers(Protocol):
     def total(
         self, task: Callable[..., list[Array]], *args: Any, answer_bytes: int = 0
     ) -> list[Array]:
-        """The sums over all blocks of the arrays that ``task(block, *args)`` gives.
+        """The sums over all blocks of the arrays that ``task(block, *args)`` returns.
 
-        Those of one block have about so many bytes: large ones are better summed where they are.
+        Those of one block have about ``answer_bytes`` bytes: large ones are better summed on the
+        workers.
         """
 
     def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        """``task(block, *args)`` of each block, in their order."""
+        """``task(block, *args)`` for each block, in their order."""
 
 
 class RowBlocks:
-    """``R(w, b)`` of rows on workers, b a coordinate of its own if there is an intercept.
+    """``R(w, b)`` of rows on workers, with b a coordinate of its own if there is an intercept.
 
     Offers :class:`~.asks.LineSearch` for every loss that is a sum over rows, and
-    :class:`~.asks.NewtonRounds` where it is known how the loss bends. Nothing is kept between
-    rounds: points are computed from w afresh.
+    :class:`~.asks.NewtonRounds` if the curvature of the loss is known. Nothing is kept between
+    rounds: scores are recomputed from w.
 
     Parameters
     ----------
     workers : Workers
-        Of :class:`~.row_block.RowBlock`.
+        Hold blocks of type :class:`~.row_block.RowBlock`.
     formulation : Formulation
     shape, n_entries
         Of all rows together.
     mean_square, column_scale
-        Weighted mean of the rows' squared lengths, and as of :class:`~.rows.RowOperator`.
+        Weighted mean of the rows' squared lengths; see :class:`~.rows.RowOperator`.
     fit_intercept : bool
 
     Attributes
     ----------
     passes, rounds : int
-        Products with X or X', and rounds, so far.
+        Numbers of products with X or X' and of rounds so far.
     """
 
     nonnegative: bool
-    class_loss = None  # scores lie by rows
+    class_loss = None  # scores are stored by row
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class RowBlocks:
         self.loss: Loss = formulation.loss
         self.newton_loss: NewtonLoss | None = formulation.newton_loss
         self.nonnegative = self.loss.nonnegative
-        self.fit_intercept = False  # there is none that is minimized out
+        self.fit_intercept = False  # no intercept is minimized out
         self.n_outputs = formulation.n_outputs or 1
         self.n_free = self.n_outputs if fit_intercept and self.loss.free_intercept else 0
         self.column_scale = column_scale
@@ -116,7 +117,7 @@ class RowBlocks:
         return self.n_features * self.n_outputs
 
     def begin(self) -> None:
-        """Count from here."""
+        """Start counting passes from here."""
         self.passes = self.rounds = 0
 
     def __enter__(self) -> "RowBlocks":
@@ -128,12 +129,12 @@ class RowBlocks:
     # ---- points, planes, lines -----------------------------------------------------------------
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """As of :class:`~.asks.CuttingPlanes`, at an intercept of 0."""
+        """See :class:`~.asks.CuttingPlanes`; at an intercept of 0."""
         plane = self.cut(self.point(w, None))
         return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
 
     def point(self, w: Array, intercept: float | Array | None = None) -> Point:
-        """The point w; its scores stay where the rows are."""
+        """The point w; its scores stay with the rows."""
         if not self.n_free:
             return Point(w, None, 0.0)
         given = np.zeros(self.n_free) if intercept is None else np.atleast_1d(intercept)
@@ -145,10 +146,10 @@ class RowBlocks:
         return Point(start.w + step * (end.w - start.w), None, intercept)
 
     def set_intercept(self, point: Point) -> None:
-        """None is minimized out."""
+        """Do nothing: no intercept is minimized out."""
 
     def risk(self, point: Point) -> float:
-        """R at the point: one round, or none where the last one was there."""
+        """R at the point: one round, or none if the last round was there."""
         known = self._known
         if known is not None and known[0] is point.w and known[1] is point.intercept:
             return known[2]
@@ -165,12 +166,12 @@ class RowBlocks:
         return Plane(gradient, offset, risk, balance if self.n_free else None)
 
     def size_of_products(self, point: Point) -> float:
-        """As of :class:`~.asks.Points`."""
+        """See :class:`~.asks.Points`."""
         (total,) = self._total(1, row_block.size_of_products, *self._place(point))
         return float(np.linalg.norm(point.w)) * total.item()
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
-        """As of :class:`~.asks.LineSearch`: each round shrinks the bracket 15-fold."""
+        """See :class:`~.asks.LineSearch`: each round shrinks the bracket 15-fold."""
         steps, low, high = _FIRST_STEPS, 0.0, np.inf
         slope_low = slope_high = np.nan
         for _ in range(_SEARCH_ROUNDS):
@@ -198,7 +199,7 @@ class RowBlocks:
         return low + (high - low) * min(max(-slope_low / rise, 0.0), 1.0)
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
-        """As of :class:`~.asks.LineSearch`, one round per step."""
+        """See :class:`~.asks.LineSearch`; one round per step."""
 
         def risk(step: float) -> tuple[float, float]:
             value, slope = self._along(start, end, np.array([step]))[0].tolist()
@@ -241,15 +242,15 @@ class RowBlocks:
         return means, squares
 
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
-        """A model of about so many rows, evenly drawn, and what their targets tell.
+        """A model of about ``n_rows`` evenly drawn rows, and a starting point from their targets.
 
-        With ``n_rows`` 0 there are a few targets, and no model; nor is there one where the loss
-        learns nothing from so few.
+        With ``n_rows`` 0 only a few targets are used and the model is None; it is also None if so
+        few rows are of no use to the loss.
         """
         share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
         task = row_block.sample if n_rows else row_block.some_targets
         parts = self._ask(task, share, _SEED)
-        if not any(len(part[2]) for part in parts):  # no block has so many neighbors
+        if not any(len(part[2]) for part in parts):  # no block has that many neighbors
             return self.sample(0)
         X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)
         y, weights = np.concatenate(y), np.concatenate(weights)
@@ -291,6 +292,6 @@ class RowBlocks:
 def formulation(
     loss: Loss, *, positive: int | None = None, column: int | None = None, n_outputs: int | None
 ) -> Formulation:
-    """With what Newton's method knows of the loss."""
+    """The formulation, including the form of the loss for Newton's method."""
     newton = curved_loss(loss) if n_outputs is None else None
     return Formulation(loss, newton, positive, column, n_outputs)

@@ -1,7 +1,7 @@
 """The data matrix as an operator: products with it and with parts of it, block by block of rows.
 
-Problems and solvers see the operator and never X, so that where the rows lie is its business alone.
-A new place for them (columns beside rows, workers) is a new class that offers :class:`RowOperator`.
+Problems and solvers see the operator and never X, so only the operator knows where the rows are. A
+new place for them (columns next to rows, workers) is a new class that offers :class:`RowOperator`.
 """
 
 from typing import NamedTuple, Protocol, Self
@@ -14,9 +14,10 @@ Array = NDArray[np.float64]
 
 
 class StoredRows(NamedTuple):
-    """Rows one after the other, as compiled steps take them in any order.
+    """Rows stored one after the other, for compiled steps that visit them in any order.
 
-    Dense ones have ``width`` entries each, ``indices`` and ``indptr`` are empty; else width is 0.
+    Dense rows have ``width`` entries each, and ``indices`` and ``indptr`` are empty. For CSR rows
+    width is 0.
     """
 
     data: np.ndarray
@@ -26,7 +27,7 @@ class StoredRows(NamedTuple):
 
 
 class RowOperator(Protocol):
-    """What problems ask of the data; sums are float64 and do not depend on the threads by a bit.
+    """What problems need of the data; sums are float64, and threads do not change a bit.
 
     Attributes
     ----------
@@ -37,9 +38,9 @@ class RowOperator(Protocol):
     nbytes : int
         Bytes that a pass over all rows reads.
     passes : int
-        Products with X or X' so far; who works with the rows by other means adds to it.
+        Products with X or X' so far. Code that uses the rows by other means adds to it.
     gram_passes, outer_passes : float
-        What :meth:`gram` and :meth:`outer` cost, in passes; infinity if there is no such method.
+        Cost of :meth:`gram` and :meth:`outer`, in passes; infinity if there is no such method.
     """
 
     shape: tuple[int, int]
@@ -50,10 +51,10 @@ class RowOperator(Protocol):
     outer_passes: float
 
     def scores(self, w: Array, n_outputs: int | None = None) -> Array:
-        """``X w``, or with k outputs ``X W'`` of shape (n, k), w one row of W after the other."""
+        """``X w``, or with k outputs ``X W'`` of shape (n, k), where w is W row after row."""
 
     def gradient(self, g: Array) -> Array:
-        """``X'g``; with g of shape (n, k) ``G'X``, one row after the other."""
+        """``X'g``; with g of shape (n, k) ``G'X``, row after row."""
 
     def class_scores(self, W: Array) -> Array:
         """``W X'`` of shape (k, n), W of shape (k, d)."""
@@ -68,25 +69,25 @@ class RowOperator(Protocol):
         """Weighted mean of the rows' squared lengths."""
 
     def squared_norms(self) -> Array:
-        """``||x_i||^2`` of every row, of entries that are stored in parts their sums."""
+        """``||x_i||^2`` of every row; entries that are stored in parts count as their sums."""
 
     def column_scale(self) -> Array:
-        """``sum_i x_ij^2 / sum_i |x_ij|``: how far a unit of w_j moves the scores that it moves."""
+        """``sum_i x_ij^2 / sum_i |x_ij|``: how far a unit of w_j moves the scores it affects."""
 
     def sample(self, rows: NDArray[np.intp]) -> "RowOperator":
-        """These rows, copied; their passes are counted apart."""
+        """A copy of these rows, which counts its own passes."""
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; ``free`` gives x a last entry 1."""
 
     def rows_in_passes(self, passes: float) -> int:
-        """Rows whose Hessian takes as long as so many passes over the data."""
+        """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""
 
     def gram(self, weights: Array, centred: bool) -> Array:
-        """``X'SX``, both triangles, of shape (d, d); ``centred`` takes the mean off the rows."""
+        """``X'SX``, both triangles, of shape (d, d); ``centred`` subtracts the mean of the rows."""
 
     def outer(self, weights: Array, centred: bool) -> Array:
-        """``S^1/2 X X' S^1/2`` of shape (n, n), else as :meth:`gram`."""
+        """``S^1/2 X X' S^1/2`` of shape (n, n), otherwise like :meth:`gram`."""
 
     def column_squares(self, weights: Array) -> Array:
         """``sum_i s_i x_ij^2`` of every column."""
@@ -95,12 +96,12 @@ class RowOperator(Protocol):
         """The operator of a copy of some columns."""
 
     def transposed(self, which: NDArray[np.intp] | None = None) -> Array | sp.csr_array:
-        """A copy in float64 with one column, or one of these columns, in each row."""
+        """A copy in float64 with one column of X, or of these columns, per row."""
 
     def stored(self) -> StoredRows:
-        """The rows themselves, for compiled steps that take one after the other."""
+        """The rows themselves, for compiled steps that visit one after the other."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exception: object) -> None:
-        """Ends the threads, if there are any."""
+        """End the threads, if there are any."""

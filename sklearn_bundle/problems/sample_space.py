@@ -1,9 +1,9 @@
-"""A linear problem seen from its samples: ``w = X'v + share start``, where X has many columns.
+"""A linear problem in sample space: ``w = X'v + share start``, for X with many columns.
 
-With the L2 norm and one score per sample, all that a line search needs has an entry per sample. A
-point is the array ``(v, f, share)`` of length 2 n + 1 with the scores ``f = X w``, a cutting plane
-``a = X'g`` the array ``(g, X a, 0)``. Both are linear: a sum of such arrays is a point, or a plane,
-and inner products need nothing of length d::
+With the L2 norm and one score per sample, all that a line search needs has one entry per sample. A
+point is the array ``(v, f, share)`` of length 2 n + 1 with the scores ``f = X w``; a cutting plane
+``a = X'g`` is the array ``(g, X a, 0)``. Both are linear: a sum of such arrays is a point, or a
+plane, and inner products need nothing of length d::
 
     <a, w> = <g, f>,    ||w||^2 = <v, f> + share <v, X start> + share^2 ||start||^2
 """
@@ -31,7 +31,7 @@ class SampleNorm(Regularizer):
     ----------
     n_samples : int
     start : ndarray of shape (d,), default=None
-        The w that ``share`` counts; None is w = 0.
+        The w that ``share`` multiplies; None is w = 0.
     scores : ndarray of shape (n,), default=None
         X start.
     """
@@ -71,9 +71,9 @@ class SampleSpace:
     Attributes
     ----------
     norm : SampleNorm
-        The regularizer, which knows the start that the shares of all points belong to.
+        The regularizer, which holds the start to which the shares of all points refer.
     nonnegative : bool
-        Whether the risk is known not to be negative.
+        Whether the risk is known to be nonnegative.
     """
 
     n_free = 0
@@ -84,7 +84,7 @@ class SampleSpace:
         if problem.n_free or len(problem.scores_shape) > 1:
             raise ValueError(
                 "Planes in sample space need a loss with one score per sample whose intercept, if "
-                "it has one, is minimised out; use 'line-search'."
+                "it has one, is minimized out; use 'line-search'."
             )
         self.n_samples = self._rows.shape[0]
         self.dimension = 2 * self.n_samples + 1
@@ -92,18 +92,18 @@ class SampleSpace:
         self._scratch = np.empty((4, self.n_samples))
 
     def attach(self, problem: LinearProblem) -> None:
-        """Stand for this problem; for another object with the same data all points stay."""
+        """Represent this problem; points stay valid for another object with the same data."""
         self._linear = problem
         self._rows = problem.rows
         self.nonnegative = problem.nonnegative
-        # These ask a point for its scores and its intercept alone.
+        # These need only the scores and the intercept of a point.
         self.set_intercept = problem.set_intercept
         self.risk = problem.risk
         self.line_search = problem.line_search
         self.risk_along = problem.risk_along
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._linear = self._rows = None
         self.set_intercept = self.risk = self.line_search = self.risk_along = None
 
@@ -113,7 +113,7 @@ class SampleSpace:
         return self._linear.passes
 
     def start_at(self, w: Array) -> Array:
-        """Make w the start of all points to come; returns it as one: a product with X."""
+        """Make w the start of all later points; returns it as a point: one product with X."""
         scores = self._linear.point(w).scores
         self.norm = SampleNorm(self.n_samples, w, scores)
         return np.concatenate([np.zeros(self.n_samples), scores, [1.0]])
@@ -123,12 +123,12 @@ class SampleSpace:
         return self._rows.gradient(plane[: self.n_samples])
 
     def size_of_products(self, point: Point) -> float:
-        """As :meth:`LinearProblem.size_of_products`."""
+        """See :meth:`LinearProblem.size_of_products`."""
         length = float(np.sqrt(max(2.0 * self.norm.value(point.w), 0.0)))
         return self._linear.size_of_products(point, length)
 
     def weights(self, x: Array, norm: SampleNorm) -> Array:
-        """w, of length d, of a point that belongs to ``norm``: a product with X'."""
+        """w, of length d, of a point that belongs to ``norm``: one product with X'."""
         v, share = x[: self.n_samples], x[-1]
         if share == 1.0 and not v.any():
             return norm.start
@@ -136,7 +136,7 @@ class SampleSpace:
         return w if share == 0.0 else w + share * norm.start
 
     def point(self, x: Array, intercept: float | None, drift: float = 1.0) -> Point:
-        """The point x, with its scores afresh where they carry too much rounding."""
+        """The point x; its scores are recomputed if they carry too much rounding."""
         n = self.n_samples
         if drift > LARGEST_DRIFT:
             x = x.copy()
@@ -145,16 +145,16 @@ class SampleSpace:
         return Point(x, x[n:-1], 0.0 if intercept is None else intercept, drift)
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
-        """The point start + step (end - start); the drift as in :meth:`LinearProblem.blend`."""
+        """The point start + step (end - start); drift as in :meth:`LinearProblem.blend`."""
         x = np.empty(self.dimension)
         design.blend(step, start.w, end.w, x)
         intercept = (1.0 - step) * start.intercept + step * end.intercept
         return self.point(x, intercept, abs(1.0 - step) * start.drift + abs(step) * end.drift)
 
     def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
-        """Cutting plane at ``point``, as :meth:`LinearProblem.cut`: products with X' and with X.
+        """Cutting plane at ``point``, as in :meth:`LinearProblem.cut`: products with X' and X.
 
-        (g, offset) is a plane of the risk whatever rounding there is in the point's scores.
+        (g, offset) is a plane of the risk whatever the rounding in the point's scores.
         """
         problem, n, plane = self._linear, self.n_samples, np.zeros(self.dimension)
         args = problem.target, problem.weights, problem.fit_intercept, plane[:n], self._scratch

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression as solvers with second derivatives see it: scores by class."""
+"""Multinomial logistic regression for solvers with second derivatives: scores by class."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,11 @@ from sklearn_bundle.problems.rows import RowOperator
 Array = NDArray[np.float64]
 
 _HESSIAN_ENTRIES = 1 << 17  # of rows times coordinates that are multiplied at a time: 1 MB
-_GRAM_ROWS = 4  # times d: with these the Gram matrix is near enough to that of all rows,
-_GRAM_PASSES = 8.0  # or with what takes no longer than so many passes over the data
-_TINY = 1e-300  # in place of a total of 0
+# Rows whose Gram matrix is close enough to that of all rows: this number times d, or as many as
+# take no longer than so many passes over the data.
+_GRAM_ROWS = 4
+_GRAM_PASSES = 8.0
+_TINY = 1e-300  # replaces a total of 0
 
 
 @dataclass
@@ -58,7 +60,7 @@ class SoftmaxModel:
         return self.rows.gradient(self.weights) if self.free else np.zeros(self.n_features)
 
     def scores(self, W: Array) -> Array:
-        """``W X'``, without the intercepts: a product with X, none at W = 0."""
+        """``W X'``, without the intercepts: one product with X, none at W = 0."""
         if not W.any():
             return np.zeros((self.n_classes, self.n_samples))
         return self.rows.class_scores(W)
@@ -66,20 +68,20 @@ class SoftmaxModel:
     def along(
         self, scores: Array, direction: Array, t: float, out: Array
     ) -> tuple[float, float, float]:
-        """As of :class:`SoftmaxByClass`."""
+        """See :class:`SoftmaxByClass`."""
         return self.loss.along(scores, direction, self.y, self.weights, t, out)
 
     def gradient(self, derivatives: Array) -> Array:
-        """Of R in W: a product with X'."""
+        """The gradient of R in W: one product with X'."""
         return self.rows.class_gradient(derivatives)
 
     def plane(self, derivatives: Array, gradient: Array) -> tuple[Array, float]:
         """A plane ``R(W, b) >= <A, W> + c`` for all W and b, from any derivatives s (P - Y).
 
         The columns of P have to balance, sum_i s_i P_i = sum_i s_i Y_i, for b to cancel. Classes
-        with too much give a part of each of their probabilities away, the others get it: P' = P M
-        has rows on the simplex and balanced columns, and X'SP' = X'SP M costs no product. The plane
-        is A = X'S(P' - Y), c = sum_i s_i H(P'_i), whatever P is.
+        with too much give part of each of their probabilities to the others: P' = P M has rows on
+        the simplex and balanced columns, and X'SP' = X'SP M costs no product. The plane is
+        A = X'S(P' - Y), c = sum_i s_i H(P'_i), for any P.
 
         Parameters
         ----------
@@ -94,7 +96,7 @@ class SoftmaxModel:
             wanting = np.maximum(-surplus, 0.0)
             total = wanting.sum()
             if total > 0.0:
-                # What moves, and not what stays: next to 1 that would lose its digits.
+                # The part that moves, not the part that stays: next to 1 it would lose digits.
                 extra = np.maximum(surplus, 0.0)
                 moved = np.minimum(extra / np.maximum(extra + self.class_shares(), _TINY), 1.0)
                 given = wanting / total
@@ -129,7 +131,7 @@ class SoftmaxModel:
         return covariance
 
     def gram(self) -> Array:
-        """``sum_i s_i (x_i - mean)(x_i - mean)'``, from evenly drawn rows where they suffice."""
+        """``sum_i s_i (x_i - mean)(x_i - mean)'``, from evenly drawn rows if they suffice."""
         enough = max(_GRAM_ROWS * self.n_features, self.rows.rows_in_passes(_GRAM_PASSES))
         every = max(1, self.n_samples // enough)
         drawn = np.arange(0, self.n_samples, every)
@@ -142,15 +144,15 @@ class SoftmaxModel:
         return gram[:-1, :-1] - np.outer(mean, mean)
 
     def column_variances(self) -> Array:
-        """Weighted variance of each column, without intercepts its mean square, shape (d,)."""
+        """Weighted variance per column, or mean square without intercepts, of shape (d,)."""
         return np.maximum(self.rows.column_squares(self.weights) - self.column_means() ** 2, 0.0)
 
     def hessian(self, derivatives: Array, n_drawn: int) -> Array:
-        """The lower triangle of that of R in (W, b), a class after the other, b_k last.
+        """The lower triangle of the Hessian of R in (W, b), class after class, each b_k last.
 
-        From ``n_drawn`` rows if that is less: drawn in proportion to the sums of their curvatures
-        ``s_i (1 - ||P_i||^2)``, since those whose label is certain have none. The drawing is
-        systematic, and so the same every time.
+        If there are more than ``n_drawn`` rows, that many are drawn in proportion to the sums of
+        their curvatures ``s_i (1 - ||P_i||^2)``, since rows with a certain label have none. The
+        sampling is systematic, so it is the same every time.
         """
         drawn, coefs = self._drawn(derivatives, n_drawn)
         K, width = self.n_classes, self.n_features + self.free
@@ -173,7 +175,7 @@ class SoftmaxModel:
         return H
 
     def _drawn(self, derivatives: Array, n_drawn: int) -> tuple[NDArray[np.intp], Array]:
-        """Samples and their coefficients in the place of weights."""
+        """Samples, and coefficients that replace their weights."""
         n = self.n_samples
         if n_drawn >= n:
             return np.arange(n), self.weights

@@ -13,10 +13,10 @@ Array = NDArray[np.float64]
 
 
 def not_exact(where: str) -> ValueError:
-    """What a solver raises where an oracle that is said to be exact has missed an output."""
+    """The error for an oracle that is declared exact but missed an output."""
     return ValueError(
-        f"The inference of the model is said to be exact, but {where} it has missed an output that "
-        "it had found before, of a higher score: loss_augmented_inference (or "
+        f"The inference of the model is declared exact, but {where} it missed an output with a "
+        "higher score that it had found before: loss_augmented_inference (or "
         "slack_rescaled_inference) must find the highest; if it cannot, set exact = False."
     )
 
@@ -24,8 +24,8 @@ def not_exact(where: str) -> ValueError:
 class StructuredRisk(ABC):
     """``P(w) = reg_lambda/2 ||w||^2 + R(w)``, where R is a weighted sum of losses of structures.
 
-    What cutting planes ask for, whatever the losses are: what is found at a point by a pass over
-    all examples, and the risk and the plane that follow from it.
+    This is what cutting planes need, whatever the losses are: the result of a pass over all
+    examples at a point, and the risk and the plane that follow from it.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class StructuredRisk(ABC):
     n_threads : int
         Threads of the passes over all examples; they do not change a bit of the result.
     n_columns : int
-        Numbers that each block of examples has to itself.
+        Numbers in the result of each block of examples.
 
     Attributes
     ----------
     exact : bool
-        Whether what is found is all there is.
+        Whether a pass is certain to find the worst outputs.
     any_lambda : bool
-        Whether planes bound R with every reg_lambda; if not, with the same and larger ones.
+        Whether planes bound R with every reg_lambda; if not, only with the same and larger ones.
     oracle_calls : int
-        Examples that were looked at.
+        Number of examples that were visited.
     """
 
-    nonnegative = True  # the risk
+    nonnegative = True  # the risk is
     exact: bool
     any_lambda = True
 
@@ -81,14 +81,14 @@ class StructuredRisk(ABC):
 
     @abstractmethod
     def risk(self, found: Any) -> float:
-        """R where it was found."""
+        """R at the point of the pass."""
 
     @abstractmethod
     def plane(self, found: Any) -> tuple[Array, float]:
-        """A plane ``<gradient, w> + offset`` that is nowhere above R, and touches it there."""
+        """A plane ``<gradient, w> + offset`` that is nowhere above R and touches it there."""
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w) and a subgradient, w in the cone, of examples that are exact."""
+        """R(w) and a subgradient, for w in the cone and exact examples."""
         found = self.find(w)
         return self.risk(found), self.plane(found)[0]
 
@@ -97,16 +97,16 @@ class StructuredProblem(StructuredRisk):
     """``P(w) = reg_lambda/2 ||w||^2 + R(w)`` over w, with some entries not negative.
 
     ``R(w) = sum_i s_i H_i(w)``, and with ``squared`` ``sum_i s_i H_i(w)^2 / 2``, where ``H_i(w) =
-    max_y [l_i(y) - <w, psi_i(y)>]`` is not negative, as the true output has 0. A dual point has
+    max_y [l_i(y) - <w, psi_i(y)>]`` is not negative, since the true output has 0. A dual point has
     weights q_i(y) >= 0, which sum to one for each i: ``w = [1/reg_lambda sum_i s_i sum_y q_i(y)
     psi_i(y)]``, negative entries of the cone set to 0, and ``D = sum_i s_i sum_y q_i(y) l_i(y) -
-    reg_lambda/2 ||w||^2``. With ``squared`` the sum of each q_i is free, and D is less ``sum_i s_i
-    (sum_y q_i(y))^2 / 2``.
+    reg_lambda/2 ||w||^2``. With ``squared`` the sum of each q_i is free, and ``sum_i s_i
+    (sum_y q_i(y))^2 / 2`` is subtracted from D.
 
     Parameters
     ----------
     examples, weights, reg_lambda, n_threads
-        As of :class:`StructuredRisk`.
+        See :class:`StructuredRisk`.
     squared : bool
     """
 
@@ -124,7 +124,7 @@ class StructuredProblem(StructuredRisk):
         self.exact = examples.exact
 
     def find(self, w: Array) -> list[tuple[int, Found]]:
-        """A pass of the oracle: for each block of examples the first one, and what is found."""
+        """Make a pass of the oracle; returns per block its first example and what was found."""
         bounds = self._bounds
         found: list = [None] * (len(bounds) - 1)
 
@@ -136,7 +136,7 @@ class StructuredProblem(StructuredRisk):
         return found
 
     def risk(self, found: list[tuple[int, Found]]) -> float:
-        """R where the outputs were found, or what it is at most, if the examples know."""
+        """R where the outputs were found, or an upper bound of it, if the examples have one."""
         scores = np.concatenate([part.bounds for _, part in found])
         if not np.isfinite(scores).all():
             scores = np.concatenate([part.scores for _, part in found])
@@ -146,7 +146,7 @@ class StructuredProblem(StructuredRisk):
         """A plane ``<gradient, w> + offset`` that is nowhere above R, from any outputs.
 
         It touches R at the point for which the worst outputs were found. The offset is a sum over
-        losses: the difference of risk and product is all rounding where w is far away.
+        losses: the difference of risk and product would be all rounding if w is far away.
         """
         gradient, offset = np.zeros(self.dimension), 0.0
         for first, part in found:

@@ -11,12 +11,12 @@ from sklearn_bundle.problems.structured import StructuredRisk
 Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53  # the unit roundoff of float64
-_ROUNDING = 1e-14  # of sums in pairs over examples or parameters, relative: 90 roundings
+_ROUNDING = 1e-14  # relative, of pairwise sums over examples or parameters: 90 roundings
 _LARGEST = 700.0  # its exponential is finite: a bound may be useless, but is no NaN
 
 
 class Tangent(NamedTuple):
-    """The risk at a point and its gradient, with what rounding may have done to them."""
+    """The risk at a point and its gradient, with bounds on their rounding errors."""
 
     w: Array
     risk: float
@@ -28,7 +28,7 @@ class Tangent(NamedTuple):
 class LikelihoodProblem(StructuredRisk):
     """``P(w) = reg_lambda/2 ||w||^2 + sum_i s_i (-log p(y_i|x_i; w))``.
 
-    ``p(y|x; w)`` is in proportion to ``exp <w, phi(x, y)>`` over all outputs y of x, so that the
+    ``p(y|x; w)`` is proportional to ``exp <w, phi(x, y)>`` over all outputs y of x, so that the
     loss of an example is ``log sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>``. The risk R is convex
     and smooth, and its gradient at v is ``g = sum_i s_i (E_mu_i phi(x_i, y) - phi(x_i, y_i))`` with
     ``mu_i = p(.|x_i; v)``. The tangent plane there is ``<g, w> + sum_i s_i H(mu_i)`` with the
@@ -38,7 +38,7 @@ class LikelihoodProblem(StructuredRisk):
     Parameters
     ----------
     examples : Examples
-        With a likelihood and without a cone.
+        They must have a likelihood and no cone.
     weights : ndarray of shape (n_examples,)
         s_i, positive, of sum one.
     reg_lambda : float
@@ -60,8 +60,8 @@ class LikelihoodProblem(StructuredRisk):
         found, gradient = self._sums(w)
         with np.errstate(over="ignore", invalid="ignore"):
             risk, shift, size = (float(np.sum(self.weights * part)) for part in found)
-            # Log Z and the score shift by as much as any output, their difference by a rounding
-            # of it; probabilities change by a factor within exp(+-2 shift) each.
+            # Log Z and the score shift by as much as any output, and their difference is rounded
+            # once; each probability changes by a factor within exp(+-2 shift).
             factors = np.expm1(np.minimum(2.0 * found.shifts, _LARGEST))
             moved = float(np.sum(self.weights * factors * found.sizes))
         if not w.any():
@@ -70,15 +70,15 @@ class LikelihoodProblem(StructuredRisk):
         return Tangent(w, risk, gradient, margin, error)
 
     def risk(self, found: Tangent) -> float:
-        """R where it was found."""
+        """R at the point of the pass."""
         return found.risk
 
     def plane(self, found: Tangent) -> tuple[Array, float]:
-        """The tangent plane ``<gradient, w> + offset``, lowered by what rounding has added to it.
+        """The tangent plane ``<gradient, w> + offset``, lowered by its rounding error.
 
-        That is not above R where P is least, nor where it is least with a larger reg_lambda, and so
-        its bound is one of P. The offset is an entropy, which is not negative; far away, where
-        rounding leaves nothing of the gradient, it is minus infinity.
+        It is not above R at the minimizer of P, or at that with a larger reg_lambda, so its bound
+        is a bound of P. The offset is an entropy, which is not negative; far away, where rounding
+        leaves nothing of the gradient, it is minus infinity.
         """
         w = found.w
         if self._risk_of_zero is None:
@@ -86,17 +86,17 @@ class LikelihoodProblem(StructuredRisk):
         with np.errstate(over="ignore", invalid="ignore"):
             products = found.gradient * w
             squared = float(np.sum(w * w))
-            # No farther from 0 is the minimizer: its penalty alone is at most P(0) and P(w).
+            # The minimizer is no farther from 0: its penalty alone is at most P(0) and P(w).
             known = min(self._risk_of_zero, 0.5 * self.reg_lambda * squared + found.risk)
             farthest = np.sqrt(2.0 * known / self.reg_lambda)
             margin = found.margin + _ROUNDING * (found.risk + float(np.sum(np.abs(products))))
             margin += found.error * (squared**0.5 + farthest)
             offset = found.risk - float(np.sum(products)) - margin
-            lost = found.error * farthest  # marginals that err by much are of no distribution
+            lost = found.error * farthest  # marginals with large errors belong to no distribution
         return found.gradient, max(offset, -lost) if lost <= known else -np.inf
 
     def objective(self, w: Array) -> tuple[float, Array, float]:
-        """P(w), its gradient, and the lower bound that belongs to it.
+        """P(w), its gradient, and the lower bound that follows from it.
 
         P is strongly convex: ``P >= P(w) - ||grad P(w)||^2 / (2 reg_lambda)``, which is the bound
         of the tangent plane, with less rounding near the minimizer.
@@ -112,10 +112,10 @@ class LikelihoodProblem(StructuredRisk):
         return value, gradient, bound - found.margin - _ROUNDING * value
 
     def _sums(self, w: Array) -> tuple[Expected, Array]:
-        """What the examples say, one after the other, and the sum of their gradients.
+        """The results of the examples, one after the other, and the sum of their gradients.
 
-        Each block has a sum of its own, from zeros, and they are added in the order of the blocks:
-        as many at a time as there are threads, which changes nothing.
+        Each block has a sum of its own, from zeros, and the sums are added in the order of the
+        blocks, so the number of threads changes nothing.
         """
         bounds, count = self._bounds, len(self._bounds) - 1
         at_a_time = min(count, self.runner.n_threads)

@@ -1,1 +1,1 @@
-"""One algorithm a file; each yields states, and ``contract.run`` decides when to stop."""
+"""One algorithm per file; each yields states, and ``contract.run`` decides when to stop."""

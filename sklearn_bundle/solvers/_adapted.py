@@ -1,4 +1,4 @@
-"""What solvers of structures share that leave the work to a solver of another problem."""
+"""Base class of structured solvers that delegate the work to a solver of another problem."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -26,28 +26,28 @@ class AdaptedSolver(ABC):
     @property
     @abstractmethod
     def kept(self) -> Any:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
 
     @abstractmethod
     def _adapted(self, problem: StructuredRisk) -> Any:
-        """The problem as the other solver asks for it."""
+        """The problem in the form that the other solver needs."""
 
     def attach(self, problem: StructuredRisk) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._solver.attach(self._adapted(problem))
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
         self._solver.detach()
 
     def states(self) -> Iterator[State]:
-        """Those of the other solver; they end where rounding leaves nothing to gain."""
+        """The states of the other solver; they end when rounding leaves nothing to gain."""
         return map(self._counted, self._solver.states())
 
     def confirm(self, *, moving: bool = True) -> State:
-        """The other solver's best point and bound, computed afresh."""
+        """The other solver's best point and bound, recomputed."""
         return self._counted(self._solver.confirm(moving=moving))
 
     def _counted(self, state: State) -> State:

@@ -1,4 +1,4 @@
-"""What the solvers by blocks share: where they stand, looks at it, and what they hand over."""
+"""Base class of the solvers by blocks: the dual point, checks of it, and what is kept."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -13,27 +13,28 @@ from sklearn_bundle.solvers.inner.blocks import BlockDual
 from sklearn_bundle.solvers.inner.idling import Idling
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
-_IDLE = 40  # looks in a row that change nothing: then only rounding is left
-_SETTLED = 3  # looks in a row after which what is left of the gap is not what a solver can close
+_IDLE = 40  # checks in a row that change nothing: then only rounding is left
+_SETTLED = 3  # checks in a row after which a solver cannot close the rest of the gap
 
 
 class BlockSolver(ABC):
-    """A method that moves a :class:`BlockDual`, and looks at all examples now and then.
+    """A method that moves a :class:`BlockDual`, and now and then checks it on all examples.
 
-    With an oracle that is not exact it ends where the gap is within ``tol`` by the scores of what
-    was found: the rest is between these and their bounds, and further outputs do not close it.
+    With an inexact oracle it ends when the gap is within ``tol``, judged by the scores of the
+    outputs found. The rest of the gap lies between these scores and their bounds, and further
+    outputs do not close it.
 
     Parameters
     ----------
     problem : StructuredProblem
     tol : float
     cache_size : int or None
-        Outputs kept per example beside the true one, at least 2. None is 48, and more where these
-        all have weight, while they take up less than 1 GB.
+        Outputs kept per example in addition to the true one, at least 2. None is 48, or more if
+        these all have weight, as long as they take up less than 1 GB.
     kept : OutputCache
-        Of a solver of the same problem; reg_lambda may differ.
+        From a solver of the same problem; reg_lambda may differ.
     patience : int
-        Visits without weight, after which an output is dropped.
+        Visits without weight after which an output is dropped.
     """
 
     history_fields: ClassVar[tuple] = (("oracle_calls", np.int64), ("estimate", np.float64))
@@ -52,29 +53,29 @@ class BlockSolver(ABC):
         self._dual = BlockDual(problem, kept, patience)
         self._best = Best(least=0.0)
         self._idling = Idling(_IDLE)
-        self._settled = 0  # looks in a row at the optimum over what an inexact oracle finds
-        self._moved = True  # whether there were steps since the last look
+        self._settled = 0  # checks in a row at the optimum over what an inexact oracle finds
+        self._moved = True  # whether there were steps since the last check
 
     @property
     def problem(self) -> StructuredProblem:
-        """What is solved."""
+        """The problem being solved."""
         return self._dual.problem
 
     @property
     def kept(self) -> OutputCache:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
         return self._dual.cache
 
     def attach(self, problem: StructuredProblem) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._dual.problem = problem
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._dual.problem = None
 
     def states(self) -> Iterator[State]:
-        """One state per iteration, or one without where the solver starts within ``tol``."""
+        """One state per iteration, or one without an iteration if the start is within ``tol``."""
         if self._best.point is None:
             self._look()
             if self._state().relative_gap <= self._tol:
@@ -85,7 +86,7 @@ class BlockSolver(ABC):
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Best point and bound, both from a look at where the solver stands, if it has moved."""
+        """Best point and bound, both from a check of the current point, if the solver moved."""
         if self._moved:
             if moving:
                 self._look()
@@ -95,10 +96,10 @@ class BlockSolver(ABC):
 
     @abstractmethod
     def _iterate(self) -> None:
-        """Steps, and a look where the method wants one."""
+        """Take steps, and check if the method calls for it."""
 
     def _look(self) -> None:
-        """Objective, bound and gaps at where the solver stands; outputs for all examples, (9)."""
+        """Check objective, bound and gaps at the current point; outputs for all examples (9)."""
         look = self._dual.look()
         if self._best.offer(look.primal, look.w):
             self._best.point = look.w.copy()
@@ -110,7 +111,7 @@ class BlockSolver(ABC):
         self._moved = False
 
     def _estimate(self) -> float:
-        """The duality gap, by the gaps of the blocks as last seen."""
+        """The duality gap, estimated from the gaps of the blocks as last seen."""
         return self._dual.estimate + self._dual.distance()
 
     def _state(self) -> State:

@@ -1,4 +1,4 @@
-"""What every solver has: its best point, its best bound, what proves it, and when bounds cross."""
+"""Certificates of solvers: the best point, the best bound, its proof, and crossed bounds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from sklearn_bundle.solvers.asks import Points
 from sklearn_bundle.solvers.contract import State, uncrossed
 
-# Relative to the objective: a bound that is higher above it is no rounding of a sum of its size.
-# Sums of 1e8 terms of one sign are right to 1e-8, and sums with cancellation say so themselves.
+# Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
+# Sums of 1e8 terms of one sign are right to 1e-8; sums with cancellation pass the size of terms.
 CROSSED = 1e-6
 # Relative to the terms that objective and bound are differences of: 5,000 times the precision.
 ROUNDED = 1e-12
 _FAR = (
-    "since products with features that are far from 0 beside their spread are rounded: center and "
-    "scale the features, or ask for a larger tol"
+    "since products with features that are far from 0 compared with their spread are rounded: "
+    "center and scale the features, or ask for a larger tol"
 )
-_TINY = 1e-100  # in place of terms of size 0
+_TINY = 1e-100  # replaces terms of size 0
 
 
 def confirmed(
@@ -28,12 +28,12 @@ def confirmed(
     terms: Callable[[], float] | None = None,
     products: Callable[[], float] | None = None,
 ) -> float:
-    """A bound that was computed afresh beside an objective that was: never above it.
+    """A recomputed bound, lowered to at most the recomputed objective.
 
-    ``terms`` gives the size of what objective and bound are differences of, if that may be far
-    larger than they are; ``advice`` says why they may cross and what a user can do. ``products``
-    gives the size of the terms of products with X: where their rounding is why, no bound is known
-    to be true, and the advice is to center the features.
+    ``terms`` returns the size of the terms whose differences objective and bound are, if it may be
+    far larger than they are; ``advice`` says why they may cross and what a user can do.
+    ``products`` returns the size of the terms of products with X: if their rounding is the cause,
+    no bound is known to be true, and the advice is to center the features.
 
     Raises
     ------
@@ -52,9 +52,9 @@ def confirmed(
 
 
 def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float) -> float:
-    """Of what objective and bound are differences of: terms of the loss, and of the plane.
+    """Size of the terms whose differences objective and bound are: of the loss and of the plane.
 
-    The objective is as small as scores are like targets; the risk at 0 is as large as targets.
+    The objective is small if scores are close to targets; the risk at 0 is as large as targets.
     """
     zeros = np.zeros_like(point.w)
     risk = problem.risk(problem.point(zeros, None))
@@ -64,18 +64,18 @@ def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float)
 class Best:
     """The best point and the best bound of a solver so far.
 
-    A bound above the objective is false. Rounding may do that, by up to 1e-6 of the objective: the
-    bound is then taken to be as far below, as in :func:`~.contract.uncrossed`. If it is farther
-    above, no state claims more than a gap of 0, so that the values are confirmed; where fresh
-    values cross by as much, that is an error.
+    A bound above the objective is false. Rounding may cause that, by up to 1e-6 of the objective:
+    the bound is then lowered to as far below, as in :func:`~.contract.uncrossed`. If it is farther
+    above, states claim a gap of 0, so that the values are confirmed; if recomputed values cross by
+    as much, that is an error.
 
     Parameters
     ----------
     least : float
-        No objective is below, whatever is proved: 0 where the risk is known not to be negative.
+        A lower bound of every objective: 0 if the risk is known to be nonnegative.
     provisional : bool
-        Whether values are of a working precision until they are computed afresh: a bound above the
-        objective then stays, and says that there is no more to see in that precision.
+        Whether values are of a working precision until they are recomputed: a bound above the
+        objective is then kept, as a sign that this precision is exhausted.
     advice : str
         Why fresh values may cross, and what a user can do: the end of a sentence.
 
@@ -86,10 +86,10 @@ class Best:
     point : object
         The best point as the solver keeps it, None before the first.
     bound : float
-        The best bound that was proved, minus infinity before the first. With a crossing that
-        rounding does not explain it is above the objective.
+        The best bound that was proved, minus infinity before the first. It is above the objective
+        after a crossing that rounding does not explain.
     proof : object
-        What proves the bound: a dual point or an aggregate plane; None where nothing does.
+        What proves the bound: a dual point or an aggregate plane; None if there is no proof.
     """
 
     def __init__(
@@ -106,18 +106,18 @@ class Best:
 
     @property
     def gap(self) -> float:
-        """Objective less what is proved; below 0 where the two have crossed."""
+        """Objective minus the proved bound; negative if the two have crossed."""
         return self.primal - self.bound
 
     def offer(self, primal: float, point: Any) -> bool:
-        """Keep the point if its objective is lower; whether it is."""
+        """Keep the point if its objective is lower; returns whether it is."""
         better = primal < self.primal
         if better:
             self.primal, self.point = primal, point
         return better
 
     def prove(self, bound: float, proof: Any = None) -> bool:
-        """Keep the bound with its proof if it is higher; whether it is."""
+        """Keep the bound with its proof if it is higher; returns whether it is."""
         if not self._provisional and bound - self.primal <= CROSSED * abs(self.primal):
             bound = uncrossed(bound, self.primal)
         better = bound > self.bound
@@ -135,12 +135,12 @@ class Best:
         terms: Callable[[], float] | None = None,
         products: Callable[[], float] | None = None,
     ) -> None:
-        """Fresh values, which replace the kept ones whether they are better or not.
+        """Replace the kept values by recomputed ones, whether these are better or not.
 
         Raises
         ------
         ValueError
-            As :func:`confirmed`, which says what ``terms`` and ``products`` are.
+            As in :func:`confirmed`, which explains ``terms`` and ``products``.
         """
         self.primal, self.point = primal, point
         fresh = confirmed(bound, primal, self._advice, terms, products)
@@ -161,7 +161,7 @@ class Best:
     ) -> State:
         """Objective and bound as a :class:`State`, the bound between ``least`` and objective.
 
-        An objective below ``least`` is so by rounding: ``least`` is the truth.
+        An objective below ``least`` is so by rounding: ``least`` is then correct.
         """
         bound = max(min(self.bound, self.primal), self.least)
         return State(self.primal, bound, point, intercept, passes, n_steps, further)

@@ -1,4 +1,4 @@
-"""Second derivatives of multinomial logistic regression, exact or rough: where descent begins."""
+"""Second derivatives of multinomial logistic regression, exact or rough, to start descent from."""
 
 from typing import Protocol
 
@@ -10,24 +10,24 @@ from sklearn_bundle.problems.softmax_model import SoftmaxModel
 
 Array = NDArray[np.float64]
 
-# Until a matrix is definite in spite of rounding, relative to each diagonal entry.
+# Tried in turn until a matrix is definite despite rounding, relative to each diagonal entry.
 _RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3)
 _ALIKE = 2.0  # eigenvalues within this factor share a factorization
-_LEAST_SHARE = 0.25  # of their mean: rare classes, whose curvature grows most, are no flatter
-# Of what C's eigenvalues are where all classes are as likely: none is taken to be smaller for the
-# intercepts, which would go anywhere where all probabilities are certain.
+_LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvature grows most
+# Lower limit of C's eigenvalues for the intercepts, relative to those for equally likely classes.
+# Without it, intercepts would take huge steps when all probabilities are certain.
 _FLATTEST = 1e-4
-_TINY = 1e-300  # in place of a curvature of 0
+_TINY = 1e-300  # replaces a curvature of 0
 
 
 class ClassCurvature(Protocol):
-    """A positive definite matrix near the Hessian of the objective in (W, b)."""
+    """A positive definite matrix close to the Hessian of the objective in (W, b)."""
 
     def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
-        """Become that of these derivatives."""
+        """Recompute the matrix from these derivatives."""
 
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
-        """The matrix's inverse times (W, b); b sums to zero, and is zero without intercepts."""
+        """The matrix's inverse times (W, b); b sums to zero, or is zero without intercepts."""
 
 
 class FullCurvature:
@@ -43,7 +43,7 @@ class FullCurvature:
         diagonal = np.einsum("ii->i", H).reshape(K, d + free)
         diagonal[:, :d] += self._lambda
         if free:
-            # Intercepts that all rise by the same change nothing: H is singular along them alone.
+            # A common change of all intercepts has no effect: H is singular only along it.
             H[d :: d + 1, d :: d + 1] += diagonal[:, d].mean() + _TINY
         flat = diagonal.ravel().copy()
         for ridge in _RIDGES:
@@ -68,8 +68,8 @@ class FullCurvature:
 class _KroneckerCurvature:
     """``C (x) G + reg_lambda I``, C the mean covariance of the indicators given the rows.
 
-    G, of the rows alone, is centered, so that W and b part. It is exact where all rows have the
-    same probabilities, as they have at W = 0.
+    G depends only on the rows and is centered, so that W and b separate. The matrix is exact if all
+    rows have the same probabilities, as at W = 0.
     """
 
     def __init__(self, model: SoftmaxModel, reg_lambda: float):
@@ -79,7 +79,7 @@ class _KroneckerCurvature:
     def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
         values, self._classes = eigh(model.class_covariance(derivatives))
         self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
-        self._inverse[0] = 0.0  # intercepts that all rise by the same change nothing
+        self._inverse[0] = 0.0  # a common change of all intercepts has no effect
         self._values = np.maximum(values, _LEAST_SHARE * values.mean())
         self._factor()
 
@@ -93,7 +93,7 @@ class _KroneckerCurvature:
 
 
 class GramCurvature(_KroneckerCurvature):
-    """With the Gram matrix of the features: a Cholesky factorization for alike eigenvalues of C."""
+    """With the Gram matrix of the features: one Cholesky factor for similar eigenvalues of C."""
 
     def __init__(self, model: SoftmaxModel, reg_lambda: float):
         super().__init__(model, reg_lambda)
@@ -117,7 +117,7 @@ class GramCurvature(_KroneckerCurvature):
 
 
 class DiagonalCurvature(_KroneckerCurvature):
-    """With the variances of the features alone."""
+    """With only the variances of the features."""
 
     def __init__(self, model: SoftmaxModel, reg_lambda: float):
         super().__init__(model, reg_lambda)

@@ -11,21 +11,21 @@ from sklearn_bundle.solvers._corrections import Corrections
 
 Array = NDArray[np.float64]
 
-_PAIRS = 10  # of steps and changes of the gradient; twice as many saved no more than they cost
+_PAIRS = 10  # of steps and changes of the gradient; twice as many cost as much as they saved
 _SEARCHES = 30  # evaluations of a line search
-_SEARCHED = 0.4  # of the slope at 0 may be left at its end
-_FARTHER = 4.0  # times the step, at most, from one evaluation to the next
-_REFRESHED = 64  # steps after which scores are computed afresh, so that rounding does not gather
-_ROUNDING = 1e-14  # of the objective: what it may seem to have risen by
-_TINY = 1e-300  # in place of a share or a curvature of 0
+_SEARCHED = 0.4  # a line search ends at this share of the slope at 0
+_FARTHER = 4.0  # largest factor of the step from one evaluation to the next
+_REFRESHED = 64  # steps after which scores are recomputed, so that rounding does not accumulate
+_ROUNDING = 1e-14  # relative to the objective: a rise up to this is taken for rounding
+_TINY = 1e-300  # replaces a share or a curvature of 0
 
 
 class ClassDescent:
     """A point (W, b) that moves along quasi-Newton directions of ``reg_lambda/2 ||W||^2 + R``.
 
-    A direction begins with the inverse of a curvature, which the changes of the gradient since that
-    was made correct (L-BFGS). Along it the objective is searched with scores alone: a step costs a
-    product with X and one with X'.
+    A direction begins with the inverse of a curvature, corrected by the changes of the gradient
+    since then (L-BFGS). The line search along it uses only scores: a step costs one product with X
+    and one with X'.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ class ClassDescent:
     derivatives : ndarray of shape (K, n)
         ``s_i (P_ik - Y_ik)``.
     gradient : ndarray of shape (K, d)
-        Of R in W.
+        The gradient of R in W.
     n_steps : int
     length : float
-        Of the last step.
+        Length of the last step.
     fall : float
         Predicted gain of the last direction, over that of the one before; 0 before there are two.
     """
@@ -91,26 +91,26 @@ class ClassDescent:
         return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
 
     def plane(self) -> tuple[Array, float]:
-        """Of the probabilities, balanced."""
+        """The plane of the balanced probabilities."""
         A, offset = self.model.plane(self.derivatives, self.gradient)
         return A.ravel(), offset
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self.model = problem.softmax_model()
 
     def detach(self) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self.model = None
 
     def renew(self, curvature: ClassCurvature) -> None:
-        """Go on with the curvature at this point, and forget what has corrected the last one."""
+        """Continue with the curvature at this point, and forget the corrections of the last one."""
         curvature.refresh(self.model, self.derivatives)
         self._curvature = curvature
         self._pairs.clear()
 
     def step(self) -> bool:
-        """A step; False if there is no direction down, or none that rounding leaves."""
+        """Take a step; False if no descent direction is left, up to rounding."""
         along = self._direction()
         decrement = -float(along @ self._slopes)
         if not (decrement > 0.0 and np.isfinite(decrement)):
@@ -144,7 +144,7 @@ class ClassDescent:
         return True
 
     def _at_zero(self) -> Array:
-        """W = 0, each intercept the logarithm of the class's share."""
+        """Set W = 0 and each intercept to the logarithm of the class's share."""
         x = np.zeros(self._size + self._shape[0] * self.model.free)
         if self.model.free:
             b = np.log(self.model.class_shares())
@@ -165,7 +165,7 @@ class ClassDescent:
         return 0.5 * self._lambda * blas.ddot(self.w, self.w)
 
     def _evaluate(self) -> None:
-        """Scores, risk and derivatives afresh."""
+        """Recompute scores, risk and derivatives."""
         W, b = self._parts(self._x)
         self._scores = self.model.scores(W)
         if self.model.free:
@@ -197,7 +197,7 @@ class ClassDescent:
         return x
 
     def _search(self, direction: Array, along: Array) -> float:
-        """Newton's method in one dimension; ``derivatives`` become those of where it ends."""
+        """Newton's method in one dimension; ``derivatives`` become those at its end."""
         w, way = self.w, along[: self._size]
         across = self._lambda * blas.ddot(w, way)
         square = self._lambda * blas.ddot(way, way)
@@ -206,7 +206,7 @@ class ClassDescent:
             risk, first, second = self.model.along(self._scores, direction, t, self._spare)
             first += across + t * square
             gained = self._risk - risk - t * (across + 0.5 * t * square)
-            # Before the minimum of a convex function it has gained; beyond it need not have.
+            # Before its minimum a convex function has fallen; beyond, it need not have.
             lower = first <= 0.0 or gained >= -_ROUNDING * self.objective
             if np.isfinite(risk) and lower and abs(first) <= _SEARCHED * self._decrement:
                 self._risk = risk

@@ -1,11 +1,11 @@
-"""A solver in a race with others: what it has cost, and what it seems to have left to do."""
+"""A solver in competition with others: its cost so far, and an estimate of the remaining cost."""
 
 from math import exp, inf, log
 
 from sklearn_bundle.solvers.linear_task import LinearSolver
 
-_TINY = 1e-300  # in place of a gap of 0
-_LEAST_SHARE = 0.2  # of the work from the start that is left for one that begins near the end
+_TINY = 1e-300  # replaces a gap of 0
+_LEAST_SHARE = 0.2  # of the work from scratch, for a solver that begins near the end
 
 
 class Contestant:
@@ -14,22 +14,22 @@ class Contestant:
     Parameters
     ----------
     name : str
-        The public one.
+        The public name.
     prior : float
-        What a solver of this name is reckoned to cost from its start.
+        Expected cost of a solver of this name from its start.
 
     Attributes
     ----------
     solver : LinearSolver
         None before the start.
     work : float
-        What it has cost.
+        Its cost so far.
     allowed : float
         The work up to which it is not judged.
     trail : list of (float, float)
         Work and logarithm of the gap, after each state.
     ended : bool
-        Whether it has nothing more to gain.
+        Whether it can gain nothing more.
     """
 
     def __init__(self, name: str, prior: float):
@@ -38,10 +38,10 @@ class Contestant:
         self.work = self.allowed = 0.0
         self.ended = False
         self.trail: list[tuple[float, float]] = []
-        self._half = 0  # where the later half of the work begins
+        self._half = 0  # index where the later half of the work begins
 
     def note(self, work: float, gap: float) -> None:
-        """One more state, which has cost ``work``; the relative gap that is left, about."""
+        """Record a state that cost ``work``, with about this relative gap."""
         self.work += work
         self.trail.append((self.work, log(max(gap, _TINY))))
         while 2.0 * self.trail[self._half][0] < self.work:
@@ -49,11 +49,11 @@ class Contestant:
 
     @property
     def gap(self) -> float:
-        """The last relative gap, about."""
+        """About the last relative gap."""
         return exp(self.trail[-1][1]) if self.trail else inf
 
     def remaining(self, tol: float) -> float:
-        """The work to come until the relative gap is ``tol``, at the rate of the later half."""
+        """The work until the relative gap is ``tol``, at the rate of the later half."""
         if self.ended or not self.trail:
             return inf
         (first, before), (last, now) = self.trail[self._half], self.trail[-1]
@@ -63,10 +63,11 @@ class Contestant:
         return to_fall * (last - first) / fall if fall > 0.0 and last > first else inf
 
     def likely(self, tol: float, gap: float) -> float:
-        """The same for one that waits, another one having got to this gap.
+        """The same for a waiting solver, after another one has reached this gap.
 
-        At its start a share of the prior; later no more than there has been, whatever its rate: a
-        gap that has stood still for long, as Newton's does at first, may fall all at once.
+        Before its start this is a share of the prior. Later it is at most the larger of its work so
+        far and the prior, whatever the rate: a gap that has not moved for long, as Newton's at
+        first, may fall suddenly.
         """
         if self.ended:
             return inf

@@ -9,7 +9,7 @@ from scipy.linalg import blas
 
 Array = NDArray[np.float64]
 
-_TINY = 1e-300  # a product of a step and a change of the gradient that is 0
+_TINY = 1e-300  # products of a step and a change of the gradient up to this count as 0
 
 
 class Corrections:
@@ -18,9 +18,9 @@ class Corrections:
     Parameters
     ----------
     memory : int
-        How many pairs are kept.
+        Number of pairs that are kept.
     least_curvature : float
-        ``s'y / y'y`` of a pair (s, y) that is kept is above this.
+        A pair (s, y) is kept only if ``s'y / y'y`` is above this.
     """
 
     def __init__(self, memory: int, least_curvature: float = 0.0):
@@ -50,7 +50,7 @@ class Corrections:
             self._pairs.append((step, change, product))
 
     def correct(self, x: Array, solve: Callable[[Array], Array]) -> Array:
-        """The inverse that starts as ``solve``, times x: the two loops over the pairs.
+        """The corrected inverse times x, starting from ``solve``: the two loops over the pairs.
 
         x is overwritten.
         """

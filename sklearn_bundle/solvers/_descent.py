@@ -12,17 +12,19 @@ from sklearn_bundle.solvers._newton_descent import NewtonDescent
 Array = NDArray[np.float64]
 
 _SEARCHES = 20  # evaluations of a line search
-_SEARCHED = 0.1  # of the slope at 0 may be left at its end
-_FEW_CHANGED = 0.15  # of the derivatives: then the gradient is updated by these rows alone,
-_REFRESHED = 32  # and computed afresh after so many steps, so that rounding does not gather
-_TINY = 1e-300  # in place of a curvature of 0
-_HESSIAN_ROWS = 4  # times d: with these the Hessian of a smooth loss begins,
-_HESSIAN_PASSES = 2.0  # or with what takes no longer than so many passes over the data
+_SEARCHED = 0.1  # a line search ends at this share of the slope at 0
+_FEW_CHANGED = 0.15  # of the derivatives: if fewer change, only these rows update the gradient
+_REFRESHED = 32  # steps after which it is recomputed, so that rounding does not accumulate
+_TINY = 1e-300  # replaces a curvature of 0
+# Rows of the first Hessian of a smooth loss: this number times d, or as many as take no longer than
+# so many passes over the data.
+_HESSIAN_ROWS = 4
+_HESSIAN_PASSES = 2.0
 _CENTERED = 1e-6  # of a typical slope: the derivative in b on samples of the rows
 
 
 class Descent(NewtonDescent):
-    """As :class:`NewtonDescent`, always at the best b, each step as an exact line search says.
+    """:class:`NewtonDescent`, always at the best b, with an exact line search for each step.
 
     Attributes
     ----------
@@ -48,14 +50,14 @@ class Descent(NewtonDescent):
         super().__init__(*args, n_curved=n, factor=factor, detail=share)
         self.scores = model.rows.scores(w) if w.any() else np.zeros(n)
         self.precision = _CENTERED * units.slope
-        self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
+        self.derivatives, self._spare = np.empty((2, n))  # the latter for temporary values
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`NewtonDescent`."""
+        """See :class:`NewtonDescent`."""
         self.model = problem.newton_model()
 
     def detach(self) -> None:
-        """As of :class:`NewtonDescent`."""
+        """See :class:`NewtonDescent`."""
         self.model = None
 
     @property
@@ -63,7 +65,7 @@ class Descent(NewtonDescent):
         return self.model.y, self.model.weights, self.width, self.b
 
     def differentiate(self) -> None:
-        """Risk, plane and gradient at w and its best b; elsewhere a plane would not be balanced."""
+        """Compute risk, plane and gradient at w and its best b, where the plane is balanced."""
         model = self.model
         if model.free:
             args = self.scores, model.y, model.weights, self.width, self.b, self._units.unit
@@ -76,7 +78,7 @@ class Descent(NewtonDescent):
         self.balance = float(self.derivatives.sum()) if model.free else 0.0
 
     def _updated_gradient(self) -> Array:
-        """A kinked loss changes most derivatives of few rows alone."""
+        """The gradient; a kinked loss often changes the derivatives of only a few rows."""
         if self.n_steps % _REFRESHED and not self._loss.smooth:
             change = np.subtract(self.derivatives, self._spare, out=self._spare)
             if np.count_nonzero(change) < _FEW_CHANGED * len(change):
@@ -92,7 +94,7 @@ class Descent(NewtonDescent):
         return length
 
     def _hessian(self) -> Array:
-        """Of all rows with curvature, or of as many as tell it well enough."""
+        """The Hessian of all rows with curvature, or of enough of them."""
         model = self.model
         rows = self._spare.view(np.int64)
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
@@ -105,7 +107,7 @@ class Descent(NewtonDescent):
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
-        """Newton's method in one dimension; the last step that was tried need not be exact."""
+        """Newton's method in one dimension; the last step tried need not be exact."""
         across, square = self._lambda * float(w @ self.w), self._lambda * float(w @ w)
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_SEARCHES):

@@ -1,4 +1,4 @@
-"""Descent on a smooth objective as a solver: the best point, and from its derivatives a bound."""
+"""Descent on a smooth objective as a solver: the best point, and a bound from its derivatives."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 _ADVICE = "scale the features"
 _WORTH = 0.5  # of the gap: a plane that promises no less is not computed
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
-_IDLE_LIMIT = 8  # steps without progress, after which rounding has the last word
+_IDLE_LIMIT = 8  # steps without progress, after which only rounding is left
 
 
 class SmoothDescent(Protocol):
@@ -29,7 +29,7 @@ class SmoothDescent(Protocol):
     Attributes
     ----------
     w, intercept : the point; arrays are not written to again
-    objective : there
+    objective : at the point
     promised : the gap to the plane at the point, if its derivatives balance
     n_steps : so far
     """
@@ -41,37 +41,37 @@ class SmoothDescent(Protocol):
     n_steps: int
 
     def step(self) -> bool:
-        """A step; False if there is no direction down, or none that rounding leaves."""
+        """Take a step; False if no descent direction is left, up to rounding."""
 
     def plane(self) -> tuple[Array, float]:
         """A plane ``R(v, b) >= <a, v> + c`` for all v and b, from the derivatives at the point."""
 
     def attach(self, problem: LinearProblem) -> None:
-        """Go on with the same data in another object."""
+        """Continue with the same data in another object."""
 
     def detach(self) -> None:
-        """Let go of the data."""
+        """Release the data."""
 
 
 class DescentSolver(LinearSolver):
-    """What methods of descent share: the point of a descent, and from its derivatives the bound.
+    """Base class of descent methods: the point of a descent, and the bound from its derivatives.
 
-    Derivatives of a smooth loss in its scores are a dual point: balanced, they make a plane. It is
-    computed where the gradient says that it promises half of the gap, ``||grad J||^2 /
-    (2 reg_lambda)`` if balanced.
+    Derivatives of a smooth loss in its scores are a dual point; once balanced, they give a plane.
+    It is computed only if it promises to halve the gap: by the gradient, its gap is
+    ``||grad J||^2 / (2 reg_lambda)`` if balanced.
 
     Parameters
     ----------
     problem
-        What the class ``needs``.
+        Must offer what the class ``needs``.
     reg_lambda : float
         The regularizer is ``||w||^2 / 2``.
     tol : float
-        The relative gap that is asked for.
+        The requested relative gap.
     start : (ndarray, intercept)
-        Point to start from; by default w = 0 with the intercept that the targets say.
+        Point to start from; by default w = 0 with the intercept that fits the targets.
     proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
+        Proof of a bound to start from, if its reg_lambda is the same.
 
     Attributes
     ----------
@@ -101,45 +101,45 @@ class DescentSolver(LinearSolver):
             self._best.prove(proof.bound(self._omega), proof)
         self._descent: SmoothDescent | None = None
         self._idle = 0  # steps since the gap last became smaller
-        self._spent = 0  # passes, as of the last problem that was let go
+        self._spent = 0  # passes, as of the last problem that was released
         self._passes_before = problem.passes
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from the last point."""
+        """See :class:`LinearSolver`: from the last point."""
         proof = kept.proof_of(task.problem.dimension)
         return cls(task.problem, task.reg_lambda, tol=task.tol, start=kept.point, proof=proof)
 
     @property
     def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
+        """The plane of the proof."""
         return self._best.proof.plane
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
         return LinearStart(point, self._best.proof)
 
     def attach(self, problem: LinearProblem) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._passes_before = problem.passes - self._spent
         if self._descent is not None:
             self._descent.attach(problem)
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._spent = self._problem.passes - self._passes_before
         self._problem = None
         if self._descent is not None:
             self._descent.detach()
 
     def states(self) -> Iterator[State]:
-        """One state per step; the first is of the start. Ends when nothing is left to gain."""
+        """One state per step; the first is the start. Ends when nothing is left to gain."""
         if self._descent is None:
             self._descent = self._begin(self._problem, self._start)
             self._look()
             yield self._state()
-        elif self._idle >= _IDLE_LIMIT:  # the last run has ended so
+        elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
             return
         while self._idle < _IDLE_LIMIT:
@@ -155,7 +155,7 @@ class DescentSolver(LinearSolver):
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from the data at the best point, bound from the kept plane.
 
-        The descent goes on as if nothing had been looked at.
+        The descent then continues as if it had not been confirmed.
         """
         best, spent = self._best, self._problem.passes
         point = self._problem.point(best.point.w, best.point.intercept)
@@ -170,7 +170,7 @@ class DescentSolver(LinearSolver):
         return self._state()
 
     def _look(self) -> None:
-        """Offer the descent's point, and where it is worth it its plane."""
+        """Offer the descent's point, and its plane if it promises enough."""
         descent, best = self._descent, self._best
         best.offer(descent.objective, Point(descent.w, None, descent.intercept))
         gap, promised = best.gap, descent.promised
@@ -188,8 +188,8 @@ class DescentSolver(LinearSolver):
     def _begin(
         self, problem: LinearProblem, start: tuple[Array, float | Array | None] | None
     ) -> SmoothDescent:
-        """The descent, at its start."""
+        """Return the descent at its start."""
 
     def _prepare_step(self) -> None:
-        """Do what has to be done before a step: nothing."""
+        """Hook before each step; does nothing here."""
         return

@@ -1,4 +1,4 @@
-"""What solvers that climb the dual of a linear problem, row after row, have in common."""
+"""Base class of solvers that ascend in the dual of a linear problem, row after row."""
 
 from typing import Any
 
@@ -26,11 +26,11 @@ class DualAscentSolver(LinearSolver):
         The regularizer is ``||w||^2 / 2``.
     steps : DualAscent or ClassAscent
     proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
+        Proof of a bound to start from, if its reg_lambda is the same.
     """
 
     name = "dual-coordinate"
-    estimate: float  #: the relative gap, about; the certificate is that of the state
+    estimate: float  #: about the relative gap; the certificate is that of the state
 
     def __init__(
         self, problem: DualSteps | ClassSteps, reg_lambda: float, steps: Any, proof: Proof | None
@@ -38,37 +38,37 @@ class DualAscentSolver(LinearSolver):
         self._problem, self._lambda, self._steps = problem, reg_lambda, steps
         self._omega = L2()
         self._best = Best(least=0.0, advice=ADVICE)
-        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))  # no loss is < 0
+        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))  # losses are >= 0
         if proof is not None and proof.reg_lambda == reg_lambda:
             self._best.prove(proof.bound(self._omega), proof)
-        self._spent = 0  # passes, as of the last problem that was let go
+        self._spent = 0  # passes, as of the last problem that was released
         self._passes_before = problem.passes
 
     def attach(self, problem: DualSteps | ClassSteps) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._passes_before = problem.passes - self._spent
         self._steps.attach(problem.rows)
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._spent = self.n_passes
         self._problem = None
         self._steps.detach()
 
     @property
     def proof(self) -> Proof:
-        """Of the best bound."""
+        """The proof of the best bound."""
         return self._best.proof
 
     @property
     def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
+        """The plane of the proof."""
         return self._best.proof.plane
 
     @property
     def n_passes(self) -> int:
-        """Products with X or X' of these steps and their checks."""
+        """Number of products with X or X' of these steps and their checks."""
         return self._problem.passes - self._passes_before
 
     def gap_of(self, state: State) -> float:
@@ -76,11 +76,11 @@ class DualAscentSolver(LinearSolver):
         return self.estimate
 
     def size_of_terms(self) -> float:
-        """As of :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
+        """See :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
     def size_of_products(self) -> float:
-        """As of :class:`~sklearn_bundle.solvers.asks.Points`, at the best point."""
+        """See :class:`~sklearn_bundle.solvers.asks.Points`; at the best point."""
         return self._problem.size_of_products(self._best.point)
 
     def _state(self) -> State:

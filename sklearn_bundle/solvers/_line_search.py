@@ -1,4 +1,4 @@
-"""The exact line search of a regularized risk, whatever the regularizer."""
+"""The exact line search of a regularized risk, for any regularizer."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.asks import LineSearch
 
-# Relative, of a step along a curve that is no parabola: an error of its square in the objective.
+# Relative error of a step along a curve other than a parabola; the objective has its square.
 _STEP_PRECISION = 1e-6
 
 
@@ -25,7 +25,7 @@ def best_step(
         w = start.w + step * along
         penalty = omega.value(w)
         if not np.isfinite(penalty):
-            return np.inf, np.inf  # outside of its domain
+            return np.inf, np.inf  # outside its domain
         value, slope = risk(step)
         return reg_lambda * penalty + value, slope + reg_lambda * omega.slope(w, along)[0]
 

@@ -1,4 +1,4 @@
-"""A problem of one's own, known by its values and subgradients alone, with points and planes."""
+"""Points and planes for a user's problem that gives only values and subgradients."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 class Oracle:
-    """Offers :class:`Points` where a problem has :class:`CuttingPlanes` only: no intercept.
+    """Offers :class:`Points` for a problem with only :class:`CuttingPlanes`: no intercept.
 
     Parameters
     ----------
@@ -30,16 +30,16 @@ class Oracle:
 
     @property
     def passes(self) -> int:
-        """As the problem counts them; evaluations if it does not."""
+        """Passes as the problem counts them; evaluations if it does not."""
         return getattr(self._problem, "passes", self._n_evaluations)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """As of the problem."""
+        """See the problem."""
         self._n_evaluations += 1
         return self._problem.evaluate(w)
 
     def point(self, w: Array, intercept: None = None) -> Point:
-        """w alone."""
+        """The point w, without an intercept."""
         return Point(w, None, None)
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
@@ -47,7 +47,7 @@ class Oracle:
         return Point(start.w + step * (end.w - start.w), None, None)
 
     def set_intercept(self, point: Point) -> None:
-        """There is none."""
+        """Do nothing: there is no intercept."""
 
     def risk(self, point: Point) -> float:
         """R(w)."""
@@ -61,10 +61,10 @@ class Oracle:
         return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
 
     def size_of_products(self, point: Point) -> float:
-        """Not known: 0."""
+        """0, since it is not known."""
         return 0.0
 
 
 def with_points(problem: CuttingPlanes) -> Points:
-    """The problem itself if it has points, else what gives it some."""
+    """The problem itself if it offers points, else an adapter that does."""
     return problem if offers(problem, Points) else Oracle(problem)

@@ -13,11 +13,11 @@ from sklearn_bundle.solvers._corrections import Corrections
 Array = NDArray[np.float64]
 
 _PAIRS = 10  # of steps and changes of the gradient, as in SciPy
-_SEARCHED = 0.4  # of the slope at 0 may be left at the end of a line search,
-_SEARCHES = 30  # which evaluates the slope no more often than this
-_REFRESHED = 64  # steps after which scores are computed afresh, so that rounding does not gather
-# What the derivative in b may leave, in objectives a unit of the scores, but no less and no more
-# than these in typical slopes. Balancing the plane costs about that times the unit.
+_SEARCHED = 0.4  # a line search ends at this share of the slope at 0,
+_SEARCHES = 30  # or after so many evaluations of the slope
+_REFRESHED = 64  # steps after which scores are recomputed, so that rounding does not accumulate
+# Largest derivative in b that is left, in objectives per unit of the scores; the other two are its
+# limits, in typical slopes. Balancing the plane costs about that derivative times the unit.
 _BALANCED, _FINEST, _COARSEST = 1e-9, 1e-14, 1e-6
 _CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
 
@@ -25,10 +25,10 @@ _CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
 class ScoreDescent:
     """A point w, at its best intercept, that moves along L-BFGS directions of the objective.
 
-    That is ``reg_lambda/2 ||w||^2 + min_b R(w, b)``. With fewer features than samples a direction
-    begins with the curvature's diagonal; otherwise most eigenvalues are reg_lambda, and the newest
-    pair says how long it is. Along it the objective is searched with scores alone: a step costs a
-    product with X and one with X'.
+    The objective is ``reg_lambda/2 ||w||^2 + min_b R(w, b)``. With fewer features than samples a
+    direction begins with the curvature's diagonal; otherwise most eigenvalues are reg_lambda, and
+    the newest pair gives its length. The line search uses only scores: a step costs one product
+    with X and one with X'.
 
     Parameters
     ----------
@@ -76,19 +76,19 @@ class ScoreDescent:
         return blas.ddot(self._slopes, self._slopes) / (2.0 * self._lambda)
 
     def plane(self) -> tuple[Array, float]:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         return self._gradient, self._offset
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self._model = problem.newton_model()
 
     def detach(self) -> None:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         self._model = None
 
     def step(self) -> bool:
-        """As of :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
+        """See :class:`~sklearn_bundle.solvers._descent_solver.SmoothDescent`."""
         along = self._direction()
         if along is None:
             return False
@@ -128,7 +128,7 @@ class ScoreDescent:
         return model.y, model.weights, self._units.unit, self.intercept
 
     def _stand_at(self, w: Array) -> None:
-        """Be at w, with its scores from the data and the intercept that the targets say."""
+        """Move to w, with its scores from the data and the intercept that fits the targets."""
         n = len(self._model.y)
         self.w = w
         self._scores = self._model.rows.scores(w) if w.any() else np.zeros(n)
@@ -136,7 +136,7 @@ class ScoreDescent:
         self._evaluate()
 
     def _evaluate(self) -> None:
-        """Best intercept, objective, and derivatives that balance."""
+        """Compute the best intercept, the objective, and derivatives that balance."""
         model, units = self._model, self._units
         if model.free:
             left = units.slope
@@ -156,7 +156,7 @@ class ScoreDescent:
         return self._gradient + self._lambda * self.w
 
     def _direction(self) -> Array | None:
-        """The corrected gradient, downhill; None where there is none."""
+        """The corrected gradient, downhill; None if there is no such direction."""
         for _ in range(2):
             along = self._pairs.correct(-self._slopes, self._solved)
             if -np.inf < blas.ddot(along, self._slopes) < 0.0:
@@ -170,14 +170,14 @@ class ScoreDescent:
         return x * (self._pairs.scale if len(self._pairs) else 1.0 / self._lambda)
 
     def _curvature(self) -> tuple[NDArray[np.int64], Array]:
-        """The rows that bend, and by how much."""
+        """The rows with curvature, and their curvature."""
         model, (y, _, width, b) = self._model, self._args
         rows = self._scratch.view(np.int64)
         rows = rows[: model.loss.curved(self._scores, y, width, b, rows)]
         return rows, model.loss.curvature(self._scores, *self._args, rows)
 
     def _move_of_intercept(self, direction: Array) -> float:
-        """By which the best intercept changes along the direction, to first order."""
+        """The change of the best intercept along the direction, to first order."""
         if not self._model.free:
             return 0.0
         rows, curvature = self._curvature()

@@ -9,30 +9,30 @@ from sklearn_bundle.solvers._working_set import MOST_FEATURES, newton_cost
 
 Array = NDArray[np.float64]
 
-_DENSEST = 0.1  # part of the entries that are not 0: beyond, a matrix is formed as soon
-_SHARE = 0.3  # of the violation before a step may be met at its end,
-_TIGHTER = 0.25  # and by which factor less where one epoch was enough
-_FEW = 30  # times the features that are wanted: if there are more, these are copied at first
-_SPARE = 1.5  # times the features that are wanted: larger sets are cut down
-# Costs in the time of an entry in an epoch (1.8 ns): of a product of two entries of a row that a
-# matrix sums up, of an entry of the matrix to form it, and in one of its own epochs.
+_DENSEST = 0.1  # largest share of nonzero entries: beyond it, forming a matrix is as fast
+_SHARE = 0.3  # of the violation before a step: an epoch that meets no more ends it,
+_TIGHTER = 0.25  # times this factor if one epoch was enough
+_FEW = 30  # times the wanted features: if there are more in all, only these are copied at first
+_SPARE = 1.5  # times the wanted features: larger sets are cut down
+# Costs in units of an entry in an epoch (1.8 ns): of a product of two entries of a row that a
+# matrix sums up, of forming an entry of the matrix, and of that entry in one of its own epochs.
 _PRODUCT, _FORMED, _VISITED = 0.5, 16.0, 0.5
 _NEWTON_STEPS = 2.0  # that follow on a matrix
-_FEWEST_EPOCHS = 2.0  # of a step, however soon a matrix would pay
-# Of the first step, and after one that was too long: the curvature there says little about the
-# optimum's. A step that was not may be followed by one of twice as many.
+_FEWEST_EPOCHS = 2.0  # in a step, however soon a matrix would pay
+# Epochs in the first step, and after a step that was too long: the curvature there says little
+# about that of the optimum. Other steps may be followed by one of twice as many.
 _TRUSTED_EPOCHS, _MOST_EPOCHS = 10.0, 500.0
-_MOST_TOO_LONG = 8  # such steps: text has up to four, and where they do not end, others are better
+_MOST_TOO_LONG = 8  # such steps: text has up to four; if they continue, other methods are better
 
 
 class Sweep:
     """Columns of sparse data, and steps over some of them.
 
-    A step is a few epochs in the quadratic of the curvature at w, as of Yuan, Ho and Lin, "An
+    A step is a few epochs in the quadratic of the curvature at w, as in Yuan, Ho and Lin, "An
     improved GLMNET for L1-regularized logistic regression", JMLR 13 (2012), Algorithm 3: far from
-    the optimum, where most features are wanted, neither the matrix of a working set nor an exact
-    minimum of the quadratic is worth its time. The columns are a copy: those of the first step if
-    they are few and all steps make do with them, else all of X.
+    the optimum, where most features are wanted, the matrix of a working set or an exact minimum of
+    the quadratic would cost more than it saves. The columns are a copy: those of the first step if
+    they are few and suffice for all steps, else all of X.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class Sweep:
         return not model.is_quadratic and model.rows.n_entries <= _DENSEST * n * d
 
     def columns(self, model: ColumnModel) -> WeightedColumns:
-        """Those of ``which``."""
+        """The columns of ``which``."""
         return self._columns
 
     def choose(self, model: ColumnModel, wanted: NDArray[np.bool_]) -> None:
-        """Take the features that are wanted, or go on with a set that has hardly any others."""
+        """Select the wanted features, or continue with a set that has hardly any others."""
         which = np.flatnonzero(wanted)
         if not self._has(which):
             self._store(model, which)
@@ -71,7 +71,7 @@ class Sweep:
         self._columns = WeightedColumns(self._stored[places], model.free)
 
     def minimise(self, curvature: Array, a: Array, w: Array, limits: Array, ridge: float) -> Array:
-        """Where a step leads from w, with the gradient a there."""
+        """The end of a step from w, with the gradient a at w."""
         if len(w) == 0:
             return w
         v, limits = w.copy(), np.ascontiguousarray(limits)
@@ -86,7 +86,7 @@ class Sweep:
         return v
 
     def learn(self, length: float) -> bool:
-        """Take notice of the part of the last step that was taken; whether to go on in this way."""
+        """Note the share of the last step that was taken; returns whether to continue like this."""
         if length == 1.0:
             self._trusted = min(2.0 * self._trusted, _MOST_EPOCHS)
             return not self._would_pay
@@ -105,7 +105,7 @@ class Sweep:
         self._stored = model.rows.transposed(self._known)
 
     def _worth_a_matrix(self, n_used: int) -> float:
-        """Epochs in the time of a matrix, with its own epochs or with Newton's steps."""
+        """Epochs in the time of a matrix, including its own epochs or Newton's steps."""
         size, n_rows = self._columns.entries.shape
         if size > MOST_FEATURES:
             return np.inf

@@ -1,4 +1,4 @@
-"""Features that coordinate descent works with, and the quadratic that it minimizes over them."""
+"""Working set of coordinate descent, and the quadratic that it minimizes over these features."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,24 +10,25 @@ from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
 
-_EPOCHS = 5  # of a matrix at least, between steps of Newton's method on the nonzeros,
-# and in all, with such steps counted as what they cost. A quadratic that is not yet that of the
-# optimum is not worth many: as many as at first, or twice those of the last one if that held.
+_EPOCHS = 5  # fewest epochs of a matrix between Newton steps on the nonzeros
+# Most epochs in all, where Newton steps count as what they cost. A quadratic that is not yet that
+# of the optimum gets only the first number, or twice that of the last one if that held.
 _MOST_EPOCHS, _MOST_QUADRATIC_EPOCHS = 300.0, 10_000.0
-# Epochs of a matrix in the time of a Newton step, times p^2 over the cube of the nonzeros: as many
-# are done before steps. BLAS alone would be 0.08; the copies of parts of the matrix are the rest.
+# Epochs of a matrix in the time of a Newton step, times p^2 over the cube of the nonzeros: so many
+# are done before a step. BLAS accounts for 0.08, copies of parts of the matrix for the rest.
 _NEWTON_COST = 0.3
-_CHANGES_COST = 300.0  # epochs in the time of the steps that change signs, before there are others
+_CHANGES_COST = 300.0  # epochs in the time of the steps that change signs, before epochs again
 _CHANGES = 2  # but at least so many steps
-_LENGTHS = 4  # of a step, each half of the one before, that are tried with many changes of sign
-_COLUMN_EPOCHS = 10  # of columns, as are reckoned with; of squared errors, which no steps follow,
-_QUADRATIC_EPOCHS = 200
-_MOST_COLUMN_EPOCHS = 200  # and at most
-_MOST_NONZEROS = 2000  # of Newton's method: a factor of 32 MB, about 0.1 s
-_RIDGE = 1e-13  # of the diagonal, so that columns that are the same have a factor
-# Of squared errors with more features than this part of H's largest rank: H is nearly singular, and
-# hundreds of Newton steps would end where the first sign changes. Minima near the point before, by
-# this part of the mean diagonal of H at first and then by less and less, need a tenth of them.
+_LENGTHS = 4  # step lengths, each half of the one before, that are tried with many changes of sign
+_COLUMN_EPOCHS = 10  # expected epochs of columns,
+_QUADRATIC_EPOCHS = 200  # and for squared errors, which need no further quadratic
+_MOST_COLUMN_EPOCHS = 200  # most epochs of columns
+_MOST_NONZEROS = 2000  # for Newton's method: a factor of 32 MB, about 0.1 s
+_RIDGE = 1e-13  # of the diagonal, so that equal columns have a factor
+# For squared errors with more features than this part of H's largest rank: H is nearly singular,
+# and hundreds of Newton steps would end at the first change of sign. A proximal term around the
+# last point needs a tenth of them. It begins with this part of the mean diagonal of H, and is then
+# multiplied by the third number.
 _FULL_RANK, _NEAR, _LESS_NEAR = 0.5, 1e-2, 0.2
 _NEAR_SHARE, _NEAR_TOL = 0.3, 0.5  # their precision: of the violation before them, and of tol
 MOST_FEATURES = 4000  # of a matrix: 128 MB
@@ -38,22 +39,22 @@ class WorkingSet:
     """Some features with their columns.
 
     A step minimizes ``<a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2``
-    over v. With H as a matrix: a few epochs of coordinate descent find the signs, and Newton's
-    method solves for the nonzeros; those whose sign would change become 0. That ends after few
-    steps however correlated the features are. A matrix of dense columns costs more
-    than epochs over the columns themselves if there are many of them and it does not last.
+    over v. With H as a matrix, a few epochs of coordinate descent find the signs, and Newton's
+    method solves for the nonzeros; those whose sign would change become 0. This ends after a few
+    steps however correlated the features are. A matrix of many dense columns that is soon
+    recomputed costs more than epochs over the columns themselves.
 
     Parameters
     ----------
     which : ndarray of shape (p,)
         Features, in ascending order.
     columns : RowOperator or None
-        Their part of X; None if these are all features, and X itself will do.
+        Their part of X; None if these are all features, so that X itself is used.
 
     Attributes
     ----------
     matrix : ndarray of shape (p, p)
-        H, once it has been formed.
+        H, once formed.
     """
 
     def __init__(self, which: NDArray[np.intp], columns: RowOperator | None):
@@ -68,7 +69,7 @@ class WorkingSet:
         return model.rows if self._columns is None else self._columns
 
     def begin(self, model: ColumnModel, curvature: Array) -> None:
-        """Second derivatives of the risk in the scores."""
+        """Set the second derivatives of the risk in the scores."""
         if model.is_quadratic:
             if self.matrix is not None or self._weighted is not None:
                 return
@@ -84,14 +85,14 @@ class WorkingSet:
         self._weighted.weigh(curvature)
 
     def learn(self, length: float) -> None:
-        """How much of the last step was taken, 1 if all of it."""
+        """Note the share of the last step that was taken, 1 for all of it."""
         if length == 1.0:
             self._most_epochs = min(2.0 * self._most_epochs, _MOST_QUADRATIC_EPOCHS)
         else:
             self._most_epochs = _MOST_EPOCHS
 
     def minimise(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
-        """The v, from w on; violations of its optimality fall below ``tol``, or it takes long."""
+        """The v, from w on, with violations of optimality below ``tol`` unless it takes long."""
         v, limits = w.copy(), np.ascontiguousarray(limits)
         if self.matrix is None:
             self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
@@ -120,7 +121,7 @@ class WorkingSet:
         tol: float,
         most: float,
     ) -> float:
-        """Epochs and steps from v on, in place, with the slopes there; their cost in epochs."""
+        """Take epochs and steps from v, in place, given its slopes; returns the cost in epochs."""
         flat, spent, longer, allowed = H.reshape(-1), 0.0, 1, MET * tol
         while spent < most:
             epochs = longer * max(_EPOCHS, int(newton_cost(np.count_nonzero(v), len(v))))
@@ -141,9 +142,9 @@ class WorkingSet:
     def _solve_for_nonzeros(
         self, H: Array, slopes: Array, v: Array, limits: Array, ridge: float
     ) -> float:
-        """Newton's steps on the nonzeros, in place; what they cost, in epochs of the matrix.
+        """Take Newton steps on the nonzeros, in place; returns their cost in epochs of the matrix.
 
-        Numbers whose sign would change become 0, and the rest goes on.
+        Numbers whose sign would change become 0, and the steps continue with the rest.
         """
         used = np.flatnonzero(v)
         n_used, cost = len(used), 0.0
@@ -176,14 +177,14 @@ class WorkingSet:
         return cost
 
     def _most_changes(self, n_used: int) -> int:
-        """As many as are worth it; nonzeros far beyond the rank of H have to go, one by one."""
+        """As many as pay; nonzeros far beyond the rank of H have to be removed one by one."""
         affordable = int(_CHANGES_COST / newton_cost(n_used, len(self.which)))
         beyond = n_used - self._most_rank if n_used > 2 * self._most_rank else 0
         return max(_CHANGES, affordable) + beyond
 
 
 def newton_cost(n_used: int, size: int) -> float:
-    """Of a Newton step with so many nonzeros, in epochs of the matrix."""
+    """Cost of a Newton step with ``n_used`` nonzeros, in epochs of the matrix."""
     return _NEWTON_COST * n_used**3 / size**2
 
 
@@ -198,13 +199,13 @@ def _newton_step(H: Array, right: Array) -> Array | None:
 def _without_changes_of_sign(step: Array, x: Array, slopes: Array, H: Array) -> Array:
     """A part of the step from x on that lowers the objective; numbers end at 0.
 
-    A shorter step changes fewer signs. If none of some lengths will do, it is the part up to where
-    the first sign changes.
+    A shorter step changes fewer signs. If none of the lengths tried will do, the step ends at the
+    first change of sign.
 
     Parameters
     ----------
     slopes : ndarray of shape (k,)
-        Of the objective at x, the penalty's with them.
+        Of the objective at x, including the penalty.
     H : ndarray of shape (k, k)
         Its second derivatives.
     """

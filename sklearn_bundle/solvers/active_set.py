@@ -1,4 +1,4 @@
-"""The L2-SVM of many points: Frank-Wolfe methods on an active set that grows."""
+"""The L2-SVM of many points: Frank-Wolfe methods on a growing active set."""
 
 from collections.abc import Iterator
 from math import isqrt
@@ -22,46 +22,47 @@ from sklearn_bundle.solvers.swap import (
 
 Array = NDArray[np.float64]
 
-# How far the problems on the active points are solved, as relative gaps. Too loose costs more of
-# them, too tight costs steps for points that do not matter in the end: estimates.
+# How far the problems on the active points are solved, as relative gaps. If too loose, there are
+# more problems; if too tight, steps are spent on points that do not matter in the end. Estimates.
 _LOOSEST = 3e-2  # the first problem
 _SHARE = 0.1  # of the gap over all points: the next problem
-_NEAR = 30.0  # times tol: where the gap over all points is so small, the next problem is the last
+_NEAR = 30.0  # times tol: if the gap over all points is this small, the next problem is the last
 _SLACK = 0.9  # of tol: the last problem
 _EXACT_SLACK = 0.01  # of tol: the last problem with rows in float64, where a small gap is cheap
-_MOST_IDLE = 3  # problems without progress: what is left is rounding
+_MOST_IDLE = 3  # problems without progress: then only rounding is left
 
-# Which points are added. A violator is an inactive point whose score is below Q. Estimates, too.
-_MANY = 0.25  # violators per active point from which on only the clear ones count
-_CLEAR = 0.5  # largest share of Q by which a clear violator falls short of it
-_LEAST_GROWTH = 0.1  # points added at least, per active point, while far from the optimum
+# Which points are added. A violator is an inactive point whose score is below Q. Also estimates.
+_MANY = 0.25  # violators per active point above which only the clear ones count
+_CLEAR = 0.5  # a violator this share of Q below Q is clear, whatever the gap
+_LEAST_GROWTH = 0.1  # least number of points added, per active point, while far from the optimum
 _SAMPLE, _SAMPLED = 0.1, 10.0  # least size of a sample, per point and per active point
-_ENOUGH = 10  # violators in a sample that make a look at all points unnecessary
+_ENOUGH = 10  # violators in a sample with which a check of all points is unnecessary
 
-_COPY = 1.25  # space while a matrix is copied to one of twice the side, over that of the new one
+_COPY = 1.25  # memory while a matrix is copied to one of twice the side, over that of the new one
 
 
 class ActiveSetSolver:
-    """Solves on the active points, adds those that the solution violates, and goes on from there.
+    """Solves on the active points, adds those that violate the solution, and repeats.
 
     Any point of the small simplex is one of the large one, so every bound holds for all points; the
-    objective is known after each look at all of them.
+    objective is known after each check of all of them.
 
     Parameters
     ----------
     problem : DivisibleProblem
     size : int
-        Points to begin with, chosen at random.
+        Number of points to begin with, chosen at random.
     tol : float
-        Relative gap that is wanted: the small problems are solved a little further.
+        The requested relative gap: the small problems are solved a little further.
     cache_bytes : int
-        For the kernel matrix of the active points, or if that is too large for some of its rows.
+        Memory for the kernel matrix of the active points, or for some of its rows if it is too
+        large.
     start : ndarray of shape (n,), default=None
         Point of the simplex.
     best : ndarray of shape (n,), default=None
         Another point, which is returned unless a better one is found.
     first_step, max_steps, algorithm, n_candidates, seed
-        As for :class:`~sklearn_bundle.solvers.swap.SwapSolver`.
+        See :class:`~sklearn_bundle.solvers.swap.SwapSolver`.
     """
 
     history_fields = (*SwapSolver.history_fields, ("active", np.int64))
@@ -97,12 +98,12 @@ class ActiveSetSolver:
         self._look_at_all()
         if best is not None:
             self._best.offer(*modelled(problem, best))
-        if start is not None:  # or a fit of few steps would never get to other points
+        if start is not None:  # or a fit of few steps would never reach other points
             self._grow()
         self._sampling = True
 
     def states(self) -> Iterator[State]:
-        """One state for every 128 steps or less, and one for every look at all points."""
+        """One state for at most 128 steps, and one for every check of all points."""
         idle = 0  # problems without progress
         while self._missed < MOST_REFINEMENTS and idle < _MOST_IDLE:
             steps, reached = self.n_steps, (self._best.primal, self._best.bound)
@@ -128,14 +129,14 @@ class ActiveSetSolver:
 
     @property
     def kept(self) -> SimplexPoints:
-        """Where a next fit may go on."""
+        """Where the next fit may start."""
         newest, best = np.zeros(self._problem.n), self._best.point[0]
         newest[self._active] = self._solver.a
         number = self._first_step + self.n_steps
         return SimplexPoints(newest, None if np.array_equal(best, newest) else best, number)
 
     def _first(self, size: int, start: Array | None) -> np.ndarray:
-        """Random points of both classes, as many of each as there are if they are few."""
+        """Random points of both classes; all points of a class if they are few."""
         chosen = [] if start is None else [np.flatnonzero(start)]
         for sign in (-1.0, 1.0):
             points = np.flatnonzero(self._problem.y == sign)
@@ -143,7 +144,7 @@ class ActiveSetSolver:
         return np.unique(np.concatenate(chosen))
 
     def _open(self, active: np.ndarray, a: Array, q: Array | None) -> None:
-        """A solver for the active points that starts from a."""
+        """Make a solver for the active points that starts from a."""
         small = self._problem.part(active)
         solver = SwapSolver(
             small,
@@ -175,7 +176,7 @@ class ActiveSetSolver:
         return self._matrix
 
     def _wanted(self) -> float:
-        """Relative gap on the active points."""
+        """The relative gap to reach on the active points."""
         if not np.isfinite(self._best.primal):
             return _LOOSEST
         gap = self._gap()
@@ -185,7 +186,7 @@ class ActiveSetSolver:
         return max(least * self._tol, min(_LOOSEST, _SHARE * gap))
 
     def _solve(self) -> Iterator[State]:
-        """The problem on the active points, as far as is useful before the next look."""
+        """Solve the problem on the active points as far as is useful before the next check."""
         wanted = self._wanted()
         steps, kinds, rows = self.n_steps, self.kinds, self.n_rows
         for state in self._solver.states():
@@ -203,12 +204,12 @@ class ActiveSetSolver:
 
     def _promote(self) -> None:
         self._problem.promote()
-        self._best.withdraw()  # what rounding has made of it is forgotten
+        self._best.withdraw()  # its rounding is forgotten
         self._best.prove(0.0)
         self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
 
     def _look(self) -> None:
-        """At all points, or at a sample while that shows violators enough."""
+        """Check all points, or a sample as long as it shows enough violators."""
         outside = self._outside()
         size = max(_SAMPLE * self._problem.n, _SAMPLED * len(self._active))
         if self._sampling and size < 0.5 * len(outside):
@@ -220,7 +221,7 @@ class ActiveSetSolver:
         self._look_at_all()
 
     def _look_at_all(self) -> None:
-        """Scores of all points, and the objective."""
+        """Compute the scores of all points, and the objective."""
         self._last = a, q, _ = self._products(self._outside())
         value = self._solver.value
         if value > 0.0:  # or the kernel is indefinite
@@ -236,7 +237,7 @@ class ActiveSetSolver:
         return np.flatnonzero(outside)
 
     def _products(self, points: np.ndarray) -> Candidate:
-        """a and ``K a`` at the active points and at these, infinity elsewhere, and alpha."""
+        """a, ``K a`` at the active points and at these with infinity elsewhere, and alpha."""
         solver, n = self._solver, self._problem.n
         a, q = np.zeros(n), np.full(n, np.inf)
         a[self._active], q[self._active] = solver.a, solver.q
@@ -244,7 +245,7 @@ class ActiveSetSolver:
         return a, q, a / solver.value
 
     def _violators(self) -> np.ndarray:
-        """Inactive points with a loss; only the clear cases while they are many."""
+        """Inactive points with a loss; if they are many, only the clear cases."""
         value, outside = self._solver.value, self._last[1].copy()
         outside[self._active] = np.inf
         violators = np.flatnonzero(outside < value)
@@ -254,7 +255,7 @@ class ActiveSetSolver:
         return violators
 
     def _newcomers(self) -> np.ndarray:
-        """The points to add: the worst violators, and the next ones if these are but a few."""
+        """The points to add: the worst violators, and the next worst if these are only a few."""
         violators, q, n_active = self._violators(), self._last[1], len(self._active)
         if len(violators) > n_active:
             return violators[np.argpartition(q[violators], n_active)[:n_active]]
@@ -270,7 +271,7 @@ class ActiveSetSolver:
         return self._best.gap / self._best.primal
 
     def _grow(self) -> bool:
-        """Add points; whether there were any to add."""
+        """Add points; returns whether there were any to add."""
         problem, solver, q = self._problem, self._solver, self._last[1]
         newcomers = self._newcomers()
         active = np.concatenate([self._active, newcomers])

@@ -1,7 +1,7 @@
-"""What each kind of solver asks of a problem: Protocols, and who tells whether they are offered.
+"""What each kind of solver needs of a problem: Protocols, and checks that a problem offers them.
 
-A problem need not name them: it offers a Protocol if it has all of its members. One that a problem
-cannot have for its data or its loss is None there. A solver names those that it ``needs``.
+A problem need not name them: it offers a Protocol if it has all of its members. A member that a
+problem cannot have for its data or its loss is None. A solver names those that it ``needs``.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 
 class TubeProblem(Protocol):
-    """A kernel machine with squared losses outside of a tube: see :class:`~.l2tube.L2Tube`."""
+    """A kernel machine with squared losses outside a tube: see :class:`~.l2tube.L2Tube`."""
 
     n: int
     dtype: np.dtype
@@ -54,46 +54,46 @@ class TubeProblem(Protocol):
         """Whether products read kernel values from memory."""
 
     def promote(self) -> None:
-        """From here on kernel values are in double precision."""
+        """Use kernel values in double precision from now on."""
 
     def block(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the kernel matrix."""
 
     def scores(self, coef: Array) -> Array:
-        """Those of a function at all points, in the working precision."""
+        """The scores of a function at all points, in the working precision."""
 
     def loss(self, scores: Array) -> float:
         """The sum of the losses."""
 
     def bound(self, coef: Array, scores: Array) -> float:
-        """What a dual point proves."""
+        """The bound that a dual point proves."""
 
     def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
-        """The objective in float64, what rounding may have taken off it, and scores."""
+        """The objective in float64, a bound on how far rounding lowered it, and the scores."""
 
     def certified_bound(self, coef: Array) -> tuple[float, Array]:
-        """What a dual point proves whatever rounding does, and scores where it is not 0."""
+        """The bound that a dual point proves despite rounding, and scores where it is not 0."""
 
     def is_indefinite(self, coef: Array, scores: Array) -> bool:
         """Whether this shows that the kernel is not positive semidefinite."""
 
 
 class CuttingPlanes(Protocol):
-    """A convex risk R of a vector w. It is all that a problem of one's own has to have.
+    """A convex risk R of a vector w. Your own problem needs nothing else.
 
-    Two more attributes tell more if they are there: ``nonnegative = True`` says that R is nowhere
-    negative, so that no lower bound is, the first one included; ``passes`` counts what users pay
-    for, by default the evaluations.
+    Two more attributes are optional. ``nonnegative = True`` says that R is nowhere negative, so
+    that no lower bound is negative, including the first one. ``passes`` counts the work, by default
+    the evaluations.
     """
 
     dimension: int
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
-        """R(w), infinity where numbers overflow, and a subgradient of R at w."""
+        """R(w), infinity if numbers overflow, and a subgradient of R at w."""
 
 
 class Points(Protocol):
-    """A convex risk at points that know more than w: scores, which are linear, and an intercept.
+    """A convex risk at points that hold more than w: scores, which are linear, and an intercept.
 
     Attributes
     ----------
@@ -102,11 +102,11 @@ class Points(Protocol):
     passes : int
         Products with the data so far.
     nonnegative : bool
-        Whether the risk is known not to be negative.
+        Whether the risk is known to be nonnegative.
     n_free : int
-        Numbers of an intercept that is a coordinate of its own.
+        Numbers in an intercept that is a coordinate of its own.
     intercept_scale : float
-        Square of the w that changes scores as much as such an intercept of 1, about.
+        About the square of the w that changes scores as much as such an intercept of 1.
     """
 
     dimension: int
@@ -116,13 +116,13 @@ class Points(Protocol):
     intercept_scale: float
 
     def point(self, w: Array, intercept: float | Array | None) -> Point:
-        """The point w; None is an intercept of 0, or none."""
+        """The point w; None is an intercept of 0, or no intercept."""
 
     def blend(self, start: Point, end: Point, step: float) -> Point:
         """The point ``start + step (end - start)``."""
 
     def set_intercept(self, point: Point) -> None:
-        """Make the point's intercept the best one, if it can be minimized out."""
+        """Set the point's intercept to the best one, if it can be minimized out."""
 
     def risk(self, point: Point) -> float:
         """R at the point with its own intercept."""
@@ -131,11 +131,11 @@ class Points(Protocol):
         """The cutting plane at the point and its best intercept; None if R is above the limit."""
 
     def size_of_products(self, point: Point) -> float:
-        """Of the terms that ``<a, w>`` sums, a being the plane's gradient; rounding is of these."""
+        """Size of the terms of ``<a, w>``, a the plane's gradient: rounding is relative to it."""
 
 
 class LineSearch(Points, Protocol):
-    """The risk along a line, at no more than the cost of two scores."""
+    """The risk along a line, at the cost of at most two products for scores."""
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
         """The t >= 0 that minimizes ``slope t + curvature t^2/2 + R`` from start towards end."""
@@ -150,7 +150,7 @@ class OnWorkers(LineSearch, Protocol):
     Attributes
     ----------
     rounds : int
-        How often all blocks have been asked.
+        Number of requests to all blocks so far.
     """
 
     rounds: int
@@ -164,7 +164,7 @@ class OwnRows(LineSearch, Protocol):
     rows : RowOperator
     weights : ndarray of shape (n_samples,)
     scores_shape : tuple
-        (n_samples,) where each sample has one score.
+        (n_samples,) if each sample has one score.
     n_samples, n_features : int
     """
 
@@ -181,9 +181,9 @@ class NewtonSteps(LineSearch, Protocol):
     Attributes
     ----------
     newton_loss : NewtonLoss
-        The loss as Newton's method sees it; None where it cannot.
+        The loss in the form for Newton's method; None if it has none.
     n_features, n_entries : int
-        Columns of X, and its stored entries: what a step costs.
+        Columns of X and its stored entries, which determine the cost of a step.
     """
 
     newton_loss: NewtonLoss
@@ -195,15 +195,15 @@ class NewtonSteps(LineSearch, Protocol):
 
 
 class NewtonRounds(LineSearch, Protocol):
-    """Second derivatives of rows on workers, as much at a time as one round can bring.
+    """Second derivatives of rows on workers, as much at a time as one round can return.
 
     Attributes
     ----------
     newton_loss : NewtonLoss
-        As of :class:`NewtonSteps`.
+        See :class:`NewtonSteps`.
     n_samples, n_features, n_entries : int
     column_scale : ndarray of shape (d,)
-        As of :class:`~.rows.RowOperator`.
+        See :class:`~.rows.RowOperator`.
     """
 
     newton_loss: NewtonLoss
@@ -215,7 +215,7 @@ class NewtonRounds(LineSearch, Protocol):
     def newton_look(
         self, ends: list[tuple[Array, float]], steps: Array, widths: list[float], every: int
     ) -> list[Array]:
-        """Slopes along a line, and for each width what a step from its end needs."""
+        """Slopes along a line and, for each width, what a step from its end needs."""
 
     def descent_look(
         self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
@@ -226,10 +226,10 @@ class NewtonRounds(LineSearch, Protocol):
         """Weighted means of the columns and of their squares."""
 
     def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
-        """Slopes along a line alone."""
+        """Only slopes along a line."""
 
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
-        """A model of some of the rows, or None, and what their targets tell."""
+        """A model of some of the rows, or None, and a starting point from their targets."""
 
 
 class ColumnSteps(Points, Protocol):
@@ -238,7 +238,7 @@ class ColumnSteps(Points, Protocol):
     Attributes
     ----------
     conjugate : Conjugate
-        The loss's l*; None where it has no curvature, or more than one score.
+        The l* of the loss; None if the loss has no curvature or more than one score.
     n_samples, n_features : int
         Rows and columns of X.
     """
@@ -252,14 +252,14 @@ class ColumnSteps(Points, Protocol):
 
 
 class SoftmaxSteps(Points, Protocol):
-    """Derivatives of multinomial logistic regression, whose scores are kept by class.
+    """Derivatives of multinomial logistic regression, whose scores are stored by class.
 
     Attributes
     ----------
     class_loss : SoftmaxByClass
-        The loss; None where it is another one.
+        The loss; None if it is another one.
     n_samples, n_features, n_outputs, n_entries : int
-        Rows and columns of X, classes, stored entries: what a step costs.
+        Rows and columns of X, classes, and stored entries, which determine the cost of a step.
     """
 
     class_loss: SoftmaxByClass
@@ -278,9 +278,9 @@ class LeastSquares(Points, Protocol):
     Attributes
     ----------
     squared_errors : SquaredErrors
-        The loss as a squared error; None where it is another.
+        The loss as a squared error; None if it is another one.
     rows, target, weights : RowOperator, two arrays
-        The data, for :class:`NormalEquations` that were made for another object with the same.
+        The data, for :class:`NormalEquations` made for another object with the same data.
     """
 
     squared_errors: SquaredErrors
@@ -289,18 +289,18 @@ class LeastSquares(Points, Protocol):
     weights: Array
 
     def normal_equations(self, omega: Regularizer) -> NormalEquations:
-        """With a regularizer ``w'Bw / 2``, B its ``form``."""
+        """The normal equations with a regularizer ``w'Bw / 2``, where B is its ``form``."""
 
 
 class DualSteps(LineSearch, Protocol):
-    """Steps in the dual, a number per row, from row to row.
+    """Steps in the dual, which has one number per row, from row to row.
 
     Attributes
     ----------
     dual_loss : DualLoss
-        The loss as dual coordinate ascent sees it; None where it has no steps.
+        The loss in the form for dual coordinate ascent; None if it has none.
     rows : RowOperator
-        The data, for a :class:`DualAscent` that was made for another object with the same.
+        The data, for a :class:`DualAscent` made for another object with the same data.
     """
 
     dual_loss: DualLoss
@@ -311,14 +311,14 @@ class DualSteps(LineSearch, Protocol):
 
 
 class ClassSteps(LineSearch, Protocol):
-    """Steps in the dual of a loss of several classes, a distribution over them per row.
+    """Steps in the dual of a loss of several classes, with a distribution over them per row.
 
     Attributes
     ----------
     class_dual : ClassDual
-        The loss as these steps see it; None where it has none.
+        The loss in the form for these steps; None if it has none.
     rows : RowOperator
-        As of :class:`DualSteps`.
+        See :class:`DualSteps`.
     """
 
     class_dual: ClassDual
@@ -331,12 +331,12 @@ class ClassSteps(LineSearch, Protocol):
 class ExcessiveGap(Protocol):
     """An objective P whose smooth dual D has a feasible set that can be projected onto.
 
-    w is linear in ``combined``, which is linear in a dual point u; D(u) is told from both.
+    w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
 
     Attributes
     ----------
     passes : int
-        What users pay for so far.
+        The work so far.
     """
 
     passes: int
@@ -351,7 +351,7 @@ class ExcessiveGap(Protocol):
         """The point ``start + step (end - start)``."""
 
     def combine(self, u: Array) -> Array:
-        """What of u goes into w and D."""
+        """The linear functions of u on which w and D depend."""
 
     def primal_point(self, combined: Array) -> Point:
         """w(u), the maximizer's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
@@ -360,23 +360,23 @@ class ExcessiveGap(Protocol):
         """P at the point, whose intercept may become the best one."""
 
     def objective(self, point: Point) -> float:
-        """P at the point as it is."""
+        """P at the point, with its own intercept."""
 
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
 
     def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
-        """The feasible point next to ``centre`` and a step along the gradient of D for w from it.
+        """Project the end of a step from ``centre`` along the gradient of D at w.
 
         Distances are those of the prox-function. Projections of a series, 0 or 1, change little
-        from one to the next, so that one may start where the last has ended.
+        from one to the next, so that one may start where the last one ended.
         """
 
     def feasible(self, u: Array) -> Array:
-        """u, with what rounding has done to its feasibility undone."""
+        """u, made feasible again despite rounding."""
 
     def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
-        """Curvature of -D from u to v, by the squared distance. 0 at u = v."""
+        """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
 
     def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
@@ -400,27 +400,27 @@ class SimplexProblem(Protocol):
     dtype: np.dtype
 
     def fill(self, indices: np.ndarray, out: np.ndarray) -> None:
-        """Rows of M into ``out``, in the working precision."""
+        """Write rows of M to ``out``, in the working precision."""
 
     def space(self, n_rows: int, width: int | None = None) -> np.ndarray:
         """Memory for rows, of n numbers or of ``width``."""
 
     def compiled(self) -> lazy.Source | None:
-        """What compiled steps compute rows from by themselves, or None."""
+        """The source from which compiled steps compute rows themselves, or None."""
 
     def promote(self) -> None:
-        """Work in double precision from here on."""
+        """Work in double precision from now on."""
 
     def products(self, a: Array) -> Array:
-        """``K a`` afresh in float64."""
+        """``K a``, recomputed in float64."""
 
     def certify(self, *candidates: tuple) -> list[Certified]:
-        """What models alpha prove, computed afresh in float64, and what rounding may do to it.
+        """The certificates of models alpha, recomputed in float64, with their rounding errors.
 
         A candidate is ``(a, q, alpha)``: alpha is a multiple of a, and q is ``K a`` from rows in
-        the working precision. ``(a, q, alpha, sizes, travel, spread)`` says that q is from scores
-        whose sums over both classes are ``sizes``, added up over changes of a whose sizes have the
-        sum ``travel`` and the root of the sum of squares ``spread``.
+        the working precision. ``(a, q, alpha, sizes, travel, spread)`` says that q comes from
+        scores whose sums over both classes are ``sizes``, added up over changes of a whose sizes
+        have the sum ``travel`` and the root of the sum of squares ``spread``.
         """
 
     def primal_value(self, a: Array, q: Array, value: float) -> float:
@@ -438,7 +438,7 @@ class BlockProblem(SimplexProblem, Protocol):
     y: Array
 
     def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
-        """``scale_i scale_j M_ij`` of some points into ``out``, and zeros into what is left of it.
+        """Write ``scale_i scale_j M_ij`` of some points to ``out``, and zeros to the rest of it.
 
         ``out`` has a multiple of 64 rows and columns, in the working precision.
         """
@@ -446,7 +446,7 @@ class BlockProblem(SimplexProblem, Protocol):
     def add_scores(self, coef: Array, indices: np.ndarray, scores: Array) -> None:
         """Add ``sum_c coef_c |y_i y_c M_ic|`` to the scores of all points i.
 
-        c is over ``indices``: those with the label 1 add to ``scores[0]``, the others to
+        c runs over ``indices``: those with the label 1 add to ``scores[0]``, the others to
         ``scores[1]``. The labels give the signs of M.
         """
 
@@ -475,7 +475,7 @@ class WholeProblem(BlockProblem, Protocol):
 
 
 class DivisibleProblem(SimplexProblem, Protocol):
-    """The same with problems of some of its points, all of which have a label.
+    """The same with subproblems of some of its points, all of which have a label.
 
     Attributes
     ----------
@@ -488,14 +488,14 @@ class DivisibleProblem(SimplexProblem, Protocol):
         """The problem of some of the points, in the same precision."""
 
     def gram(self, out: np.ndarray, first: int) -> None:
-        """All rows of M, of which the first are there already; ``out`` may be larger."""
+        """Write all rows of M, of which the first are already there; ``out`` may be larger."""
 
     def rough_products(self, a: Array, rows: np.ndarray) -> Array:
-        """Some entries of ``K a`` from values in the working precision, where a is 0."""
+        """Entries of ``K a`` at some points where a is 0, in the working precision."""
 
 
 class SmoothObjective(Protocol):
-    """``P(w) = reg_lambda/2 ||w||^2`` plus smooth convex losses, none of them negative."""
+    """``P(w) = reg_lambda/2 ||w||^2`` plus smooth, convex, nonnegative losses."""
 
     n_parameters: int
 
@@ -517,7 +517,7 @@ class DualBlocks(Protocol):
     at_zero : float
         P(0).
     of_gains : float
-        What a step's gain may err by, relative to the numbers whose difference it is.
+        Error of a step's gain, relative to the numbers whose difference it is.
     """
 
     n_sequences: int
@@ -530,7 +530,7 @@ class DualBlocks(Protocol):
     of_gains: float
 
     def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
-        """A dual point, as log-potentials or as marginals; of ``rest`` 1 the uniform one."""
+        """A dual point, as log-potentials or as marginals; uniform if ``rest`` is 1."""
 
     def steps(
         self,
@@ -543,29 +543,29 @@ class DualBlocks(Protocol):
         number: int,
         kappa: float = 0.0,
     ) -> tuple[float, int, float]:
-        """Steps on single blocks, which change the blocks, their w, raw w, gaps and ``memory``.
+        """Take steps on single blocks, which change the blocks, w, raw w, gaps and ``memory``.
 
-        With ``kappa``, steps for P plus a proximal term of that strength.
+        With ``kappa``, the steps are for P plus a proximal term of that strength.
 
-        Returns what the dual gained, how many times marginals were computed, and the sum of the
-        numbers whose differences the gains are.
+        Returns the gain of the dual, how often marginals were computed, and the sum of the numbers
+        whose differences the gains are.
         """
 
     def weights_of(self, blocks: Blocks) -> tuple[Array, float, float]:
-        """Raw w of a dual point, the value of the dual, and what rounding may have added to it."""
+        """Raw w of a dual point, the dual value, and a bound on what rounding added to it."""
 
     def gaps(self, w: Array, blocks: Blocks) -> tuple[float, Array, float]:
         """P(w), the gap of each block, and a margin for rounding."""
 
     def squared_norms(self) -> Array:
-        """For each sequence the mean of the squared norms of its tokens."""
+        """The mean of the squared norms of its tokens for each sequence."""
 
     def radii(self) -> Array:
-        """For each sequence the largest squared distance of its features from the true ones."""
+        """The largest squared distance of features from the true ones for each sequence."""
 
 
 def missing(problem: Any, asked: type) -> list[str]:
-    """Members of a Protocol that the problem has not."""
+    """Members of a Protocol that the problem lacks."""
     return [name for name in _members(asked) if getattr(problem, name, None) is None]
 
 
@@ -575,7 +575,7 @@ def offers(problem: Any, asked: type) -> bool:
 
 
 def require(problem: Any, asked: type, who: str, instead: str | None = None) -> None:
-    """Refuse a problem that does not offer what the solver ``who`` asks for.
+    """Refuse a problem that does not offer what the solver ``who`` needs.
 
     Raises
     ------
@@ -587,13 +587,13 @@ def require(problem: Any, asked: type, who: str, instead: str | None = None) -> 
         advice = f"; use {instead!r}" if instead else ""
         raise ValueError(
             f"{who!r} needs a problem with {', '.join(names)} ({asked.__name__} in "
-            f"{asked.__module__}), which {type(problem).__name__} has not{advice}."
+            f"{asked.__module__}), which {type(problem).__name__} lacks{advice}."
         )
 
 
-@cache  # a path asks for each value, and of several solvers
+@cache  # a path asks this for each value and for several solvers
 def _members(asked: type) -> list[str]:
-    """Methods and attributes that a Protocol declares, and those of the ones it derives from."""
+    """Methods and attributes that a Protocol and its base Protocols declare."""
     names: dict[str, None] = {}
     for kind in reversed(asked.__mro__):
         if kind not in (object, Protocol, Generic):

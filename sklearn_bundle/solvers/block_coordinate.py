@@ -9,40 +9,41 @@ from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers._block_solver import BlockSolver
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
-_GAP_SHARE = 0.8  # of the steps, that are drawn by gaps: as in the CRF's dual ascent
-_PATIENCE = 30  # visits without weight, after which an output is dropped: 10 are too few on CoNLL
-_CACHED_PASSES = 10  # at most after one of the oracle: more fit the outputs that are there too well
+_GAP_SHARE = 0.8  # share of the steps that are drawn by gaps, as in the CRF's dual ascent
+_PATIENCE = 30  # visits without weight after which an output is dropped: 10 are too few on CoNLL
+_CACHED_PASSES = 10  # most passes after one of the oracle: more would overfit the kept outputs
 _OPEN = 0.3  # of the mean gap of examples: those below wait until the next pass of the oracle
-_LONGEST_PAUSE = 15  # iterations without a try of steps on all blocks, where they did not pay
-_LOOK = 10  # iterations without a look at all examples at one w, which costs a pass
-_FIRST_STRENGTH = 0.05  # of the blocks' mean curvature: what kappa begins with
-_BALANCE = 3.0  # gaps of blocks over the centre's share: 1 to 10 with the best kappa that is fixed
-_WORTH = 0.3  # of the rate that the centre allows: 0.4 in the fastest runs, 0.2 with a useless one
-_FAR = 1e3  # the same: where it is larger the centre is at rest, whatever the rate
-_WINDOW = 8  # iterations over which the rate is measured: single ones waver
-_RISE = 1.05  # of kappa in an iteration: a kappa that is too large does more harm than a small one
-_FALL = 1.2  # of kappa in an iteration
-_WEAKEST = 1e-2  # times reg_lambda: a kappa below this neither helps nor harms
-_FRUITLESS = 8  # looks in a row without a smaller gap, after which there is no more acceleration
-_TINY = 1e-300  # in place of a gap of 0, in logarithms
+_LONGEST_PAUSE = 15  # most iterations before steps on all blocks are tried again after a failure
+_LOOK = 10  # iterations between checks of all examples at one w, which cost a pass
+_FIRST_STRENGTH = 0.05  # of the blocks' mean curvature: the first kappa
+_BALANCE = 3.0  # gaps of blocks over the center's part: 1 to 10 with the best fixed kappa
+_WORTH = 0.3  # of the rate that the center allows: 0.4 in the fastest runs, 0.2 with a useless one
+_FAR = 1e3  # gaps of blocks over the center's part: above this the center is at rest
+_WINDOW = 8  # iterations over which the rate is measured: single ones fluctuate
+_RISE = 1.05  # of kappa per iteration: too large a kappa does more harm than a small one
+_FALL = 1.2  # of kappa per iteration
+_WEAKEST = 1e-2  # times reg_lambda: a kappa below this has no effect
+_FRUITLESS = 8  # checks in a row without a smaller gap after which acceleration ends
+_TINY = 1e-300  # replaces a gap of 0, in logarithms
 
 
 class BlockCoordinateSolver(BlockSolver):
     """Steps on one example at a time, each exact over the outputs that were found for it.
 
     Block-coordinate Frank-Wolfe [1]_, with gap sampling and passes over kept outputs between those
-    of the oracle [2]_. An iteration is one pass of the oracle, in steps, and as many passes over
-    kept outputs as gain more for the entries that they read than the oracle's did. Acceleration is
-    a proximal term with a moving centre (Catalyst [3]_), in the same steps: its strength kappa
-    follows from what it does, see ``_recentre``.
+    of the oracle [2]_. An iteration is one pass of the oracle, in steps, followed by passes over
+    kept outputs as long as these gain more per entry that they read than the oracle's pass did.
+    Acceleration is a proximal term with a moving center (Catalyst [3]_), in the same steps. Its
+    strength kappa adapts to its effect, see ``_recentre``.
 
-    The primal is known after looks alone, passes of the oracle at one w: every tenth iteration, and
-    where the gaps of the examples, each as last seen, say that ``tol`` is reached.
+    The primal is known only after checks, passes of the oracle at one w. They take place every
+    tenth iteration, and when the gaps of the examples, each as last seen, say that ``tol`` is
+    reached.
 
     Parameters
     ----------
     problem, tol, cache_size, kept
-        As of :class:`BlockSolver`.
+        See :class:`BlockSolver`.
     seed : int
     sampling : {"gap", "uniform"}
     acceleration : {"auto", "never"}
@@ -84,11 +85,11 @@ class BlockCoordinateSolver(BlockSolver):
             state=np.array([seed], np.uint64),
         )
         self._blocks = np.arange(n)
-        self._since = 0  # iterations since the last look
-        self._trust = 1.0  # gap of the last look over what the estimate was before it
-        self._recent: list[float] = []  # gaps by estimate, of the last iterations
+        self._since = 0  # iterations since the last check
+        self._trust = 1.0  # gap of the last check over the estimate before it
+        self._recent: list[float] = []  # estimated gaps of the last iterations
         self._rest = self._pause = 0  # iterations until steps on all blocks are tried again
-        self._fruitless = 0  # looks without a smaller gap
+        self._fruitless = 0  # checks without a smaller gap
 
     def _iterate(self) -> None:
         self._step()
@@ -97,12 +98,12 @@ class BlockCoordinateSolver(BlockSolver):
         within = gap * self._trust <= self._tol * abs(self._best.bound + gap)
         if within or self._since >= _LOOK:
             self._look()
-            # The root: to wait for the whole ratio would be to wait for too long.
+            # The root, since waiting for the whole ratio would take too long.
             seen = self._estimate() / gap if within and gap > 0.0 else 1.0
             self._trust = max(seen, 1.0) ** 0.5
 
     def _step(self) -> None:
-        """A pass of the oracle in steps, and those over kept outputs that pay."""
+        """Take a pass of the oracle in steps, and passes over kept outputs as long as they pay."""
         dual = self._dual
         gained, read = dual.gained, dual.read
         dual.sampled_pass(self._sampling)
@@ -127,15 +128,15 @@ class BlockCoordinateSolver(BlockSolver):
             self._recentre()
 
     def _recentre(self) -> None:
-        """Move the centre, and let kappa follow what it does.
+        """Move the center, and adapt kappa to its effect.
 
-        The duality gap has two parts: the gaps of the blocks, which are easier to close the larger
-        kappa is, and the centre's share, which falls as the centre comes to rest, slower the larger
-        kappa is. Where the centre's is more than a third of the blocks', kappa falls, else it
-        rises. It falls, too, where the gap does so much slower than a moving centre would allow:
-        then the blocks cannot follow it. With reg_lambda = 10/n, 1/n and 0.1/n it is about 25/n,
-        4/n to 15/n and 3/n on the letters of OCR, as large as the best that are fixed, and 3/n to
-        9/n on CoNLL-2000 at 1/n.
+        The duality gap has two parts: the gaps of the blocks, which are easier to close with a
+        larger kappa, and the center's part, which falls as the center comes to rest, more slowly
+        with a larger kappa. If the center's part is more than a third of the blocks', kappa falls,
+        otherwise it rises. It also falls if the gap falls much more slowly than a moving center
+        would allow: then the blocks cannot follow the center. With reg_lambda = 10/n, 1/n and 0.1/n
+        kappa is about 25/n, 4/n to 15/n and 3/n on the letters of OCR, as large as the best fixed
+        values, and 3/n to 9/n on CoNLL-2000 at 1/n.
         """
         dual, reg_lambda = self._dual, self.problem.reg_lambda
         blocks, centre = dual.estimate, dual.distance()
@@ -148,9 +149,9 @@ class BlockCoordinateSolver(BlockSolver):
         dual.recentre(kappa, (1.0 - root) / (1.0 + root))
 
     def _worth(self, gap: float) -> float:
-        """The rate at which the gap has fallen, over the centre's; 1 before there is one.
+        """The rate at which the gap has fallen, over that of the center; 1 if not known yet.
 
-        The centre's is ``-log(1 - sqrt(q))``, q the share of reg_lambda in its sum with kappa.
+        The center's is ``-log(1 - sqrt(q))``, q the share of reg_lambda in its sum with kappa.
         """
         self._recent.append(max(gap, _TINY))
         if len(self._recent) <= _WINDOW:
@@ -161,14 +162,14 @@ class BlockCoordinateSolver(BlockSolver):
         return rate / -np.log1p(-root) if root < 1.0 else 1.0
 
     def _first_strength(self) -> float:
-        """A share of the curvature of a block, by its outputs: the scale of kappa."""
+        """A share of the curvature of a block, from its outputs: the scale of kappa."""
         outputs, weights = self._dual.cache.outputs, self.problem.weights
         last = outputs.count - 1
         squares = outputs.gram[outputs.gram_at + last * (outputs.room + 1)]
         return max(_FIRST_STRENGTH * float(weights @ (weights * squares)), 0.0)
 
     def _look(self) -> None:
-        """The same, and what follows for acceleration and sampling."""
+        """The same, with its consequences for acceleration and sampling."""
         before = self._best.gap
         super()._look()
         if self._accelerated and self._dual.centre is None:

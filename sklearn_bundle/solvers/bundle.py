@@ -20,24 +20,24 @@ from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 Array = NDArray[np.float64]
 
-#: Why bounds may cross that are a plane's, and what a user can do.
+#: Why bounds from planes may cross, and what a user can do.
 ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
 
-_QP_SHARE = 0.1  # of the outer gap, to which the inner problem is solved: more is wasted
-_WORTH = 0.8  # of the gap: a bound that is costly and promises no more is not computed
-_IDLE_LIMIT = 12  # iterations without progress, after which rounding has the last word
-_PATIENCE = 48  # the same where w_t is not unique, or the bound is that of plane 0 for long
+_QP_SHARE = 0.1  # the inner problem is solved to this share of the outer gap: more is wasted
+_WORTH = 0.8  # of the gap: a costly bound that promises a larger one is not computed
+_IDLE_LIMIT = 12  # iterations without progress, after which only rounding is left
+_PATIENCE = 48  # the same if w_t is not unique, or the bound is that of plane 0 for long
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has made no progress
-_ENOUGH_DOUBLINGS = 60  # of theta while idle: from the smallest of use, 1e-18, to 1
-_MOST_SHRINKS = 30  # times 0.1: a start whose risk overflows comes nearer to 0 so often
-_RISK_LIMIT = 10.0  # times the best objective: farther out a plane is a wall that tells little
-_STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t, except where steeper
-_LIFT = 100.0  # factor on both limits with every iteration that brings no progress
+_ENOUGH_DOUBLINGS = 60  # of theta while idle: from the smallest useful one, 1e-18, to 1
+_MOST_SHRINKS = 30  # most times that a start whose risk overflows is multiplied by 0.1
+_RISK_LIMIT = 10.0  # times the best objective: planes from farther out are too steep to be useful
+_STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t unless it is steeper
+_LIFT = 100.0  # factor on both limits for every iteration without progress
 _ENOUGH_LIFTS = 50  # from 1 to the largest risk, 1e100
 _RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
-_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, one after the other: the gap blurs the limit
-_STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: a loss bends by about this much
-_LEAP = 1e3  # times the size of the best w: no w_t that is farther away is of use
+_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
+_STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
+_LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
 
 
 class BundleSolver(LinearSolver):
@@ -55,7 +55,7 @@ class BundleSolver(LinearSolver):
     start : (ndarray, intercept)
         Point to start from; the minimizer of the regularizer by default.
     proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
+        Proof of a bound to start from, if its reg_lambda is the same.
 
     Attributes
     ----------
@@ -65,14 +65,14 @@ class BundleSolver(LinearSolver):
     Raises
     ------
     ValueError
-        For a problem that does not offer what is needed, and at a confirmation if the loss proves
-        not to be convex, to be infinite, or to be negative where it is said not to be.
+        For a problem that does not offer what is needed, and at a confirmation if the loss turns
+        out not to be convex, to be infinite, or to be negative although declared nonnegative.
     """
 
     needs: ClassVar[type] = LineSearch
     needs_euclidean: ClassVar[bool] = False
 
-    #: What made an iteration, since others may begin or go on.
+    #: The solver of an iteration, since others may begin or continue.
     history_fields: ClassVar[tuple] = (("solver", "U16"),)
 
     def __init__(
@@ -102,8 +102,8 @@ class BundleSolver(LinearSolver):
             )
         if self.bundle.anchored and not problem.nonnegative:
             raise ValueError(
-                f"{type(self._omega).__name__} needs a risk that is nowhere negative; if this one "
-                "is not, let the problem say nonnegative = True."
+                f"{type(self._omega).__name__} needs a risk that is nowhere negative; if yours "
+                "never is, set nonnegative = True on the problem."
             )
         self._start = (self._omega.start(problem.dimension), None) if start is None else start
         self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
@@ -113,7 +113,7 @@ class BundleSolver(LinearSolver):
         if proof is not None and proof.reg_lambda == reg_lambda:
             self._best.prove(proof.bound(self._omega), proof)
         self._step = 1.0
-        self._end: Point | None = None  # the last w_t, on the way to which the next plane is cut
+        self._end: Point | None = None  # the last w_t, towards which the next plane is cut
         self._steepest: float | None = None
         self._idle = 0  # iterations since the gap last became smaller
         # Until the planes of all intercepts cancel, the bound is that of plane 0.
@@ -121,12 +121,12 @@ class BundleSolver(LinearSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from planes, if there are any."""
+        """See :class:`LinearSolver`: from planes, if there are any."""
         return cls(task.problem, task.reg_lambda, **cls._shared(task, kept))
 
     @staticmethod
     def _shared(task: Task, kept: LinearStart) -> dict[str, Any]:
-        """What all bundle methods are made of."""
+        """The arguments that all bundle methods share."""
         problem, bundle = task.problem, kept.bundle
         if bundle is None:
             bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
@@ -137,36 +137,36 @@ class BundleSolver(LinearSolver):
 
     @property
     def proof(self) -> Proof | None:
-        """Of the best bound."""
+        """The proof of the best bound."""
         return self._best.proof
 
     @property
     def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
+        """The plane of the proof."""
         return self._best.proof.plane
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """What a new solver may start from, beside the point."""
+        """Where a new solver may start: the point, planes and proof."""
         return LinearStart(point, self.proof, bundle=self.bundle)
 
     @property
     def multiplications(self) -> float:
-        """As of :class:`LinearSolver`: of the inner problems."""
+        """See :class:`LinearSolver`: those of the inner problems."""
         return self.bundle.multiplications
 
     def attach(self, problem: CuttingPlanes) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = with_points(problem)
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
 
     def states(self) -> Iterator[State]:
         """One state per iteration; ends when rounding leaves nothing to gain."""
         if self._best.point is None:
             self._begin(self._point(*self._start))
-        if self._idle >= self._patience:  # the last run has ended so
+        if self._idle >= self._patience:  # the last run ended this way
             yield self._state()
             return
         steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
@@ -195,19 +195,19 @@ class BundleSolver(LinearSolver):
         return self._state()
 
     def _check_sign(self) -> None:
-        """That the bound 0 is none where a risk proves to be negative."""
+        """Check that the risk is not negative, which would make the bound 0 false."""
         primal = self._best.primal
         if primal < self._best.least and -primal > CROSSED * abs(self.size_of_terms()):
             raise ValueError(
-                f"The objective is {primal:.8g}, though its risk is said to be nowhere negative: "
-                "add a constant to the loss, or let the problem say nonnegative = False."
+                f"The objective is {primal:.8g}, although its risk is said to be nowhere negative: "
+                "add a constant to the loss, or set nonnegative = False on the problem."
             )
 
     def _prune(self) -> None:
-        """Leave features out that the plane has no use for, if the objective does not rise.
+        """Set features to 0 that the plane does not need, if the objective does not rise.
 
-        The best point is a mean of many iterates, and has the nonzeros of all of them; where
-        ``|A' alpha|`` is below reg_lambda, those of the optimum are zero.
+        The best point is a mean of many iterates, and has the nonzeros of all of them. Features
+        with ``|A' alpha|`` below reg_lambda are zero at the optimum.
         """
         best, limits = self._best, self._lambda * self._omega.lasso_form.thresholds
         reach = np.abs(self.plane[0])
@@ -230,7 +230,7 @@ class BundleSolver(LinearSolver):
         problem = self._problem
         while True:
             if self._end is not None:
-                # The same w_t again: cut nearer to it, where the model is sure to be cut off.
+                # The same w_t again: cut closer to it, where the plane is sure to cut it off.
                 theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
                 self._cut(problem.blend(self._best.point, self._end, theta))
             gap = self._best.gap
@@ -247,7 +247,7 @@ class BundleSolver(LinearSolver):
             self._offer(point, self._fresh_risk(point))
 
     def _at_finite_risk(self, point: Point) -> Point:
-        """The point, or one nearer to 0: the least entropy is not there."""
+        """The point, or one closer to 0, which need not be the minimizer of the regularizer."""
         for _ in range(_MOST_SHRINKS if point.w.any() else 0):
             smaller = 0.1 * point.w
             if self._fresh_risk(point) <= LARGEST_RISK or self._omega.value(smaller) == np.inf:
@@ -285,7 +285,7 @@ class BundleSolver(LinearSolver):
             self._offer(point, self._fresh_risk(point))
 
     def _cut(self, point: Point) -> None:
-        """Add the plane at ``point``, or nearer to the best point where it would be of no use."""
+        """Add the plane at ``point``, or closer to the best point if it would be useless there."""
         plane = self._plane(point)
         for step in _RETREAT:
             if self._is_moderate(plane) or self._best.point is None:
@@ -301,11 +301,11 @@ class BundleSolver(LinearSolver):
             plane = self._plane(self._best.point)
         else:
             self._offer(point, plane.risk)
-        if plane is not None:  # rounding may leave nothing of one, and the bound stays as it is
+        if plane is not None:  # rounding may leave no plane; the bound then stays as it is
             self.bundle.add(plane.gradient, plane.offset, plane.balance)
 
     def _is_moderate(self, plane: Plane | None) -> bool:
-        """Algorithm 3 judges by the risk, before a product is spent; Algorithm 2 by the slope."""
+        """Algorithm 3 judges by the risk, which saves a product; Algorithm 2 by the slope."""
         if plane is None or self._algorithm == "line-search":
             return plane is not None
         slope = np.abs(plane.gradient).max(initial=0.0)
@@ -314,10 +314,10 @@ class BundleSolver(LinearSolver):
         return slope <= self._steepest * self._lift
 
     def _risk_limit(self) -> float:
-        """The more iterations bring nothing, the farther out a plane may be cut."""
+        """The more iterations are in vain, the farther out a plane may be cut."""
         if self._best.point is None or self._algorithm == "cutting-plane":
             return LARGEST_RISK
-        if self._best.primal <= 0.0:  # a multiple of it says nothing
+        if self._best.primal <= 0.0:  # a multiple of it means nothing
             return LARGEST_RISK
         return min(LARGEST_RISK, _RISK_LIMIT * self._lift * self._best.primal)
 
@@ -337,7 +337,7 @@ class BundleSolver(LinearSolver):
         return self._problem.point(point.w, point.intercept)
 
     def _fresh_risk(self, point: Point) -> float:
-        """At the best intercept, which becomes that of the point."""
+        """The risk at the best intercept, which becomes that of the point."""
         self._problem.set_intercept(point)
         return self._problem.risk(point)
 
@@ -348,15 +348,15 @@ class BundleSolver(LinearSolver):
         return self._lambda * self._omega.value(w) + risk
 
     def _fresh_bound(self) -> float:
-        """What the kept plane proves, with nothing that was summed up on the way."""
+        """The bound that the kept plane proves, without sums accumulated on the way."""
         return -np.inf if self._best.proof is None else self._best.proof.bound(self._omega)
 
     def size_of_terms(self) -> float:
-        """As of :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
+        """See :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
     def size_of_products(self) -> float:
-        """As of :class:`~sklearn_bundle.solvers.asks.Points`, at the best point."""
+        """See :class:`~sklearn_bundle.solvers.asks.Points`; at the best point."""
         return self._problem.size_of_products(self._best.point)
 
     def _count_idle(self, gap_before: float) -> None:
@@ -376,6 +376,6 @@ class CuttingPlaneSolver(BundleSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         shared = cls._shared(task, kept)
         return cls(task.problem, task.reg_lambda, algorithm="cutting-plane", **shared)

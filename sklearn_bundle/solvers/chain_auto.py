@@ -1,4 +1,4 @@
-"""Exponentiated gradient for chain CRFs, and L-BFGS where that would take too long."""
+"""Exponentiated gradient for chain CRFs, and L-BFGS if that would take too long."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,32 +15,32 @@ from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import DualSolver
 
 _TRIAL = 10  # epochs before the rate is judged: an estimate
-_WINDOW = 5  # last epochs that the rate is taken from: an estimate
-# The same with acceleration, whose gap rises at first: at 10 epochs it was given up on Dutch NER
-# at c2 = .005, where it converges in 28.
+_WINDOW = 5  # last epochs over which the rate is measured: an estimate
+# The same with acceleration, whose gap rises at first: with a trial of 10 epochs it was abandoned
+# on Dutch NER at c2 = .005, where it converges in 28.
 _ACCELERATED_TRIAL, _ACCELERATED_WINDOW = 30, 12
-# Times the estimate before: a full pass has found that much more than the steps had seen, and the
-# rate says nothing until the window is past it. On 3,000 sentences of CoNLL-2000 at c2 = .001 the
-# gap is back after 12 epochs; L-BFGS, called in for that, took four times as long.
+# Times the estimate before: if a full pass finds a gap that much larger than the steps had seen,
+# the rate means nothing until the window is past it. On 3,000 sentences of CoNLL-2000 at c2 = .001
+# the gap has recovered after 12 epochs; switching to L-BFGS took four times as long.
 _FOUND_MORE = 2.0
-# Epochs in a row that say so: a full pass that finds more than the gaps of earlier steps had said
-# looks like no progress once.
+# Epochs in a row with this verdict: a full pass that finds larger gaps than earlier steps looks
+# like no progress once.
 _VERDICTS = 3
-# Further epochs, in which L-BFGS is expected to end: an estimate; where steps are accelerated, it
-# took the time of 360 on the 3,000 sentences above.
+# Further epochs in which L-BFGS is expected to end, an estimate. With accelerated steps, it took
+# the time of 360 epochs on the 3,000 sentences above.
 _TOO_MANY, _ACCELERATED_TOO_MANY = 100, 300
 LBFGS_ITERATIONS = 3  # of L-BFGS, which take about as long as an epoch
 _MOST_PARAMETERS = 5_000_000  # L-BFGS keeps 20 vectors of them: 0.8 GB
-_TINY = 1e-300  # in place of an estimate or a gap that is 0, in logarithms
+_TINY = 1e-300  # replaces an estimate or a gap of 0, in logarithms
 
 
 class ChainAutoSolver:
-    """Begins with exponentiated gradient, and goes on with L-BFGS where the gap falls too slowly.
+    """Begins with exponentiated gradient, and switches to L-BFGS if the gap falls too slowly.
 
-    Where reg_lambda is small the dual steps are accelerated. L-BFGS takes over where more than 100
-    further epochs would be needed, or 300 accelerated ones; it goes on from the point reached.
-    Sequences that share features move the same weights: the stronger they are coupled, and the less
-    there is of regularization, the shorter the steps on the dual. It shows after a few epochs.
+    With a small reg_lambda the dual steps are accelerated. L-BFGS takes over, from the point
+    reached, if more than 100 further epochs would be needed, or 300 accelerated ones. Sequences
+    that share features move the same weights: the more strongly they are coupled, and the weaker
+    the regularization, the shorter the steps in the dual. This shows after a few epochs.
 
     Parameters
     ----------
@@ -57,25 +57,25 @@ class ChainAutoSolver:
         self._slow_for = 0  # epochs
 
     def attach(self, problem: ChainProblem) -> None:
-        """As of the solver at work."""
+        """Attach the current solver."""
         (self._lbfgs or self._dual).attach(problem)
 
     def detach(self) -> None:
-        """As of the solver at work."""
+        """Detach the current solver."""
         (self._lbfgs or self._dual).detach()
 
     @property
     def name(self) -> str:
-        """The solver at work."""
+        """The name of the current solver."""
         return "exponentiated" if self._lbfgs is None else "lbfgs"
 
     @property
     def kept(self) -> Blocks | NDArray[np.float64]:
-        """What the next fit can start from."""
+        """Where the next fit can start."""
         return self._dual.kept if self._lbfgs is None else self._lbfgs.kept
 
     def states(self) -> Iterator[State]:
-        """An epoch each, or L-BFGS iterations that take as long."""
+        """One state per epoch, or per L-BFGS iterations that take as long."""
         if self._lbfgs is None:
             yield from self._epochs()
             best = self._dual.confirm()  # at worst w = 0
@@ -85,7 +85,7 @@ class ChainAutoSolver:
         yield from self._lbfgs.states()
 
     def _epochs(self) -> Iterator[State]:
-        """Epochs, as long as they are worth it."""
+        """Epochs, as long as they pay."""
         if self._is_slow:
             return
         for state in self._dual.states():
@@ -100,7 +100,7 @@ class ChainAutoSolver:
         return self._slow_for >= _VERDICTS
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Best point and bound, computed afresh."""
+        """Best point and bound, recomputed."""
         return (self._lbfgs or self._dual).confirm(moving=moving)
 
     def _too_slow(self, estimates: list[float], state: State) -> bool:

@@ -1,4 +1,4 @@
-"""Dual coordinate steps for several classes, a distribution over them per row, certified."""
+"""Certified dual coordinate steps for several classes, with a distribution over them per row."""
 
 import math
 from collections import deque
@@ -22,28 +22,28 @@ from sklearn_bundle.solvers.linear_task import Task
 
 Array = NDArray[np.float64]
 
-_SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one takes all rows
-_MET = 0.7  # the gap of the mean of dual points, over that of the rows as met: a first guess
-_CAUTION = 0.9  # times tol: what the estimate of the gap has to be for a check
-_FALL = 0.25  # of the estimate since the last check: then there is one without a tol
-_LONGEST, _SHARE = 10.0, 0.3  # passes over all rows without a check: so many, or of all so far
-_NEAR = 4.0  # times the estimate that makes a check: from there on dual points are averaged
+_SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one visits all rows
+_MET = 0.7  # gap of the mean of dual points over that of the rows when visited: a first guess
+_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
+_FALL = 0.25  # of the gap at the last check: the same without a tol
+_LONGEST, _SHARE = 10.0, 0.3  # most passes over all rows without a check, and share of all so far
+_NEAR = 4.0  # times the estimate that triggers a check: below this dual points are averaged
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
-_IDLE_CHECKS = 4  # without progress, after which rounding has the last word
-_RECENT = 6  # sweeps over all rows that tell the rate
-_MANY = 8.0  # passes over all rows still to come at that rate: then a proximal term is tried
+_IDLE_CHECKS = 4  # without progress, after which only rounding is left
+_RECENT = 6  # sweeps over all rows from which the rate is measured
+_MANY = 8.0  # remaining passes over all rows at that rate above which a proximal term is tried
 _KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
-_INNER = 3  # sweeps between moves of its centre
-_TRIED = 30.0  # passes over all rows with a proximal term, after which it has to have helped
-_WORTH = 0.25  # of the rate before it, which would not have lasted: more is help
-_PAUSE = 10.0  # passes until the next try where it has not; twice as many each time
-_TINY = 1e-300  # in place of an objective of 0
-# Rows that an iteration takes at least: few rows are taken many times, which is 1 or 2 ms.
+_INNER = 3  # sweeps between moves of its center
+_TRIED = 30.0  # passes over all rows with a proximal term before its effect is judged
+_WORTH = 0.25  # of the rate before it, which would not have lasted: a higher rate means it helps
+_PAUSE = 10.0  # passes until the next try if it did not help; twice as many each time
+_TINY = 1e-300  # replaces an objective of 0
+# Least number of rows visited in an iteration: few rows are visited many times, for 1 or 2 ms.
 _VISITS = 1 << 14
-# Mean of ``s_i ||x_i||^2 / reg_lambda`` up to which there is no better solver. A step moves its row
-# of alpha by the loss over this number: so many passes are needed, from a fifth to 20 times as many
-# on the sets of the benchmarks. At 35,000 line search was still far behind.
+# Mean of ``s_i ||x_i||^2 / reg_lambda`` up to which no solver is better. A step moves its row of
+# alpha by the loss over this number, so about that many passes are needed: from a fifth to 20 times
+# as many on the sets of the benchmarks. At 35,000 line search was still far behind.
 _STEEPEST = 1e5
 
 
@@ -51,20 +51,21 @@ class ClassCoordinateSolver(DualAscentSolver):
     """Coordinate ascent in the dual of the multiclass hinge, certified now and then.
 
     A step maximizes the dual over the distribution of one row over the classes, a projection onto
-    the simplex. Rows whose distribution is the best one already are left out until the gap of the
-    others has halved; then all rows are taken once (Keerthi, Sundararajan, Chang, Hsieh and Lin,
-    2008, with the shrinking of LIBLINEAR). The rows' parts of the duality gap, as sweeps meet them,
-    estimate the gap. Where the estimate says that it is worth it, a check computes from the data
-    the plane of a running mean of the last dual points, balanced for free intercepts, and the
-    objective at the W of the mean: two passes. All else that a state shows is as of the last check.
+    the simplex. Rows whose distribution is already the best one are left out until the gap of the
+    others has halved; then all rows are visited once (Keerthi, Sundararajan, Chang, Hsieh and Lin,
+    2008, with the shrinking of LIBLINEAR). The rows' parts of the duality gap, summed during
+    sweeps, estimate the gap. If the estimate is low enough, a check takes two passes: it computes
+    from the data the plane of a running mean of the last dual points, balanced for free intercepts,
+    and the objective at the W of the mean. States show the values of the last check.
 
-    Where the gap falls so slowly that many passes are still to come, the steps are those of a
-    problem with a proximal term ``kappa/2 ||W - Z||^2``, whose centre Z moves after every third
-    sweep with momentum (Catalyst: Lin, Mairal and Harchaoui, 2015, algorithm 1). Checks prove the
-    same bounds from the same alpha, and take the objective at a running mean of W. If the gap
-    does not fall faster so, the term is let go, the next time for twice as long.
+    If the gap falls so slowly that many passes would remain, the steps are those of a problem with
+    a proximal term ``kappa/2 ||W - Z||^2``, whose center Z moves after every third sweep with
+    momentum (Catalyst: Lin, Mairal and Harchaoui, 2015, algorithm 1). Checks prove the same bounds
+    from the same alpha, and take the objective at a running mean of W. If the gap does not fall
+    faster, the term is removed; the pause before it is tried again doubles each time.
 
-    An iteration is as many sweeps over active rows as read all rows once, and 16,384 rows.
+    An iteration consists of sweeps over active rows that together read all rows once, and at least
+    16,384 rows.
 
     Parameters
     ----------
@@ -72,11 +73,11 @@ class ClassCoordinateSolver(DualAscentSolver):
     reg_lambda : float
         The regularizer is ``||W||^2 / 2``.
     tol_hint : float, default=None
-        The relative gap that is asked for; without it checks are more frequent.
+        The requested relative gap; without it checks are more frequent.
     start : (ndarray, intercept)
         A point to begin with; the steps start from ``alpha``.
     proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
+        Proof of a bound to start from, if its reg_lambda is the same.
     alpha : ndarray of shape (n, K), default=None
         Dual point to start from, the labels by default.
 
@@ -105,26 +106,26 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._start = (np.zeros(problem.dimension), None) if start is None else start
         self._begun = False
         self._fresh: Point | None = None  # whose scores are a product of the data with its w
-        self._ratio, self._dual = _MET, 0.0  # the latter is the dual's value, about
-        self._whole = np.inf  # the gap as the last sweep over all rows met it
-        self._estimate = np.inf  # the relative gap, about
+        self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
+        self._whole = np.inf  # the gap in the last sweep over all rows
+        self._estimate = np.inf  # about the relative gap
         self._averaging = False
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
-        self._since = self._taken = 0.0  # passes over all rows since the last check, and in all
+        self._since = self._taken = 0.0  # passes over all rows since the last check, and in total
         self._idle = 0  # checks since the gap last became smaller
-        self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps, the same
-        self._inner = -1  # sweeps since the centre has moved; without a centre -1
+        self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps of these
+        self._inner = -1  # sweeps since the center moved; -1 without a center
         self._tried: tuple[float, float, float] | None = None  # passes, gap and rate before it
-        self._pause, self._again = _PAUSE, 0.0  # passes without it, where it has not helped
+        self._pause, self._again = _PAUSE, 0.0  # passes without it, if it did not help
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: the multiclass hinge, but not slack scaling with costs."""
+        """See :class:`LinearSolver`: the multiclass hinge, except slack scaling with costs."""
         return super().takes(loss, omega) and class_dual(loss) is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: unless reg_lambda is next to nothing."""
+        """See :class:`LinearSolver`: unless reg_lambda is nearly 0."""
         if not cls.fits(task):
             return False
         problem = task.problem
@@ -133,7 +134,7 @@ class ClassCoordinateSolver(DualAscentSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from the dual point, if there is one."""
+        """See :class:`LinearSolver`: from the dual point, if there is one."""
         return cls(
             *(task.problem, task.reg_lambda),
             tol_hint=task.tol,
@@ -144,25 +145,25 @@ class ClassCoordinateSolver(DualAscentSolver):
 
     @property
     def estimate(self) -> float:
-        """The relative gap after the last sweep, about; the certificate is that of the state."""
+        """About the relative gap after the last sweep; the certificate is that of the state."""
         return self._estimate
 
     def handed_on(self, start: LinearStart) -> LinearStart:
-        """With the plane of the best bound."""
+        """The start, with the plane of the best bound."""
         n_free = self._problem.n_free
         bundle = Bundle(self._problem.dimension, None, self._omega, n_free)
         bundle.add(*self.plane, np.zeros(n_free))
         return replace(start, proof=self.proof, bundle=bundle)
 
     def kept(self, point: tuple[Array, Array | float]) -> LinearStart:
-        """What a new solver may start from, beside the point."""
+        """Where a new solver may start: the point, the dual point and the proof."""
         return LinearStart(point, self.proof, alpha=self._steps.alpha)
 
     def states(self) -> Iterator[State]:
         """One state per pass over as many rows as there are; ends when only rounding is left."""
         if not self._begun:
             self._begin()
-        elif self._idle >= _IDLE_CHECKS:  # the last run has ended so
+        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
             yield self._state()
             return
         while self._idle < _IDLE_CHECKS:
@@ -176,8 +177,8 @@ class ClassCoordinateSolver(DualAscentSolver):
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from the data at the best point, bound from the kept plane.
 
-        If the point may move, with the sweeps since the check. They go on as if nothing had been
-        looked at.
+        If the point may move, the sweeps since the last check count. They then continue as if there
+        had been no confirmation.
         """
         best, spent = self._best, self.n_passes
         if moving and self._since > 0.0:
@@ -201,7 +202,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._begun = True
 
     def _sweep(self) -> float:
-        """Take the active rows; the share that they are of all."""
+        """Visit the active rows; returns their share of all rows."""
         if self._inner == _INNER:
             self._steps.move_centre()
             self._inner = 0
@@ -230,14 +231,14 @@ class ClassCoordinateSolver(DualAscentSolver):
         return sweep.share
 
     def _guess(self, met: float) -> None:
-        """The relative gap, of what a sweep has met of it."""
+        """Estimate the relative gap from the rows' parts in a sweep."""
         gap = self._ratio * max(met, 0.0)
         self._estimate = gap / max(self._dual + gap, _TINY)
 
     def _is_slow(self) -> bool:
-        """Whether at the rate of the last sweeps over all rows many passes are still to come.
+        """Whether many passes remain at the rate of the last sweeps over all rows.
 
-        Never where moves of a centre, which take all of W, would cost more than the sweeps.
+        False if moves of a center, which read all of W, would cost more than the sweeps.
         """
         resting = self._taken < self._again or len(self._gaps) < _RECENT
         if resting or not self._steps.is_long:
@@ -247,26 +248,26 @@ class ClassCoordinateSolver(DualAscentSolver):
 
     @property
     def _rate(self) -> float:
-        """By how much the logarithm of the gap fell in a pass over all rows, of the recent ones."""
+        """Mean fall of the logarithm of the gap per pass over all rows, of the recent ones."""
         first, last = self._gaps[0], self._gaps[-1]
         fallen = math.log(max(first[1], _TINY) / max(last[1], _TINY))
         return max(fallen, 0.0) / (last[0] - first[0])
 
     def _draw(self) -> None:
-        """Add a proximal term, with a centre that moves."""
+        """Add a proximal term with a moving center."""
         self._tried = self._taken, self._estimate, self._rate
         self._steps.draw(_KAPPA * self._lambda)
         self._inner, self._averaging = 0, False
 
     def _has_helped(self) -> bool:
-        """Whether the gap falls faster than without a proximal term, as far as is known."""
+        """Whether the gap falls faster than without a proximal term, as far as known."""
         taken, gap, rate = self._tried
         passes = self._taken - taken
         fallen = math.log(max(gap, _TINY) / max(self._at_check, _TINY))
         return passes < _TRIED or fallen > _WORTH * rate * passes
 
     def _is_time(self) -> bool:
-        """Whether a check is worth two passes."""
+        """Whether a check is due, which costs two passes."""
         if 0 <= self._inner < _INNER:
             return False
         if self._since > max(_LONGEST, _SHARE * self._taken):
@@ -274,13 +275,13 @@ class ClassCoordinateSolver(DualAscentSolver):
         return self._since > 0.0 and self._estimate <= self._wanted()
 
     def _wanted(self) -> float:
-        """The estimate at which there is a check."""
+        """The estimate that triggers a check."""
         if self._tol is not None and self._at_check > self._tol:
             return _CAUTION * self._tol
         return _FALL * self._at_check
 
     def _check(self) -> None:
-        """Plane, bound and objective from alpha and the data; the next sweep begins from there."""
+        """Plane, bound and objective from alpha and the data, where the next sweep begins."""
         gap, before = self._best.gap, self._at_check
         alpha, pulled, bound, objective = self._prove()
         self._dual = bound
@@ -291,7 +292,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._averaging, self._since = False, 0.0
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
-        if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
+        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
             self._idle = 0
         if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._has_helped()):
             self._steps.let_go()

@@ -1,6 +1,6 @@
 """The loop around every solver: when to stop, history, interruption, confirmation at exit.
 
-What solvers ask of a problem is in :mod:`~sklearn_bundle.solvers.asks`.
+:mod:`~sklearn_bundle.solvers.asks` defines what solvers need of a problem.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,14 +35,14 @@ class Status(StrEnum):
     STALLED = "stalled"
 
 
-#: The values of :class:`Status`, as type checkers know them: what ``status_`` may be.
+#: The values of :class:`Status` for type checkers: what ``status_`` may be.
 StatusName = Literal["converged", "max_iter", "max_time", "callback", "interrupted", "stalled"]
-MISSES = frozenset({Status.MAX_ITER, Status.MAX_TIME, Status.STALLED})  # nobody asked for these
+MISSES = frozenset({Status.MAX_ITER, Status.MAX_TIME, Status.STALLED})  # unwanted ends
 
 
 @dataclass
 class Certificate:
-    """An objective that was reached, and a lower bound of all."""
+    """An objective that was reached, and a lower bound of all objectives."""
 
     primal: float
     lower_bound: float
@@ -53,25 +53,25 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """``gap / |primal|``, what ``tol`` is compared with; 0 for an exact zero."""
+        """``gap / |primal|``, which is compared with ``tol``; 0 for a gap of exactly zero."""
         if self.primal == 0.0:
             return 0.0 if self.gap <= 0.0 else np.inf
         return self.gap / abs(self.primal)
 
 
 def uncrossed(bound: float, primal: float) -> float:
-    """A bound, or if it is above the objective one that is as far below.
+    """The bound or, if it is above the objective, one that is as far below.
 
-    What lies above is false, by rounding, and by at least the difference: no less is taken off.
+    A bound above the objective is false by rounding, by at least the difference: subtract as much.
     """
     return min(bound, 2.0 * primal - bound)
 
 
 @dataclass
 class State(Certificate):
-    """Where a solver stands after an iteration: the best point so far and the best bound so far.
+    """The state of a solver after an iteration: the best point and the best bound so far.
 
-    A solver whose states are many steps apart gives their number as ``n_steps``; ``further`` are
+    A solver whose states are many steps apart gives their number as ``n_steps``; ``further`` has
     the values of the solver's ``history_fields``.
     """
 
@@ -83,36 +83,36 @@ class State(Certificate):
 
 
 class Solver(Protocol):
-    """What :func:`run` asks of a solver; ``history_fields`` may name further numbers to keep."""
+    """What :func:`run` needs of a solver; ``history_fields`` may name further numbers to keep."""
 
     def states(self) -> Iterator[State]:
         """One state per iteration; ends by itself only when rounding leaves nothing to gain."""
 
     def confirm(self, *, moving: bool = True) -> State:
-        """The best point and bound, both computed afresh from the data and the kept dual point.
+        """The best point and bound, both recomputed from the data and the kept dual point.
 
         The point may become a better one, unless ``moving`` is false: then it is that of the last
-        state. The solver goes on from the fresh values. Raises if there is no point yet.
+        state. The solver continues from the new values. Raises if there is no point yet.
         """
 
 
 class Resumable(Solver, Protocol):
-    """A solver that the next fit on the same data can take up where this one left it.
+    """A solver that the next fit on the same data can resume.
 
-    Its ``states`` may be called again, and then go on: many runs of an iteration each take the
-    steps of one long run. Best point and best bound stay, and are computed afresh at every exit.
+    Its ``states`` may be called again and then continue: many runs of one iteration each take the
+    steps of one long run. Best point and best bound are kept, and are recomputed at every exit.
     """
 
     def attach(self, problem: Any) -> None:
-        """Go on with ``problem``, which has the same data, loss and intercept as the last one."""
+        """Continue with ``problem``, which has the same data, loss and intercept as the last."""
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
 
 
 @dataclass
 class SolverResult(Certificate):
-    """Point and certificate, recomputed at exit, and how it went."""
+    """Point and certificate, recomputed at exit, with status and history."""
 
     point: NDArray[np.float64]
     intercept: float
@@ -132,13 +132,13 @@ def run(
     """Iterate until the gap is within ``tol``, a limit is reached, or ``observe`` says stop.
 
     ``observe(iteration, state)`` may return the status to stop with. Ctrl-C ends the loop with
-    status "interrupted", if there is a point to return. The last state that is observed has the
-    point that is returned, whether ``observe``, a limit or ``tol`` ended the loop.
+    status "interrupted", if there is a point to return. The last observed state has the returned
+    point, whether ``observe``, a limit or ``tol`` ended the loop.
 
     Raises
     ------
     ValueError
-        If a bound, computed afresh, is above the objective by more than rounding explains.
+        If a recomputed bound is above the objective by more than rounding explains.
     """
     start = perf_counter()
     rows: list[tuple] = []
@@ -177,9 +177,9 @@ def run(
             final = solver.confirm(moving=status is not Status.CALLBACK)
         if status in MISSES and final.relative_gap <= tol:
             status = Status.CONVERGED
-        rows[-1:] = [_row(len(rows), start, final)]  # a solver may have ended at once
+        rows[-1:] = [_row(len(rows), start, final)]  # the solver may have ended at once
     history = np.array(rows, dtype=_history_dtype(getattr(solver, "history_fields", ())))
-    # What was better than a later value, and at last the confirmed one, was so by rounding.
+    # Values better than a later one, or than the confirmed one at the end, were so by rounding.
     history["objective"] = np.maximum.accumulate(history["objective"][::-1])[::-1]
     history["lower_bound"] = np.minimum.accumulate(history["lower_bound"][::-1])[::-1]
     return SolverResult(
@@ -194,9 +194,9 @@ def run(
 
 
 def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> SolverResult:
-    """The result of a problem that was solved without :func:`run`, its history one row.
+    """The result of a problem that was solved without :func:`run`, with a history of one row.
 
-    ``further`` are the solver's ``history_fields``.
+    ``further`` has the values of the solver's ``history_fields``.
     """
     row = n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
     return SolverResult(
@@ -208,12 +208,12 @@ def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> S
 
 
 def _quiet() -> np.errstate:
-    """Steps try what may overflow and look at what came of it: a warning would say no more."""
+    """Silence warnings of overflows: steps check their results, so warnings would add nothing."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def _quietly(states: Iterator[State]) -> Iterator[State]:
-    """The same states; who looks at them gets warnings of his own."""
+    """The same states, silenced only while they are computed, not in the observer."""
     while True:
         with _quiet():
             state = next(states, None)

@@ -22,26 +22,26 @@ from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
 
 Array = NDArray[np.float64]
 
-_ADVICE = "the features are too far apart in scale: scale them"  # why fresh bounds may cross
-_FEWEST = 128  # columns of a working set, if there are so many
-_NEAR = 0.9  # of the limit: correlations beyond may be of use soon
-# Of the limits, and of tol if that is less: what a working set's violations are to fall below at
-# first. The gap's part of the objective is no more than the largest violation's of its limit.
+_ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
+_FEWEST = 128  # least number of columns in a working set, if there are as many
+_NEAR = 0.9  # of the limit: features with larger correlations may be needed soon
+# Shares of the limits, and of tol if that is less, below which a working set's violations have to
+# fall at first. The gap over the objective is at most the largest violation over its limit.
 _PRECISION, _OF_TOL = 1e-2, 0.3
-_SHARPER = 1e-2  # and by which factor more where that is all that is left
+_SHARPER = 1e-2  # factor on these if nothing else is left to do
 _LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
 _INNER_STEPS = 15  # on one working set
-_INNER = 0.4  # of the violation before a step may be left of its quadratic: .05 is no faster
+_INNER = 0.4  # share of the violation before a step that its quadratic may leave: .05 is no faster
 _SEARCHES = 40  # halvings of a step
-_GAINED = 0.01  # of what the slope at the step's beginning promises
-# Of the objective: by so much a step may seem to raise it. The bound's distance is linear in the
-# violations that are left, and the objective's quadratic: it does not see the last steps.
+_GAINED = 0.01  # of the gain that the slope at the step's beginning promises
+# Relative to the objective: a step may seem to raise it by so much. The bound's distance is linear
+# in the remaining violations and the objective's is quadratic, so the last steps do not show in it.
 _UNSEEN = 1e-14
-_IDLE_LIMIT = 5  # steps without progress, after which rounding has the last word
+_IDLE_LIMIT = 5  # steps without progress, after which only rounding is left
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
-_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible in spite of its rounding
-# Features of squared errors whose matrix may be formed once and for all, if that costs no more
-# passes: a working set takes some ten. Along a path of fits with the same data it always does.
+_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
+# For squared errors, the matrix of up to so many features is formed once and for all if it costs
+# at most so many passes: a working set takes about ten. Along a path it is always formed.
 _MOST_AT_ONCE, _PASSES_AT_ONCE = 600, 20.0
 
 
@@ -50,14 +50,14 @@ class CoordinateDescentSolver(LinearSolver):
 
     ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. On sparse data a loss that is not quadratic
     begins with sweeps over all features that are nonzero or violate their optimality condition; see
-    :class:`~sklearn_bundle.solvers._sweeps.Sweep`. Where a matrix is quicker, working sets go on. A
-    working set has the nonzeros of w and the features with the largest ``|dR/dw_j| / t_j``, at most
-    twice as many; see :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are Newton's,
-    on a quadratic that is minimized with the penalty, as long as the objective falls enough. When
-    no feature of the set violates its optimality condition by more than a small part of its limit,
-    the derivatives for all features say what the bound is, and which set comes next.
+    :class:`~sklearn_bundle.solvers._sweeps.Sweep`. When a matrix is faster, working sets take over.
+    A working set has the nonzeros of w and the features with the largest ``|dR/dw_j| / t_j``, at
+    most twice as many; see :class:`~sklearn_bundle.solvers._working_set.WorkingSet`. Steps are
+    Newton's, on a quadratic that is minimized with the penalty, as long as the objective falls
+    enough. When no feature of the set violates its optimality condition by more than a small part
+    of its limit, the derivatives for all features give the bound and the next set.
 
-    The derivatives ``g_i = s_i l'(f_i)`` at the best b sum to zero, and so do theta g. Their bound
+    The derivatives ``g_i = s_i l'(f_i)`` at the best b sum to zero, and so does theta g. Its bound
     is ``D = -sum_i s_i l*(theta g_i / s_i) - reg_lambda Omega*(-theta X'g / reg_lambda)``, where
     theta <= 1 makes ``theta |X'g| <= reg_lambda t`` if there is no ridge; with one, theta = 1 is
     tried as well.
@@ -66,19 +66,19 @@ class CoordinateDescentSolver(LinearSolver):
     ----------
     problem : ColumnSteps
     reg_lambda, tol : float
-        ``tol`` is the relative gap that is asked for.
+        ``tol`` is the requested relative gap.
     omega : Regularizer
-        That has a ``lasso_form``.
+        Must have a ``lasso_form``.
     start : (ndarray, float)
         A point to begin with; w = 0 by default.
     proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
+        Proof of a bound to start from, if its reg_lambda is the same.
     working_set : WorkingSet
         Columns of the same data that were copied before.
     sweep : Sweep
-        The same, of sweeps.
+        The same for sweeps.
     seen : Seen
-        What is known of ``start``, so that a path looks at all features once less for each value.
+        What is known about ``start``; it saves a path one look at all features per value.
 
     Attributes
     ----------
@@ -125,24 +125,24 @@ class CoordinateDescentSolver(LinearSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: a curved loss, L1 or elastic net."""
+        """See :class:`LinearSolver`: a curved loss, L1 or elastic net."""
         form = omega.lasso_form
         return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: one score per sample, and no weight that is 0."""
+        """See :class:`LinearSolver`: one score per sample, and no weight of 0."""
         form = task.omega.lasso_form
         return super().fits(task) and task.problem.n_outputs == 1 and form is not None
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: nothing else leaves zeros out of the work."""
+        """See :class:`LinearSolver`: no other solver skips the zeros."""
         return True
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from the last point, with its columns."""
+        """See :class:`LinearSolver`: from the last point, with its columns."""
         return cls(
             *(task.problem, task.reg_lambda),
             tol=task.tol,
@@ -158,18 +158,18 @@ class CoordinateDescentSolver(LinearSolver):
     def along(
         cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
     ) -> Along | None:
-        """As of :class:`LinearSolver`: squared errors of few features, from products alone."""
+        """See :class:`LinearSolver`: squared errors of few features, from products alone."""
         if not GramPath.pays(task.problem.column_model(), len(reg_lambdas)):
             return None
         return solve_path(task, cls.name, cls.history_fields, reg_lambdas, max_iter, max_time)
 
     @property
     def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
+        """The plane of the proof."""
         return self._best.proof.plane
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
         return LinearStart(
             *(point, self._best.proof),
             working_set=self._set,
@@ -178,11 +178,11 @@ class CoordinateDescentSolver(LinearSolver):
         )
 
     def attach(self, problem: ColumnSteps) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem, self._model = problem, problem.column_model()
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._problem = self._model = None
 
     def states(self) -> Iterator[State]:
@@ -194,7 +194,7 @@ class CoordinateDescentSolver(LinearSolver):
             else:
                 self._note(self._seen)
             yield self._state()
-        elif self._idle >= _IDLE_LIMIT:  # the last run has ended so
+        elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
             return
         while self._idle < _IDLE_LIMIT:
@@ -208,7 +208,7 @@ class CoordinateDescentSolver(LinearSolver):
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from the data at the best point, bound from the kept dual point.
 
-        The descent goes on as if nothing had been looked at.
+        The descent then continues as if it had not been confirmed.
         """
         best = self._best
         point = self._problem.point(best.point.w, best.point.intercept)
@@ -225,7 +225,7 @@ class CoordinateDescentSolver(LinearSolver):
         return self._state()
 
     def _look(self) -> None:
-        """Derivatives for all features; offers the point and the bound."""
+        """Compute derivatives for all features; offer the point and the bound."""
         g, risk, b = self._model.derive(self._scores)
         gradient = self._model.gradient(g)
         self._note(Seen(self._w.copy(), self._scores, g, gradient, risk, b))
@@ -238,8 +238,8 @@ class CoordinateDescentSolver(LinearSolver):
         self._objective = self._lambda * self._omega.value(seen.w) + seen.risk
         if best.point is None and not np.isfinite(self._objective):
             raise ValueError(
-                "The loss is not finite at the point to begin with: check the loss, and the scale "
-                "of X and y."
+                "The loss is not finite at the starting point: check the loss, and the scale of X "
+                "and y."
             )
         best.offer(self._objective, Point(seen.w, None, b))
         proof = self._proof(g, self._gradient)
@@ -247,7 +247,7 @@ class CoordinateDescentSolver(LinearSolver):
             self._proved = g
 
     def _proof(self, g: Array, gradient: Array) -> Proof:
-        """The best of the planes that multiples of g make."""
+        """The best plane among those of multiples of g."""
         reach = float((np.abs(gradient) / self._limits).max(initial=0.0))
         share = 1.0 if reach <= _WITHIN else min(1.0, _WITHIN / reach)
         proofs = []
@@ -257,7 +257,7 @@ class CoordinateDescentSolver(LinearSolver):
         return max(proofs, key=lambda proof: proof.bound(self._omega))
 
     def _improve(self) -> None:
-        """A sweep, or steps on the next working set until it is optimal but for the precision."""
+        """Sweep, or take steps on the next working set until it is optimal to the precision."""
         if self._sweeps:
             self._step_in_sweep()
         else:
@@ -297,7 +297,7 @@ class CoordinateDescentSolver(LinearSolver):
             chosen.learn(length)
 
     def _move(self, chosen: WorkingSet | Sweep, along: Array, a: Array, limits: Array) -> float:
-        """As far along the step as the objective falls enough; the part of it, 0 if it does not."""
+        """Go along the step while the objective falls enough; returns the share taken, or 0."""
         if not along.any():
             return 0.0
         direction = chosen.columns(self._model).scores(along)
@@ -313,7 +313,7 @@ class CoordinateDescentSolver(LinearSolver):
             scores = self._scores + t * direction
             moved = w + t * along if t < 1.0 else w + along
             if self._model.is_quadratic and t == 1.0:
-                value, risk = before, self._risk  # exact: there is nothing to search
+                value, risk = before, self._risk  # exact: no search is needed
             else:
                 point = Point(self._w, scores, 0.0)
                 self._problem.set_intercept(point)
@@ -332,7 +332,7 @@ class CoordinateDescentSolver(LinearSolver):
         return float(limits @ np.abs(w)) + 0.5 * self._ridge * float(w @ w)
 
     def _choose(self) -> None:
-        """The working set: as before if it has all that is wanted."""
+        """Choose the working set: the same as before if it has all wanted features."""
         gradient, limits, w = self._gradient, self._limits, self._w
         d, model = len(w), self._model
         self._outside = 0.0

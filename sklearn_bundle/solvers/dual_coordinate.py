@@ -22,35 +22,35 @@ from sklearn_bundle.solvers.linear_task import Task
 
 Array = NDArray[np.float64]
 
-_PLANES = 2  # of a bundle of its own, for another solver
-_SINGLE = 1e-4  # relative gap down to which w in single precision will do
-_MET = 0.8  # the gap of the mean of dual points, over that of the rows as met: a first guess
-_CAUTION = 0.9  # times tol: what the estimate of the gap has to be for a check
-_FALL = 0.25  # of the estimate since the last check: then there is one without a tol
-_LONGEST = 20.0  # passes over all rows without a check
-_RECENT = 6  # epochs that tell the rate
-_NEAR = 2.5  # times the estimate that makes a check: from there on dual points are averaged
+_PLANES = 2  # in its own bundle, for another solver
+_SINGLE = 1e-4  # relative gap down to which w in single precision is enough
+_MET = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
+_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
+_FALL = 0.25  # of the gap at the last check: the same without a tol
+_LONGEST = 20.0  # most passes over all rows without a check
+_RECENT = 6  # epochs from which the rate is measured
+_NEAR = 2.5  # times the estimate that triggers a check: below this dual points are averaged
 _SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
 _LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
-_TINY = 1e-300  # in place of a gap or an objective of 0
+_TINY = 1e-300  # replaces a gap or an objective of 0
 _PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
-_IDLE_CHECKS = 4  # without progress, after which rounding has the last word
+_IDLE_CHECKS = 4  # without progress, after which only rounding is left
 _CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
-_QP_SHARE = 0.1  # of the gap, to which the inner problem of planes from another solver is solved
+_QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
 
 
 class DualCoordinateSolver(DualAscentSolver):
-    """Coordinate ascent in the dual, one number alpha_i a row, certified now and then.
+    """Coordinate ascent in the dual, one number alpha_i per row, certified now and then.
 
     An epoch maximizes the dual over one alpha_i after the other, in random order; rows whose
     alpha_i seems to have settled at a bound are left out (Hsieh, Chang, Lin, Keerthi and
-    Sundararajan, 2008). The rows' parts of the duality gap, as an epoch meets them, estimate the
-    gap. Where the estimate says that it is worth it, a check computes from the data the plane
-    ``a = -X'(y alpha)`` with its offset, the objective at ``w = -a / reg_lambda`` and at the best
-    multiple of it: two passes. Its alpha is a running mean of those after the last epochs: the
-    scores of rows with 0 < alpha_i < s_i jump to and fro, and a sum of hinges sees every jump.
-    All else that a state shows is as of the last check.
+    Sundararajan, 2008). The rows' parts of the duality gap, summed during an epoch, estimate the
+    gap. If the estimate is low enough, a check takes two passes: it computes from the data the
+    plane ``a = -X'(y alpha)`` with its offset, and the objective at ``w = -a / reg_lambda`` and at
+    the best multiple of it. Its alpha is a running mean of those after the last epochs: the scores
+    of rows with 0 < alpha_i < s_i oscillate, and a sum of hinges adds up every oscillation. States
+    show the values of the last check.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class DualCoordinateSolver(DualAscentSolver):
     reg_lambda : float
         The regularizer is ``||w||^2 / 2``.
     tol_hint : float, default=None
-        The relative gap that is asked for; without it checks are more frequent.
+        The requested relative gap; without it checks are more frequent.
     bundle : Bundle
         Gets the plane of the best bound when it is read.
     start : (ndarray, intercept)
         A point to begin with; the steps start from ``alpha``.
     proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
+        Proof of a bound to start from, if its reg_lambda is the same.
     alpha : ndarray of shape (n,), default=None
         Dual point to start from, 0 by default.
 
@@ -97,7 +97,7 @@ class DualCoordinateSolver(DualAscentSolver):
         self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
         self._fresh: Point | None = None  # whose scores are a product of the data with its w
         self._mean: Array | None = None  # of dual points, if a check is near
-        self._ratio, self._dual = _MET, 0.0  # the latter is the dual's value, about
+        self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
         self._estimates: deque[float] = deque(maxlen=_RECENT)
         self._at_check = np.inf  # relative gap of the last check's dual point with its own w
         self._since = 0.0  # passes over all rows since the last check
@@ -105,12 +105,12 @@ class DualCoordinateSolver(DualAscentSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: where the loss has dual steps."""
+        """See :class:`LinearSolver`: if the loss has dual steps."""
         return super().takes(loss, omega) and dual_loss(loss) is not None
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from the dual point, if there is one."""
+        """See :class:`LinearSolver`: from the dual point, if there is one."""
         bundle = kept.bundle
         if bundle is not None:
             bundle.resize(task.max_size)
@@ -124,17 +124,17 @@ class DualCoordinateSolver(DualAscentSolver):
         )
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
-        """What a new solver may start from, beside the point."""
+        """Where a new solver may start: the point, the dual point and the proof."""
         return LinearStart(point, self.proof, alpha=self.alpha)
 
     @property
     def alpha(self) -> Array:
-        """The dual point, shape (n,); that of the next solver on these data may start from it."""
+        """The dual point, of shape (n,), from which the next solver on the same data may start."""
         return self._steps.alpha
 
     @property
     def rate(self) -> float:
-        """By how much the logarithm of the estimated gap fell in an epoch, of the recent ones."""
+        """Mean fall of the logarithm of the estimated gap per epoch, of the recent ones."""
         if len(self._estimates) < 2:
             return np.inf
         first, last = self._estimates[0], self._estimates[-1]
@@ -142,16 +142,16 @@ class DualCoordinateSolver(DualAscentSolver):
 
     @property
     def estimate(self) -> float:
-        """The relative gap after the last epoch, about; the certificate is that of the state."""
+        """About the relative gap after the last epoch; the certificate is that of the state."""
         return self._estimates[-1] if self._estimates else np.inf
 
     def handed_on(self, start: LinearStart) -> LinearStart:
-        """With the plane of the best bound."""
+        """The start, with the plane of the best bound."""
         return replace(start, proof=self.proof, bundle=self.bundle)
 
     @property
     def bundle(self) -> Bundle:
-        """Planes for another solver: to add one takes as long as an epoch where d is large."""
+        """Planes for another solver: adding one takes as long as an epoch if d is large."""
         if self._new_plane is not None:
             self._bundle.add(*self._new_plane)
             self._new_plane = None
@@ -165,7 +165,7 @@ class DualCoordinateSolver(DualAscentSolver):
         """One state per epoch; ends when rounding leaves nothing to gain."""
         if self._steps.w is None:
             self._begin()
-        elif self._idle >= _IDLE_CHECKS:  # the last run has ended so
+        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
             yield self._state()
             return
         while self._idle < _IDLE_CHECKS:
@@ -177,8 +177,8 @@ class DualCoordinateSolver(DualAscentSolver):
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from the data at the best point, bound from the kept aggregate plane.
 
-        If the point may move, with the epochs since the check. The epochs go on as if nothing had
-        been looked at, and its passes are none of theirs.
+        If the point may move, the epochs since the last check count. They then continue as if there
+        had been no confirmation, and its passes are not added to theirs.
         """
         spent, best = self.n_passes, self._best
         if moving and self._since > 0.0:
@@ -208,7 +208,7 @@ class DualCoordinateSolver(DualAscentSolver):
             self._check()
 
     def _solve_inner(self) -> None:
-        """A bound from the planes of the solver before."""
+        """Compute a bound from the planes of the solver before."""
         best = self._best
         tolerance = _QP_SHARE * best.gap if np.isfinite(best.gap) else 0.0
         centre = Centre(best.point.w, best.point.intercept, best.primal)
@@ -228,7 +228,7 @@ class DualCoordinateSolver(DualAscentSolver):
         self._average()
 
     def _average(self) -> None:
-        """Begin the running mean when a check is near, or move it."""
+        """Begin the running mean when a check is near, or update it."""
         if self._mean is not None:
             newest = max(1.0 - np.exp(-_SHARPNESS * self.rate), _LONGEST_MEMORY)
             self._steps.follow(newest, self._mean)
@@ -236,7 +236,7 @@ class DualCoordinateSolver(DualAscentSolver):
             self._mean = self.alpha
 
     def _is_time(self) -> bool:
-        """Whether a check is worth two passes."""
+        """Whether a check is due, which costs two passes."""
         if self._steps.n_active == 0 or self._since > _LONGEST:
             return True
         if self._single and self.estimate <= _SINGLE:
@@ -244,23 +244,23 @@ class DualCoordinateSolver(DualAscentSolver):
         return self.estimate <= self._wanted()
 
     def _wanted(self) -> float:
-        """The estimate at which there is a check."""
+        """The estimate that triggers a check."""
         if self._tol is not None and self._at_check > self._tol:
             return _CAUTION * self._tol
         return _FALL * self._at_check
 
     def _check(self) -> None:
-        """Plane, bound and objective from alpha and the data; the next epoch begins from there."""
+        """Plane, bound and objective from alpha and the data, where the next epoch begins."""
         gap, before = self._best.gap, self._at_check
         alpha, self._mean = self._newest(), None
         self._go_on_from(alpha, *self._prove(alpha))
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
-        if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
+        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
             self._idle = 0
 
     def _newest(self) -> Array:
-        """The mean of the last dual points if there is one, feasible."""
+        """The mean of the last dual points if there is one, made feasible."""
         return self._steps.feasible(self.alpha if self._mean is None else self._mean)
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
@@ -281,7 +281,7 @@ class DualCoordinateSolver(DualAscentSolver):
         return self._tol is not None and self._best.gap <= self._tol * self._best.primal
 
     def _search_ray(self, point: Point, curvature: float) -> None:
-        """The best multiple of w: its scores are the same multiple, and as good as a product."""
+        """Offer the best multiple of w: its scores are the same multiple, as good as a product."""
         start = Point(np.zeros(0), np.zeros_like(point.scores), 0.0)
         step = self._problem.line_search(start, point, 0.0, curvature)
         if 0.0 < step < np.inf and step != 1.0:
@@ -294,7 +294,7 @@ class DualCoordinateSolver(DualAscentSolver):
                     self._fresh = scaled
 
     def _go_on_from(self, alpha: Array, point: Point, bound: float) -> None:
-        """Working w, intercept and active rows as the check found them."""
+        """Set the working w, the intercept and the active rows to those of the check."""
         met = self.estimate / self._ratio if self._estimates else np.inf
         self._dual = bound
         objective = self._objective(point.w, self._problem.risk(point))
@@ -312,7 +312,7 @@ class DualCoordinateSolver(DualAscentSolver):
         return self._best.offer(self._objective(point.w, self._risk(point)), point)
 
     def _risk(self, point: Point) -> float:
-        """At the best intercept, which becomes that of the point."""
+        """The risk at the best intercept, which becomes that of the point."""
         self._problem.set_intercept(point)
         return self._problem.risk(point)
 

@@ -15,19 +15,19 @@ from sklearn_bundle.solvers.contract import State
 Array = NDArray[np.float64]
 
 _ADVICE = "the features are too large for double precision; scale them"
-_GROWTH = 1.5  # times L where its test fails: each try costs two products
-_DECAY = 0.9  # times L after every step, so that it follows a curvature that gets smaller
+_GROWTH = 1.5  # times L if its test fails: each try costs two products
+_DECAY = 0.9  # times L after every step, so that it follows a decreasing curvature
 _RESTART = 0.1  # times the gap after the last start; a quarter took up to 15 % more products
 _LEAST_LIPSCHITZ = 1e-6  # gradients are of size 1 and u at most 1: a longer step is the same step
-_IDLE_LIMIT = 1000  # steps in which neither bound moves: what is left is rounding
-_SLACK = 1.0 + 1e-12  # times L: a curvature that is above by rounding passes its test
+_IDLE_LIMIT = 1000  # steps in which neither bound moves: then only rounding is left
+_SLACK = 1.0 + 1e-12  # times L: a curvature that is above L by rounding passes its test
 _SMOOTHED, _CLIMBED = 0, 1  # series of projections: (23) and (25)
 _NOISE = 1e-14  # relative: a change of X'(s y u) below this share of it is rounding
 
 
 @dataclass
 class DualPoint:
-    """u with what ``combine`` makes of it, for the hinge loss ``X'(s y u)``, and D(u)."""
+    """u with ``combine(u)``, which is ``X'(s y u)`` for the hinge loss, and D(u)."""
 
     u: Array
     combined: Array
@@ -38,9 +38,10 @@ class ExcessiveGapSolver:
     """Keeps ``J_mu(w) <= D(u)`` for a mu that falls with every step: the gap is at most mu/2.
 
     For the hinge loss ``J_mu(w) = reg_lambda/2 ||w||^2 + max_u sum_i s_i u_i (1 - y_i <w, x_i>)
-    - mu/2 sum_i s_i (u_i - c_i)^2`` is J smoothed, c the prox-centre; at most mu/2 below J. The
-    maximizer is the paper's (23), the step that climbs D its (25), the rate its (26). Of another
-    loss J_mu has the prox-function of its dual, and the gap is at most mu times the largest value.
+    - mu/2 sum_i s_i (u_i - c_i)^2`` is J smoothed, with the prox-center c; it is at most mu/2 below
+    J. The maximizer is the paper's (23), the ascent step on D its (25), the rate its (26). For
+    another loss J_mu has the prox-function of its dual, and the gap is at most mu times the largest
+    value of that.
 
     Parameters
     ----------
@@ -55,9 +56,9 @@ class ExcessiveGapSolver:
     Attributes
     ----------
     mu : float
-        Of the newest step.
+        That of the newest step.
     centre, point, u : ndarray, Point, DualPoint
-        Prox-centre, w and u of the newest step, for which the invariant holds.
+        Prox-center, w and u of the newest step, for which the invariant holds.
     dual_point : DualPoint
         The best u, which proves the lower bound.
     """
@@ -76,23 +77,23 @@ class ExcessiveGapSolver:
         self.dual_point = self._evaluated(start) if warm else origin
         self._best = Best(advice=_ADVICE)
         self._best.prove(self.dual_point.value, self.dual_point)
-        self._idle = 0  # steps that have changed nothing
-        self._at_start: float | None = None  # the gap a step after the last start
+        self._idle = 0  # steps that changed nothing
+        self._at_start: float | None = None  # the gap one step after the last start
         self._starting = True
 
     def attach(self, problem: ExcessiveGap) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
 
     def states(self) -> Iterator[State]:
         """One state per step; ends when nothing has changed for long."""
         if callable(self._lipschitz):
             self._lipschitz = self._lipschitz()
-        if self._idle >= _IDLE_LIMIT:  # the last run has ended so
+        if self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
             return
         while self._idle < _IDLE_LIMIT:
@@ -110,7 +111,7 @@ class ExcessiveGapSolver:
     def confirm(self, *, moving: bool = True) -> State:
         """Objective from the data at the best point, bound from the data at the best u.
 
-        The point is that of the last state in any case.
+        The point is always that of the last state.
         """
         problem, w, b = self._problem, self._best.point.w, self._best.point.intercept
         point = problem.point(w, b)
@@ -125,7 +126,7 @@ class ExcessiveGapSolver:
         return self._best.primal, self.dual_point.value
 
     def _begin(self) -> None:
-        """Points for which the invariant holds with mu = L; with ``mu = 2 L`` for Algorithm 1."""
+        """Set points for which the invariant holds with mu = L, or 2 L for Algorithm 1."""
         start = self.dual_point
         self.centre = start.u
         self.point = self._problem.primal_point(start.combined)
@@ -174,7 +175,7 @@ class ExcessiveGapSolver:
         return self._evaluated(self._problem.project(centre, point, 1.0 / mu, series))
 
     def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
-        """Whether L bounds the curvature of D from start to end; makes it larger if not."""
+        """Whether L bounds the curvature of D from start to end; raises L if not."""
         if not self._adaptive:
             return True
         curvature = self._problem.curvature(start.u, start.combined, end.u, end.combined)
@@ -187,12 +188,12 @@ class ExcessiveGapSolver:
         return False
 
     def _guess(self, start: DualPoint) -> float:
-        """A first L, too small if anything: the curvature of D towards some other u."""
+        """A first L, which is rather too small: the curvature of D towards some other u."""
         end = self._maximiser(start.u, self.point, 1.0, _CLIMBED)
         return self._problem.curvature(start.u, start.combined, end.u, end.combined) or 1.0
 
     def _search_towards(self, u: DualPoint) -> None:
-        """Move the best u to the best point on the way to ``u``: no product, a better bound."""
+        """Move the best u to the best point towards ``u``: a better bound without a product."""
         best = self.dual_point
         share = self._problem.best_between(best.u, best.combined, u.u, u.combined)
         if share > 0.0:

@@ -17,28 +17,27 @@ from sklearn_bundle.solvers.linear_task import Along, Task
 
 Array = NDArray[np.float64]
 
-# Features beyond these, or a matrix that costs more than this for each value, in products with X,
-# of which a fit by itself takes four or more: the matrix of working sets is cheaper.
+# With more features than this, or a matrix that costs more products with X per value than this, the
+# matrix of working sets is cheaper: a separate fit takes four products or more.
 _MOST_FEATURES, _PASSES_A_VALUE = 600, 2.0
 _MULTIPLICATIONS = 2e5  # of epochs before Newton steps are tried: about 0.1 ms
 _FEWEST_EPOCHS = 5
-_SHARE = 0.4  # of the gap, times two: what the violations that are left may make of it
-_SHARPER = 0.1  # by which factor violations are to fall where the bound says that it was not enough
-_ROOT_SHARE = 0.3  # of the root of the gap: what they may take off the dual point
-_ROUNDS = 4  # of descent for one value, after which it is left to a fit by itself
-_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible in spite of its rounding
-_ROUNDED = 0.02  # of what tol allows, and of the objective: the most that rounding may be
+_SHARE = 0.4  # of the allowed gap, times two: the part that the remaining violations may cause
+_SHARPER = 0.1  # factor on the violations if the bound shows that they were too large
+_ROOT_SHARE = 0.3  # of the root of the gap: how much they may shrink the dual point
+_ROUNDS = 4  # of descent for one value, after which it is left to a separate fit
+_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
+_ROUNDED = 0.02  # of what tol allows, and of the objective: the largest accepted rounding
 _MOST_ROUNDED = 1e-7
-# Root mean squares of columns, and of y, for which products of smallest numbers may stand: squares
-# of what is smaller lose their digits.
+# Smallest root mean squares of columns and of y: squares of smaller numbers lose their digits.
 _TINY = 1e-125
-# Scores that are computed at a time to confirm: 8 MB of them, or this part of a dense X.
+# Scores that are computed at a time for confirmation: 8 MB, or this part of a dense X.
 _SCORES, _PART_OF_X = 1 << 20, 8
-_OPERATIONS = 40  # roundings of a term, beside those of sums over the rows and twice the features
+_OPERATIONS = 40  # roundings of a term, plus those of sums over the rows and twice the features
 
 
 class Found(NamedTuple):
-    """Weights with their intercept and certificate, and what they took."""
+    """Weights with their intercept and certificate, and their cost."""
 
     w: Array
     intercept: float
@@ -48,7 +47,7 @@ class Found(NamedTuple):
     seconds: float = 0.0
 
     def is_within(self, tol: float) -> bool:
-        """Whether the relative gap is no more than ``tol``, and bounds do not cross."""
+        """Whether the relative gap is at most ``tol``, and bounds do not cross."""
         return 0.0 <= self.objective - self.lower_bound <= tol * self.objective
 
 
@@ -61,25 +60,25 @@ class GramPath:
 
         theta (v - q'w) - theta^2/2 (v - 2 q'w + w'Hw) - reg_lambda Omega*(theta c / reg_lambda)
 
-    These are differences of numbers that may be far larger, so that their rounding is bounded:
-    a sum of n products is wrong by at most n eps times the product of the root mean squares t_j and
-    t_k, by Cauchy and Schwarz, in whatever order it is added up. With
-    ``S = t_y + sum_j t_j |w_j|`` and ``eps' = (n + 4 d + 40) eps`` that is at most ``eps' t_j S``
-    for c_j and ``eps' S^2 / 2`` for the risk. All of it is taken off the bound, so that it is true.
-    Where this is not small beside what ``tol`` allows, objective and bound are computed from the
-    data, for many values in one product with X and one with X'.
+    These are differences of numbers that may be far larger, so their rounding has to be bounded:
+    the error of a sum of n products, in any order, is at most n eps times the product of the root
+    mean squares t_j and t_k, by Cauchy and Schwarz. With ``S = t_y + sum_j t_j |w_j|`` and
+    ``eps' = (n + 4 d + 40) eps`` that is at most ``eps' t_j S`` for c_j and ``eps' S^2 / 2`` for
+    the risk. All of it is subtracted from the bound, so that it is true. If this is not small
+    compared with what ``tol`` allows, objective and bound are computed from the data, for many
+    values in one product with X and one with X'.
 
     Parameters
     ----------
     model : ColumnModel
-        With ``is_quadratic``.
+        Must be ``is_quadratic``.
     omega : Regularizer
-        That has a ``lasso_form``.
+        Must have a ``lasso_form``.
 
     Attributes
     ----------
     working_set : WorkingSet
-        All features with their matrix, for fits that go on from here.
+        All features with their matrix, for fits that continue from here.
     """
 
     def __init__(self, model: ColumnModel, omega: Regularizer):
@@ -92,13 +91,13 @@ class GramPath:
             self._mean, self._mean_y = rows.gradient(weights), float(weights @ model.y)
         y = model.y - self._mean_y
         if model.free:
-            y -= weights @ y  # what is left of a rounded mean counts times those of the features
+            y -= weights @ y  # the rest of a rounded mean is multiplied by the features' means
         self._q, self._v = rows.gradient(weights * y), float((weights * y) @ y)
         self.working_set = WorkingSet(np.arange(d), None)
         self.working_set.begin(model, weights)
         self._H = np.ascontiguousarray(self.working_set.matrix)
         self._eps = (n + 4 * d + _OPERATIONS) * float(np.finfo(np.float64).eps)
-        # About zero, so that what the means themselves are rounded by is part of it.
+        # Moments about zero, so that the rounding of the means is included.
         sizes = np.sqrt(np.maximum(self._H.diagonal(), 0.0) + self._mean**2)
         self._sizes = np.maximum(sizes, _TINY)
         self._size_y = max(float(np.sqrt(self._v + self._mean_y**2)), _TINY)
@@ -118,9 +117,9 @@ class GramPath:
     def solve(
         self, reg_lambdas: Array, tol: float, max_iter: int, max_time: float | None
     ) -> list[Found | None]:
-        """For each value, in descending order, None where it is left to a fit by itself.
+        """A result per value, in descending order; None if it is left to a separate fit.
 
-        Limits are for each of them; what comes after a value that took too long is left as well.
+        Limits are per value; all values after one that took too long are also left.
         """
         found: list[Found | None] = [None] * len(reg_lambdas)
         doubtful: list[tuple[int, Found]] = []
@@ -147,7 +146,7 @@ class GramPath:
     def _descend(
         self, w: Array, reg_lambda: float, tol: float, max_iter: int
     ) -> tuple[Found, float]:
-        """Weights from w on, until they prove enough, and what rounding takes off their bound."""
+        """Improve w until it proves enough; returns it and what rounding takes off the bound."""
         d, limits = len(w), self._limits(reg_lambda)
         ridge, least = reg_lambda * self._ridge, float(limits.min())
         epochs = max(_FEWEST_EPOCHS, int(_MULTIPLICATIONS / (d * d)))
@@ -172,7 +171,7 @@ class GramPath:
         return Found(w, b, objective, max(bound, 0.0), n_rounds), rounded
 
     def _confirmed(self, doubtful: list[tuple[int, Found]], reg_lambdas: Array) -> Iterator[Found]:
-        """The same weights with objective and bound from the data, several at a time."""
+        """The same weights, with objective and bound from the data, several at a time."""
         model, (n, d) = self._model, self._model.rows.shape
         weights, centred = model.weights, model.y - self._mean_y
         width = max(_SCORES // n, d // _PART_OF_X, 1)
@@ -181,7 +180,7 @@ class GramPath:
             r = model.y - model.rows.class_scores(np.array([found.w for _, found in part]))
             b = r @ weights if model.free else np.zeros(len(part))
             r -= b[:, None]
-            rest = r @ weights if model.free else b  # finer than floats of the size of b are
+            rest = r @ weights if model.free else b  # finer than floats of b's size
             r -= rest[:, None]
             g = r * weights
             squares, along = np.einsum("kn,kn->k", r, g), g @ centred
@@ -207,7 +206,7 @@ class GramPath:
     def _prove(
         self, w: Array, slopes: Array, limits: Array, reg_lambda: float
     ) -> tuple[float, float]:
-        """The best bound of multiples of the residuals, and what it has less for rounding."""
+        """The best bound of multiples of the residuals, and what rounding took off it."""
         size = self._size_y + float(self._sizes @ np.abs(w))
         c = np.abs(slopes) + self._eps * size * self._sizes
         along = self._v - float(self._q @ w)
@@ -218,7 +217,7 @@ class GramPath:
     def _bound(
         self, along: float, square: float, c: Array, limits: Array, reg_lambda: float
     ) -> float:
-        """The best one of multiples of residuals r, of their products with y, r and X."""
+        """The best bound of multiples of residuals r, from their products with y, r and X."""
         reach = float((c / limits).max(initial=0.0))
         share = 1.0 if reach <= _WITHIN else _WITHIN / reach
         bounds = []
@@ -236,7 +235,7 @@ def solve_path(
     max_iter: int,
     max_time: float | None,
 ) -> Along | None:
-    """Results of all values that can be certified; None where products are out of range.
+    """Results of all values that can be certified; None if products are out of range.
 
     ``name`` and ``fields`` are those of the solver, for the histories.
     """

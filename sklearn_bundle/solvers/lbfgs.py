@@ -17,9 +17,9 @@ Array = NDArray[np.float64]
 _MEMORY = 10  # pairs, as in SciPy
 _SEARCHES = 20  # evaluations of a line search, as in SciPy
 _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constants (Nocedal, Wright)
-_ROUNDING = 1e-13  # of P: a smaller decrease cannot be seen, and the slope alone tells
+_ROUNDING = 1e-13  # of P: a smaller decrease is invisible, and only the slope can be used
 _FARTHER = 4.0  # times the last trial step, if that was too short: as in More and Thuente
-_INSIDE = 0.1  # share of a bracket that a trial step keeps from its ends, so that it shrinks
+_INSIDE = 0.1  # distance of a trial step from the ends of a bracket, relative to its width
 _LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept: SciPy's, the precision
 _IDLE_LIMIT = 10  # iterations without progress: only rounding is left
 
@@ -35,8 +35,8 @@ class _Look(NamedTuple):
 class LBFGSSolver:
     """L-BFGS on ``P(w) = reg_lambda/2 ||w||^2 + smooth convex losses``.
 
-    With the dual point that belongs to the losses' gradient at w, the gap is ``||grad
-    P(w)||^2 / (2 reg_lambda)``: (8) of Le Priol et al. Losses are never negative, so 0 is a bound.
+    With the dual point of the losses' gradient at w, the gap is ``||grad P(w)||^2 /
+    (2 reg_lambda)``: (8) of Le Priol et al. Losses are never negative, so 0 is a bound.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class LBFGSSolver:
     start : ndarray or None
         Where to start; at zero if None.
     iterations : int
-        How many make a state.
+        Number of iterations per state.
     known : State or None
-        Point and bound that another solver has found.
+        Point and bound that another solver found.
     memory : int
         Pairs of a step and a change of the gradient to keep.
     """
@@ -68,7 +68,7 @@ class LBFGSSolver:
         start = np.zeros(problem.n_parameters) if start is None else start
         self._passes, bound = (0, 0.0) if known is None else (known.passes, known.lower_bound)
         self._best = Best(least=0.0)
-        self._best.renew(np.inf, start, bound)  # what is returned where no objective is finite
+        self._best.renew(np.inf, start, bound)  # is returned if no objective is finite
         self._pairs = Corrections(memory, _LEAST_CURVATURE)
         self._idle = 0
         self._at = self._look(start)
@@ -79,16 +79,16 @@ class LBFGSSolver:
         return self._best.point
 
     def attach(self, problem: SmoothObjective) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem, self._passes = problem, 0
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self._problem = None
 
     def states(self) -> Iterator[State]:
-        """A number of iterations each; ends when rounding leaves nothing to gain."""
-        if self._idle >= _IDLE_LIMIT:  # the last run has ended so
+        """One state per ``iterations``; ends when rounding leaves nothing to gain."""
+        if self._idle >= _IDLE_LIMIT:  # the last run ended this way
             yield self._state()
         while self._idle < _IDLE_LIMIT:
             for _ in range(self._iterations):
@@ -102,14 +102,14 @@ class LBFGSSolver:
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:
-        """P and its gradient at the best point once more; the point stays, moving or not."""
+        """Recompute P and its gradient at the best point, which stays, moving or not."""
         best = self._best
         value, _, bound = self._evaluate(best.point)
         best.renew(value, best.point, max(best.bound, bound))
         return self._state()
 
     def _iterate(self) -> bool:
-        """A step along L-BFGS's direction, or along the gradient where that one fails."""
+        """Take a step along L-BFGS's direction, or along the gradient if that fails."""
         while True:
             found = self._search(self._direction())
             if found is not None:
@@ -129,8 +129,8 @@ class LBFGSSolver:
     def _search(self, direction: Array) -> _Look | None:
         """A step that meets Wolfe's conditions; None if rounding hides every such step.
 
-        Along a line the slope of a convex function rises: where P is too flat to be compared, the
-        slope is.
+        Along a line the slope of a convex function rises: if P is too flat to compare its values,
+        the slopes are compared.
         """
         start = self._at
         slope = float(start.gradient @ direction)
@@ -156,7 +156,7 @@ class LBFGSSolver:
         return None
 
     def _look(self, w: Array) -> _Look:
-        """P and its gradient; the best point and the best bound are kept."""
+        """Compute P and its gradient; keep the best point and the best bound."""
         value, gradient, bound = self._evaluate(w)
         self._best.offer(value, w)
         self._best.prove(bound)
@@ -172,7 +172,7 @@ class LBFGSSolver:
 
 
 def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
-    """The next step to try, from (step, slope) that is too short and one that is too long."""
+    """The next step to try, given one (step, slope) that is too short and one too long."""
     if not np.isfinite(high[0]):
         return _FARTHER * low[0]
     width = high[0] - low[0]

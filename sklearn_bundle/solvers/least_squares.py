@@ -20,48 +20,48 @@ from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 Array = NDArray[np.float64]
 
-_ADVICE = "the features are too far apart in scale: scale them"  # why fresh bounds may cross
-_CHEAP = 16.0  # passes that matrix and factor may cost right away: eight steps without them
-_REFRESHED = 50  # steps after which scores are computed afresh, so that rounding does not gather
+_ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
+_CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
+_REFRESHED = 50  # steps after which scores are recomputed, so that rounding does not accumulate
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
-_IDLE_STEPS = 25  # without progress, after which rounding has the last word
-_IDLE_SOLUTIONS = 3  # the same where each step is a solution
+_IDLE_STEPS = 25  # without progress, after which only rounding is left
+_IDLE_SOLUTIONS = 3  # the same if each step is a solution
 
 
 def _quiet() -> AbstractContextManager:
-    """Numbers that overflow are seen, and lead to other steps."""
+    """Silence warnings of overflows, which are detected and lead to other steps."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
 class LeastSquaresSolver(LinearSolver):
-    """Conjugate gradients, which a Cholesky factor makes a direct solution.
+    """Conjugate gradients, which a Cholesky factor turns into a direct solution.
 
     The objective is ``reg_lambda w'Bw / 2 + sum_i s_i r_i' M r_i / 2`` with residuals r that have
     the best intercept. Steps are those of conjugate gradients on its gradient in w, preconditioned
-    with the diagonal of the Hessian or with its Cholesky factor, and each is as long as an exact
-    line search says. With the factor the first step is the solution but for rounding, and further
-    ones refine it, so that a matrix that is close to singular costs steps and not the certificate.
+    with the diagonal of the Hessian or with its Cholesky factor, each with an exact line search.
+    With the factor the first step is the solution up to rounding, and further ones refine it, so
+    that a nearly singular matrix costs steps, but not the certificate.
 
     Residuals are a dual point: each step adds a plane from the data, whose bound is
     ``D(r) = sum_i s_i r_i' M (y_i - r_i / 2) - ||X'S r M||^2 / (2 reg_lambda)`` with centered y.
-    The best r between the newest residuals and those of the best bound is a closed form.
+    The best r between the newest residuals and those of the best bound has a closed form.
 
-    The cheaper way is not known before: conjugate gradients have as many passes as matrix and
-    factor would cost, then these are made. Where they cost no more than a few passes, at once.
+    The cheaper way is not known in advance: conjugate gradients get as many passes as matrix and
+    factor would cost, then these are computed; at once if they cost only a few passes.
 
     Parameters
     ----------
     problem : LeastSquares
     reg_lambda, tol : float
-        ``tol`` is the relative gap that is asked for.
+        ``tol`` is the requested relative gap.
     omega : Regularizer
-        That has a ``form``.
+        Must have a ``form``.
     start : (ndarray, intercept)
-        A point to begin with, where steps are not solutions; 0 by default.
+        A point to begin with, if steps are not solutions; 0 by default.
     proof : Proof
-        Of a bound to start from, if its reg_lambda is the same.
+        Proof of a bound to start from, if its reg_lambda is the same.
     normal_equations : NormalEquations
-        Of the same data, loss and regularizer: matrices that were formed need not be again.
+        For the same data, loss and regularizer, with the matrices that were already formed.
 
     Attributes
     ----------
@@ -98,9 +98,9 @@ class LeastSquaresSolver(LinearSolver):
             self._best.prove(proof.bound(omega), proof)
         self.name = "conjugate-gradient"
         self._solve: Step | None = None  # a preconditioner
-        self._samples: SampleSolution | None = None  # of wide data, in its place
-        self._point: Point | None = None  # where the steps are
-        self._plane: Plane | None = None  # there
+        self._samples: SampleSolution | None = None  # instead of it, for wide data
+        self._point: Point | None = None  # the current point of the steps
+        self._plane: Plane | None = None  # its plane
         self._along: tuple[Array, Array, float] | None = None  # of the last step
         self._mixed: tuple[Array, Plane] | None = None  # scores and plane of the best residuals
         self._was_factored = False
@@ -109,17 +109,17 @@ class LeastSquaresSolver(LinearSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: squared errors with a quadratic form."""
+        """See :class:`LinearSolver`: squared errors with a quadratic form."""
         return squared_errors(loss) is not None and omega.has_form
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """As of :class:`LinearSolver`: nothing else uses that the Hessian is constant."""
+        """See :class:`LinearSolver`: no other solver uses that the Hessian is constant."""
         return True
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from the matrices, if there are any."""
+        """See :class:`LinearSolver`: from the matrices, if there are any."""
         return cls(
             *(task.problem, task.reg_lambda),
             tol=task.tol,
@@ -130,22 +130,22 @@ class LeastSquaresSolver(LinearSolver):
         )
 
     def attach(self, problem: LeastSquares) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self._problem = problem
         self._equations.attach(problem.rows, problem.target, problem.weights)
 
     def detach(self) -> None:
-        """Let go of the problem, and of the data with it."""
+        """Release the problem and its data."""
         self._problem = None
         self._equations.detach()
 
     @property
     def plane(self) -> tuple[Array, float]:
-        """Of the proof."""
+        """The plane of the proof."""
         return self._best.proof.plane
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """What a new solver may start from, beside the point."""
+        """Where a new solver may start: the point, the matrices and the proof."""
         return LinearStart(point, self._best.proof, normal_equations=self._equations)
 
     def states(self) -> Iterator[State]:
@@ -162,9 +162,9 @@ class LeastSquaresSolver(LinearSolver):
                 return
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective from the data at the best point, bound from the residuals that are kept.
+        """Objective from the data at the best point, bound from the kept residuals.
 
-        The steps go on as if nothing had been looked at, unless the gap proves to be too large.
+        The steps then continue as if there had been no confirmation, unless the gap is too large.
         """
         best, problem = self._best, self._problem
         claimed = best.gap
@@ -180,21 +180,21 @@ class LeastSquaresSolver(LinearSolver):
         best.renew(objective, point, bound, best.proof, terms=self._size_of_terms)
         state = self._state()
         if claimed <= self._tol * abs(objective) < best.gap:
-            self._refresh()  # for the steps to come: what it proves is not confirmed
+            self._refresh()  # for later steps: what it proves is not confirmed
         return state
 
     def _is_at_end(self) -> bool:
         return self.name == "conjugate-gradient" and self._idle >= _IDLE_STEPS
 
     def _begin(self) -> None:
-        """At the start, unless the first step is a solution that needs none."""
+        """Move to the start, unless the first step is a solution that needs none."""
         solution = self._is_time_to_factor()
         w = np.zeros_like(self._start) if solution else self._start
         self._move(self._problem.point(w))
         self._spent += 2.0
 
     def _step(self) -> None:
-        """One along the direction, as far as it is downhill."""
+        """Take a step along the direction, as far as it is downhill."""
         self._choose()
         gap, point, equations = self._best.gap, self._point, self._equations
         residual = -(self._plane.gradient + self._lambda * equations.form_times(point.w))
@@ -225,7 +225,7 @@ class LeastSquaresSolver(LinearSolver):
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
 
     def _choose(self) -> None:
-        """Go over to a factor when it is time, and from one that is of no use any more."""
+        """Switch to a factor when it is due, and from one that is no longer of use."""
         if self.name == "newton":
             if self._idle >= _IDLE_SOLUTIONS:
                 self._factor_failed()
@@ -243,7 +243,7 @@ class LeastSquaresSolver(LinearSolver):
             self._solve = self._equations.scaled(self._lambda)
 
     def _factor_failed(self) -> None:
-        """From the best point by conjugate gradients."""
+        """Continue from the best point by conjugate gradients."""
         self.name, self._samples, self._solve, self._along = "conjugate-gradient", None, None, None
         self._idle = 0
         self._move(self._problem.point(self._best.point.w))
@@ -251,7 +251,7 @@ class LeastSquaresSolver(LinearSolver):
     def _direction(self, residual: Array) -> Array:
         """The preconditioned gradient, conjugate to the last direction (Polak and Ribiere).
 
-        That is right though rounding makes the preconditioner another one from step to step.
+        This form is right even if rounding changes the preconditioner from step to step.
         """
         solved = self._solve(residual)
         if not np.isfinite(solved).all():
@@ -268,14 +268,14 @@ class LeastSquaresSolver(LinearSolver):
         return direction
 
     def _refresh(self, *, forget: bool = True) -> None:
-        """Scores and plane of where the steps are from the data; ``forget`` the last direction."""
+        """Recompute scores and plane from the data; ``forget`` drops the last direction."""
         if forget:
             self._along = None
         self._move(self._problem.point(self._point.w))
         self._spent += 2.0
 
     def _move(self, point: Point) -> None:
-        """Stand at the point, offer it and its plane."""
+        """Move to the point, and offer it and its plane."""
         plane = self._problem.cut(point)
         if plane is None:
             raise ValueError(
@@ -296,7 +296,7 @@ class LeastSquaresSolver(LinearSolver):
             best.prove(proof.bound(self._omega), proof)
 
     def _mix(self, scores: Array, plane: Plane) -> None:
-        """Make the best residuals between those that are kept and the newest ones the kept ones."""
+        """Keep the best residuals between the kept ones and the newest ones."""
         kept_scores, kept = self._mixed
         change = scores - kept_scores
         bend = self._equations.bend(change)
@@ -319,12 +319,12 @@ class LeastSquaresSolver(LinearSolver):
         return self._lambda * self._omega.value(w) + risk
 
     def _is_time_to_factor(self) -> bool:
-        """Whether matrix and factor cost little, or no more than what has been spent."""
+        """Whether matrix and factor cost little, or no more than was spent so far."""
         cost = self._equations.passes_to_factor
         return cost < np.inf and (cost <= _CHEAP or self._spent >= cost)
 
     def _size_of_terms(self) -> float:
-        """Of what objective and bound are differences of: terms of the plane, and of the loss."""
+        """Size of the terms whose differences objective and bound are: of plane and loss."""
         w = np.zeros_like(self._best.point.w)
         return self._problem.risk(self._problem.point(w)) + abs(self.plane[1])
 

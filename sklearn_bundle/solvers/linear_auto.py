@@ -1,4 +1,4 @@
-"""Solvers of linear problems by name, and the one that chooses among them."""
+"""Solvers of linear problems by name, and the solver that chooses among them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -39,16 +39,17 @@ from sklearn_bundle.solvers.softmax import SoftmaxLBFGSSolver, SoftmaxNewtonSolv
 
 Array = NDArray[np.float64]
 
-_MOST_FEATURES = 2000  # of Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
-_SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps will do
-# Of ``||x_i||^2 / (n reg_lambda)``, which is how far a row's own step moves its score: up to here
-# epochs on a kinked loss are few, and Newton's method pays for steps to find out where the kinks
-# are. But on so many rows a feature it starts with a sixteenth of them, and is done in little more.
+_MOST_FEATURES = 2000  # for Newton's method: a Hessian of 32 MB that takes about 0.1 s to factor
+_SMOOTH_FACTORISATION = 1.0  # passes that one may cost if the loss is smooth: few steps are enough
+# ``||x_i||^2 / (n reg_lambda)`` is how far a row's own step moves its score. Up to the first number
+# a kinked loss needs only few epochs, while Newton's method spends steps on finding the kinks. But
+# with more rows per feature than the second number, Newton's method starts with a sixteenth of the
+# rows and needs little more.
 _GENTLE, _TALL = 0.5, 800
-# What the methods are reckoned to cost, in products with X or X': estimates that the user guide
-# states. They say after how much work a method is judged by the rate at which its gap falls.
-# Of Newton's method on a kinked loss: steps for a power of ten of the gap, 16 where there were 80
-# rows a feature and 48 where there were three, and rows with curvature, a few a feature or half.
+# Expected costs of the methods, in products with X or X': estimates that the user guide states.
+# They determine after how much work a method is judged by the rate at which its gap falls.
+# For Newton's method on a kinked loss: steps per power of ten of the gap, which were 16 with 80
+# rows per feature and 48 with three, and rows with curvature, a few per feature or half of them.
 _STEPS_A_DECADE, _STEPS_BY_SHAPE, _MOST_STEPS_A_DECADE = 15.0, 100.0, 50.0
 _CURVED_A_FEATURE, _MOST_CURVED = 4.0, 0.5
 _SMOOTH_STEPS, _SMOOTH_HESSIAN = 25, 2.0  # passes: a sample of the rows is enough
@@ -56,18 +57,18 @@ _SOLVING = 4.0  # times the factorization's arithmetic: small matrices are slowe
 _LINE_SEARCH_PASSES, _LINE_SEARCH_PROGRAMMES = 1000.0, 1e8  # the latter in multiplications
 # 100 epochs; 100 steps of L-BFGS, which took 4 to 260 passes to a gap of 1e-3.
 _PASSES = {"dual-coordinate": 100.0, "lbfgs": 200.0}
-# Of a kinked loss's smoothing, times the gap that Newton's method is to begin with: it had 12 to 20
-# times its gap where many rows were at a kink, and up to 300 times where few were.
+# Width of a kinked loss's smoothing, times the gap with which Newton's method begins: it was 12 to
+# 20 times the gap with many rows at a kink, and up to 300 times with few.
 _WIDTH = 15.0
-_JUDGED = 0.15  # of what the other is reckoned to cost: early rates flatter the epochs
-_SURE = 2  # judgements in a row, since the rate of one state may be chance
-_AGAIN = 2.0  # times cheaper than going on: then a method that was left is taken up again
-_FEWEST_ROWS = 1 << 14  # of an iteration of epochs, which is 1 or 2 ms: fewer are taken many times
-# Epochs that were asked for by name have so many passes before they are judged, and may then have
-# so many times the work to come that another method is reckoned to have.
+_JUDGED = 0.15  # of the other method's expected cost: early rates make epochs look too good
+_SURE = 2  # judgments in a row, since the rate of one state may be chance
+_AGAIN = 2.0  # a method that was left is resumed if it is this many times cheaper
+_FEWEST_ROWS = 1 << 14  # in an iteration of epochs, 1 or 2 ms: fewer are visited many times
+# Epochs that you ask for by name get so many passes before they are judged. Then they may have up
+# to so many times the expected work of another method left to do.
 _INDULGED_PASSES, _INDULGENCE = 500.0, 2.5
 
-# By public name: the classes that go by it. The first one that takes the loss and fits is taken.
+# The classes by public name. The first one that takes the loss and fits is used.
 SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "newton": (NewtonSolver, NormalEquationsSolver, SoftmaxNewtonSolver, NewtonRoundsSolver),
     "lbfgs": (LinearLBFGSSolver, SoftmaxLBFGSSolver, LBFGSRoundsSolver),
@@ -77,20 +78,20 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "conjugate-gradient": (ConjugateGradientSolver,),
     "coordinate-descent": (CoordinateDescentSolver,),
 }
-# Those that "auto" alone takes, before it looks at the others.
+# Solvers that only "auto" uses, and checks before the others.
 _OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver,)
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:
     """Whether a solver of this name takes the loss and the regularizer: known before the data.
 
-    So do those that are not in the table: "auto", and what a derived estimator adds.
+    Names that are not in the table do: "auto", and those that a derived estimator adds.
     """
     return name not in SOLVERS or any(kind.takes(loss, omega) for kind in SOLVERS[name])
 
 
 def solver_class(name: str, task: Task) -> type[LinearSolver] | None:
-    """The class that goes by this name for the task; None if there is none."""
+    """The class with this name for the task; None if there is none."""
     for kind in SOLVERS[name]:
         if kind.takes(task.problem.loss, task.omega) and kind.fits(task):
             return kind
@@ -100,9 +101,9 @@ def solver_class(name: str, task: Task) -> type[LinearSolver] | None:
 def linear_solver(
     name: str, task: Task, kept: LinearStart, *, to_the_end: bool = False
 ) -> "LinearSolver | LinearAutoSolver":
-    """The solver of this name, which starts from what suits it.
+    """The solver of this name, started from what suits it.
 
-    Dual coordinate epochs hand over where they would take too long, unless ``to_the_end``.
+    Dual coordinate epochs switch to another solver if they take too long, unless ``to_the_end``.
     """
     if name == "auto":
         best = _best(task)
@@ -116,7 +117,7 @@ def linear_solver(
 def solve_along(
     name: str, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
 ) -> Along | None:
-    """As ``along`` of the solver that the name stands for; None of one that is not known before."""
+    """``along`` of the solver with this name; None if the solver is not known in advance."""
     if name not in SOLVERS:
         kind = _best(task) if name == "auto" else None
     else:
@@ -129,12 +130,12 @@ def _can(name: str, task: Task) -> bool:
 
 
 def _can_newton(task: Task) -> bool:
-    """Whether there are steps of Newton's method: squared errors have a solution of that name."""
+    """Whether Newton steps exist: for squared errors the name means a direct solution."""
     return solver_class("newton", task) is NewtonSolver
 
 
 def _best(task: Task) -> type[LinearSolver] | None:
-    """The solver that says of itself that no other is worth a trial."""
+    """The solver that declares itself best, so that no other is tried."""
     loss, omega = task.problem.loss, task.omega
     for kind in _OWN:
         if kind.takes(loss, omega) and kind.fits(task) and kind.is_best(task):
@@ -149,22 +150,21 @@ def _best(task: Task) -> type[LinearSolver] | None:
 class LinearAutoSolver:
     """Newton's method, dual coordinate epochs or line search, or a race between two of them.
 
-    * Newton's method where a step's Cholesky factorization costs less than a quarter of a pass over
-      the data: few features, many rows. Its steps on samples of the rows are cheap then, and a
-      handful on all rows is left to be done. If the loss is smooth, a handful does anyway, and a
-      factorization may cost a whole pass. If it is not, and the regularization is strong, epochs
-      are tried first.
-    * Otherwise dual coordinate epochs, as long as they promise to need less work than the others
-      would. When a part has been done of what the other method takes, the rate at which the gap
-      falls says how much is to come. If it is too much, or the epochs stall, Newton's method goes
-      on (up to 2000 features), or line search does.
-    * L-BFGS in the place of the epochs where the loss is smooth and has none.
+    * Newton's method, if a step's Cholesky factorization costs less than a quarter of a pass over
+      the data: few features, many rows. Steps on samples of the rows are then cheap, and only a few
+      on all rows remain. With a smooth loss a few steps are enough in any case, and a factorization
+      may cost a whole pass. With another loss and strong regularization, epochs are tried first.
+    * Otherwise dual coordinate epochs, as long as they promise to need less work than the others.
+      After a part of the other method's expected work, the rate at which the gap falls shows how
+      much remains. If it is too much, or the epochs stall, Newton's method continues (up to 2000
+      features), or line search.
+    * L-BFGS instead of the epochs, if the loss is smooth and has none.
     * Line search for all other losses and regularizers.
 
-    A method that goes on from where another ends has at least as much work as that one had before
-    it is judged. If the work that it seems to have left is more than twice that of the other, then
-    this one goes on from where it was left. So each change doubles the work, and all in all it is
-    no more than a few times that of the better method. Work is counted, and never timed.
+    A method that continues where another one ends gets at least as much work as that one before it
+    is judged. If it seems to need more than twice the remaining work of the other one, then that
+    one resumes where it was left. So each change doubles the work, and the total is at most a few
+    times that of the better method. Work is counted, and never timed.
 
     A warm start from planes without a dual point skips the epochs.
 
@@ -173,8 +173,8 @@ class LinearAutoSolver:
     task : Task
     start : LinearStart
     asked : str, default=None
-        The solver to begin with, which has more passes before it is judged, and may be slower than
-        others; by default the one that the rule says.
+        The solver to begin with, which gets more passes before it is judged and may be slower than
+        others; by default the rule above chooses it.
     """
 
     history_fields = BundleSolver.history_fields
@@ -188,12 +188,12 @@ class LinearAutoSolver:
         self._waiting: Contestant | None = None
         if first in _PASSES:
             self._waiting = self._contestant(self._second())
-            # Whatever the answer after half of it, little is lost.
+            # Whatever the verdict after half of it, little is lost.
             early = _JUDGED * self._waiting.prior
             self._running.allowed = early if asked is None else _INDULGED_PASSES
-        self._left: State | None = None  # as confirmed, of the solver before
+        self._left: State | None = None  # the confirmed state of the solver before
         self._patience = _SURE
-        self._looking = 0  # passes of confirmations, which are nobody's work
+        self._looking = 0  # passes of confirmations, which are no solver's work
 
     @property
     def _solver(self) -> LinearSolver:
@@ -201,26 +201,26 @@ class LinearAutoSolver:
 
     @property
     def name(self) -> str:
-        """The solver at work."""
+        """The name of the current solver."""
         return self._solver.name
 
     @property
     def plane(self) -> tuple[Array, float]:
-        """As of the solver at work."""
+        """The plane of the current solver."""
         return self._solver.plane
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """As of the solver at work when the last confirmation was made."""
+        """What the solver of the last confirmation keeps."""
         return replace(self._start, point=point)
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of the solvers."""
+        """Attach the solvers."""
         self._task = replace(self._task, problem=problem)
         for contestant in self._started():
             contestant.solver.attach(problem)
 
     def detach(self) -> None:
-        """As of the solvers."""
+        """Detach the solvers."""
         self._task = replace(self._task, problem=None)
         for contestant in self._started():
             contestant.solver.detach()
@@ -230,21 +230,21 @@ class LinearAutoSolver:
         return [one for one in both if one is not None and one.solver is not None]
 
     def states(self) -> Iterator[State]:
-        """Those of the solvers at work."""
+        """The states of the solvers that run."""
         following = self._running
         while following is not None:
             yield from self._run(following)
             following = self._following()
 
     def _run(self, contestant: Contestant) -> Iterator[State]:
-        """Its states, until another one promises to need less work."""
-        if self._patience == 0:  # the last run has ended so
+        """The states of a contestant, until another one promises to need less work."""
+        if self._patience == 0:  # the last run ended this way
             return
         solver, before = contestant.solver, self._spent(contestant.solver)
         at_a_time, taken = self._at_a_time(contestant.name), 0.0
         for state in solver.states():
             if contestant is not self._running:
-                # Not before: until now it has no point to confirm.
+                # Not earlier: until now it had no point to confirm.
                 self._running, self._waiting = contestant, self._running
             spent = self._spent(solver)
             work, before = spent - before, spent
@@ -260,23 +260,23 @@ class LinearAutoSolver:
         contestant.ended = True
 
     def _at_a_time(self, name: str) -> float:
-        """Passes that make an iteration: epochs over few rows cost less than a look at them."""
+        """Passes per iteration: epochs over few rows cost less than checking them."""
         if name != "dual-coordinate" or self._indulgence != 1.0:
             return 0.0
         return _FEWEST_ROWS / self._task.problem.n_samples
 
     def _spent(self, solver: LinearSolver) -> float:
-        """What counts itself, in passes."""
+        """The work that the solver itself counts, in passes."""
         problem = self._task.problem
         entries = entries_of_pass(problem.n_entries)
         return problem.passes - self._looking + solver.multiplications / entries
 
     def _beside(self, name: str) -> float:
-        """What a step costs beside that, in passes."""
+        """The further cost of a step, in passes."""
         return self._of_newton() if name == "newton" else 0.0
 
     def _of_newton(self) -> float:
-        """Passes that a step takes for its Hessian and for solving with it."""
+        """Cost of a step's Hessian and of solving with it, in passes."""
         problem = self._task.problem
         hessian = _SMOOTH_HESSIAN
         if not problem.newton_loss.smooth:
@@ -286,7 +286,7 @@ class LinearAutoSolver:
         return hessian + _SOLVING * factorisation(problem.n_features, problem.n_entries)
 
     def _following(self) -> Contestant | None:
-        """The one that goes on, from where the other one ends; None if there is none."""
+        """The contestant that continues where the other one ends; None if there is none."""
         ended, following = self._running, self._waiting
         self._patience = _SURE
         if following is None or following.ended:
@@ -298,12 +298,12 @@ class LinearAutoSolver:
         return following
 
     def _solver_from(self, name: str, best: State) -> LinearSolver:
-        """A solver that starts from what this one has found."""
+        """A solver that starts from what the current one found."""
         start = replace(self._start, point=(best.point, best.intercept), width=_WIDTH * best.gap)
         return linear_solver(name, self._task, self._solver.handed_on(start), to_the_end=True)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Best point and bound, computed afresh; those of the solver before were so as well."""
+        """Best point and bound, recomputed, as those of the solver before were."""
         solver, passes = self._solver, self._task.problem.passes
         state, left = solver.confirm(moving=moving), self._left
         if left is not None and left.lower_bound > state.lower_bound:
@@ -316,7 +316,7 @@ class LinearAutoSolver:
         return state
 
     def _combined(self, state: State) -> State:
-        """With the point and the bound of the solver before where these are better."""
+        """The state, with the point or bound of the solver before if these are better."""
         left = self._left
         if left is None:
             return state
@@ -326,7 +326,7 @@ class LinearAutoSolver:
         return state
 
     def _contestant(self, name: str) -> Contestant:
-        """With what it is reckoned to cost."""
+        """A contestant with its expected cost."""
         entries = entries_of_pass(self._task.problem.n_entries)
         prior = _LINE_SEARCH_PASSES + _LINE_SEARCH_PROGRAMMES / entries
         if name == "newton":
@@ -357,7 +357,7 @@ class LinearAutoSolver:
         return "lbfgs" if _can("lbfgs", task) else self._second()
 
     def _is_gentle(self) -> bool:
-        """Whether the regularization is so strong that epochs are tried though steps are cheap."""
+        """Whether regularization is strong enough to try epochs although steps are cheap."""
         problem, n = self._task.problem, self._task.problem.n_samples
         if n >= _TALL * problem.n_features or not _can("dual-coordinate", self._task):
             return False
@@ -371,7 +371,7 @@ class LinearAutoSolver:
         return "line-search"
 
     def _is_slow(self) -> bool:
-        """Whether the solver at work has more left to do than the other one."""
+        """Whether the current solver has more work left than the other one."""
         at_work, other = self._running, self._waiting
         if other is None or other.ended or at_work.work < at_work.allowed:
             return False

@@ -14,7 +14,7 @@ class LinearLBFGSSolver(DescentSolver):
     """L-BFGS in w, each w at its best intercept: for wide data, and sparse data of many columns.
 
     A step costs two passes and needs no matrix. The derivatives at the best intercept sum to zero,
-    so that they make a plane as they are: the bound costs nothing beside the gradient.
+    so they give a plane as they are: the bound costs nothing in addition to the gradient.
     """
 
     needs: ClassVar[type] = NewtonSteps
@@ -22,7 +22,7 @@ class LinearLBFGSSolver(DescentSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: for smooth losses whose curvature is known."""
+        """See :class:`LinearSolver`: for smooth losses whose curvature is known."""
         form = newton_loss(loss)
         return super().takes(loss, omega) and form is not None and form.smooth
 

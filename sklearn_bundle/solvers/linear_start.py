@@ -16,9 +16,9 @@ Array = NDArray[np.float64]
 
 
 class Proof(NamedTuple):
-    """Of the bound ``c - reg_lambda Omega*(-a/reg_lambda) - shortfall``, from a plane (a, c).
+    """Proof of the bound ``c - reg_lambda Omega*(-a/reg_lambda) - shortfall`` by a plane (a, c).
 
-    The shortfall is what an intercept's coefficient that is not quite 0 may cost.
+    The shortfall is the possible cost of an intercept's coefficient that is not quite 0.
     """
 
     reg_lambda: float
@@ -26,20 +26,20 @@ class Proof(NamedTuple):
     shortfall: float = 0.0
 
     def bound(self, omega: Regularizer) -> float:
-        """What it proves, with nothing that was summed up on the way."""
+        """The bound that it proves, without sums accumulated on the way."""
         gradient, offset = self.plane
         bound = offset - self.reg_lambda * omega.conjugate(-gradient / self.reg_lambda)
         return bound - self.shortfall
 
     def lowered(self, bound: float, omega: Regularizer) -> "Proof":
-        """The same plane, of a bound that is known to be no more than this."""
+        """The same plane, with a bound that is known to be at most this."""
         return self._replace(shortfall=self._replace(shortfall=0.0).bound(omega) - bound)
 
 
 class Seen(NamedTuple):
-    """What all rows and features say of the weights w, whatever reg_lambda is.
+    """What is known about the weights w from all rows and features, for any reg_lambda.
 
-    ``scores`` are those without b; ``g`` has the derivatives ``s_i l'(f_i)`` at the best b,
+    ``scores`` are those without b, ``g`` has the derivatives ``s_i l'(f_i)`` at the best b, and
     ``gradient`` is ``X'g``.
     """
 
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
 
 @dataclass
 class LinearStart:
-    """A point with its intercept, and what else a solver may take up; reg_lambda may differ."""
+    """A point with its intercept, and what else a solver may reuse; reg_lambda may differ."""
 
     point: tuple[Array, float | Array | None] | None = None
     proof: Proof | None = None
@@ -67,6 +67,6 @@ class LinearStart:
     seen: Seen | None = None
 
     def proof_of(self, dimension: int) -> Proof | None:
-        """The proof, if its plane has this length: planes in sample space are of another one."""
+        """The proof, if its plane has this length: planes in sample space have another."""
         proof = self.proof
         return proof if proof is not None and len(proof.plane[0]) == dimension else None

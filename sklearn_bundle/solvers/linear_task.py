@@ -1,4 +1,4 @@
-"""A linear problem with all that a solver of it is told, and what such a solver says of itself."""
+"""A linear problem with all arguments of its solver, and what such a solver declares."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ class Task:
     reg_lambda : float
     omega : Regularizer
     tol : float
-        The relative gap that is asked for.
+        The requested relative gap.
     theta : float
-        As of :class:`~sklearn_bundle.solvers.bundle.BundleSolver`.
+        See :class:`~sklearn_bundle.solvers.bundle.BundleSolver`.
     max_size : int, default=None
         The largest number of planes; None is no limit.
     """
@@ -40,14 +40,14 @@ class Task:
 
 @dataclass
 class Along:
-    """What is known of a path of values before any of them is solved by itself.
+    """What is known about a path of values before any of them is solved separately.
 
     Parameters
     ----------
     results : list
-        For each value what solves it, or None.
+        The result of each value, or None.
     start : LinearStart
-        What a value that is left may start from, beside the point of the one before.
+        Where a remaining value may start, together with the point of the one before.
     """
 
     results: list[SolverResult | None]
@@ -55,34 +55,34 @@ class Along:
 
 
 class LinearSolver(ABC):
-    """What a solver of linear problems says of itself, and how one is made.
+    """What a solver of linear problems declares, and how one is made.
 
-    Beside these it is :class:`~sklearn_bundle.solvers.contract.Resumable`, has ``name`` (the public
-    one, which goes into the history), ``plane`` and ``history_fields``, and
-    ``kept(point) -> LinearStart``, what a next solver may start from.
+    It is also :class:`~sklearn_bundle.solvers.contract.Resumable`, and has ``name`` (the public
+    name, which goes into the history), ``plane``, ``history_fields``, and
+    ``kept(point) -> LinearStart``, where the next solver may start.
     """
 
-    #: Multiplications so far in what grows with the steps, beside the products with X and X'.
+    #: Multiplications so far whose number per step grows, without the products with X and X'.
     multiplications: float = 0.0
 
-    #: What a problem has to offer.
+    #: The Protocol that a problem has to offer.
     needs: ClassVar[type]
     #: Whether the regularizer has to be ``||w||^2 / 2``.
     needs_euclidean: ClassVar[bool] = True
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """Whether it solves problems of this loss and regularizer: known before the data."""
+        """Whether it solves problems with this loss and regularizer, before data are known."""
         return omega.is_euclidean or not cls.needs_euclidean
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """Whether the data and what the problem offers suit it too."""
+        """Whether the data and what the problem offers also suit it."""
         return offers(task.problem, cls.needs)
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """Whether "auto" takes it for this task without trying others."""
+        """Whether "auto" uses it for this task without trying others."""
         return False
 
     def gap_of(self, state: State) -> float:
@@ -90,20 +90,20 @@ class LinearSolver(ABC):
         return state.relative_gap
 
     def handed_on(self, start: LinearStart) -> LinearStart:
-        """The start of a solver of another kind, with what this one has for it beside the point."""
+        """The start of a solver of another kind, with what this one can add to the point."""
         return start
 
     @classmethod
     def along(
         cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
     ) -> Along | None:
-        """Solutions of a task for many values of reg_lambda in descending order, or some of them.
+        """Solutions of a task for all or some of many values of reg_lambda in descending order.
 
-        Limits are for each value. None where values are better solved one after the other.
+        Limits are per value. None if values are better solved one after the other.
         """
         return None
 
     @classmethod
     @abstractmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """The solver of a task, which starts from what suits it of what the last one kept."""
+        """The solver of a task, started from what it can use of what the last one kept."""

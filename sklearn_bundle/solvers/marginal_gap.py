@@ -16,14 +16,14 @@ Array = NDArray[np.float64]
 
 
 class MarginalGapSolver(AdaptedSolver):
-    """:class:`ExcessiveGapSolver` over marginals of chains, with counts of its own in the history.
+    """:class:`ExcessiveGapSolver` over marginals of chains, with its own counts in the history.
 
     Parameters
     ----------
     problem : StructuredProblem
-        As for :class:`MarginalDual`.
+        As in :class:`MarginalDual`.
     kept : ndarray
-        Marginals of a solver of the same problem; reg_lambda may differ.
+        Marginals from a solver of the same problem; reg_lambda may differ.
     """
 
     name = "excessive-gap"
@@ -39,7 +39,7 @@ class MarginalGapSolver(AdaptedSolver):
 
     @property
     def kept(self) -> Array:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
         return self._solver.dual_point.u
 
     def detach(self) -> None:

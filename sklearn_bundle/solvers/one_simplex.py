@@ -16,22 +16,22 @@ from sklearn_bundle.solvers.inner.idling import Idling
 
 Array = NDArray[np.float64]
 
-_POINTS = 50  # the paper's r: more cost memory, n_parameters numbers each, and seldom gain
-_MASTER_SHARE = 1e-3  # of the gap, that a further step of the master problem has to gain
+_POINTS = 50  # the paper's r: more cost memory, n_parameters numbers each, and seldom help
+_MASTER_SHARE = 1e-3  # of the gap: the least gain of a further step on the master problem
 _MASTER_STEPS = 1000  # of the inner active-set method
 _CONE_STEPS = 50  # quadratic models of a master problem with a cone: each gains
-_INDEPENDENT = 1e-12  # of the largest eigenvalue: rays whose own is smaller depend on others
+_INDEPENDENT = 1e-12  # of the largest eigenvalue: rays with a smaller one depend on others
 _ROUNDING = 1e-14  # of the terms of the bound
 _MISSED = 1e-8  # of the terms of a risk: rounding moves it by less
-_TINY = 1e-300  # in place of a square of 0
+_TINY = 1e-300  # replaces a square of 0
 _IDLE = 100  # passes in a row that change nothing: then only rounding is left
 
 
 class Points(NamedTuple):
-    """Points of the reduced dual, a row each: z = (sum of beta, sum of gamma), with zeta of a cone.
+    """Points of the reduced dual, one per row: z = (sum of beta, sum of gamma), with a cone's zeta.
 
-    ``beta`` is ``sum_i s_i psi_i``, minus the paper's; ``gamma`` is the sum of losses; ``zeta`` has
-    a column per example with the squared hinge, and none otherwise.
+    ``beta`` is ``sum_i s_i psi_i``, the negative of the paper's; ``gamma`` is the sum of losses;
+    ``zeta`` has a column per example with the squared hinge, and none otherwise.
     """
 
     beta: Array
@@ -47,17 +47,17 @@ class Points(NamedTuple):
         return Points(*(part[rows] for part in self))
 
     def mixed(self, q: Array) -> "Points":
-        """One point, the sum by weights."""
+        """One point, their weighted sum."""
         return Points(*((q @ part)[None] for part in self))
 
 
 class OneSimplexSolver:
     """RSD with one simplex: variant (i) of section 3.2, without coordinate ascent.
 
-    A point per iteration is the sum of the worst outputs of all examples. The simplex holds up to
-    ``cache_size`` of them and the current point x, footnote 1: a further one takes the place of the
-    one of least weight, and x is kept in its stead. With the squared hinge it is one cone, of rays
-    (28) to (30), the test in (30) strict.
+    Each iteration adds a point, the sum of the worst outputs of all examples. The simplex holds up
+    to ``cache_size`` of them and the current point x (footnote 1): a further one replaces the one
+    of least weight, and x is kept instead. With the squared hinge it is one cone, of rays (28) to
+    (30), with a strict test in (30).
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class OneSimplexSolver:
     cache_size : int or None
         The paper's r; None is 50. With 1 this is the conditional gradient.
     kept : Points
-        Of a solver of the same problem, the current one first; reg_lambda may differ.
+        From a solver of the same problem, the current point first; reg_lambda may differ.
     """
 
     name = "rsd-one-simplex"
@@ -83,16 +83,16 @@ class OneSimplexSolver:
         if kept is None:  # the origin is feasible
             n_zeta = problem.n_examples if problem.squared else 0
             kept = Points(np.zeros((1, problem.dimension)), np.zeros(1), np.zeros((1, n_zeta)))
-        self._points = kept  # x^k first where there is one, S^x; then S^s
+        self._points = kept  # x^k first if there is one, S^x; then S^s
         self._q = np.eye(1, len(kept.gamma))[0]
         self._has_current = True
         self._best = Best(least=0.0)
         self._idling = Idling(_IDLE)
-        self._w: Array | None = None  # where the oracle was last asked
+        self._w: Array | None = None  # where the oracle was last called
 
     @property
     def kept(self) -> Points:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
         return self._x.joined(self._points)
 
     @property
@@ -101,11 +101,11 @@ class OneSimplexSolver:
         return self._points.mixed(self._q)
 
     def attach(self, problem: StructuredProblem) -> None:
-        """Go on with the same problem in another object."""
+        """Continue with the same problem in another object."""
         self.problem = problem
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self.problem = None
 
     def states(self) -> Iterator[State]:
@@ -117,14 +117,14 @@ class OneSimplexSolver:
             self._solve_master()
 
     def confirm(self, *, moving: bool = True) -> State:
-        """Objective by a pass at the current point if it has moved, bound from that point."""
+        """Objective from a pass at the current point if it moved, bound from that point."""
         if moving and not np.array_equal(self._model(), self._w):
             self._look()
         self._best.prove(self._bound())
         return self._state()
 
     def _look(self) -> list[tuple[int, Found]]:
-        """Direction-finding, (9), with objective and bound at the current point."""
+        """Find the direction (9), with objective and bound at the current point."""
         problem, best = self.problem, self._best
         self._w = w = self._model()
         found = problem.find(w)
@@ -140,7 +140,7 @@ class OneSimplexSolver:
         return found
 
     def _direction(self, found: list[tuple[int, Found]]) -> Points:
-        """The extreme point of what was found; with the squared hinge the ray, (28) and (30)."""
+        """The extreme point of what was found; with the squared hinge the ray (28) and (30)."""
         problem = self.problem
         beta, gamma = np.zeros(problem.dimension), 0.0
         current = self._x.zeta[0]
@@ -158,9 +158,9 @@ class OneSimplexSolver:
         return Points(beta[None], np.array([gamma]), zeta[None])
 
     def _add(self, point: Points) -> None:
-        """z to S^s; if that is full, in place of the point of least weight, and S^x is {x}.
+        """Add z to S^s; if that is full, it replaces the point of least weight, and S^x is {x}.
 
-        Rays without weight go first: the master problem of a cone is the better for it.
+        Rays without weight are dropped first, which helps the master problem of a cone.
         """
         if self.problem.squared:
             used = np.flatnonzero(self._q)
@@ -176,10 +176,10 @@ class OneSimplexSolver:
         self._has_current = True
 
     def _solve_master(self) -> None:
-        """The best point of the simplex, nearly: quadratic models, one without a cone.
+        """Find nearly the best point of the simplex by quadratic models; without a cone by one.
 
-        ``||[v + d]_+||^2`` is nowhere above ``||[v]_+||^2 + 2 <[v]_+, d> + ||d||^2``, so that each
-        model is below the dual, and touches it.
+        ``||[v + d]_+||^2`` is nowhere above ``||[v]_+||^2 + 2 <[v]_+, d> + ||d||^2``, so each model
+        is below the dual and touches it.
         """
         problem, points = self.problem, self._points
         gram = points.beta @ points.beta.T / problem.reg_lambda

@@ -1,4 +1,4 @@
-"""Cutting planes over the risk of all examples together: one slack variable, one plane a pass."""
+"""Cutting planes for the risk of all examples together: one slack variable, one plane per pass."""
 
 from typing import Any
 
@@ -25,10 +25,10 @@ class OneSlackSolver(AdaptedSolver):
     problem : StructuredRisk
         Without a cone.
     cache_size : int or None
-        Planes to keep at most, at least 2; None is all.
+        Largest number of planes to keep, at least 2; None keeps all.
     kept : LinearStart
-        What :attr:`kept` was of a solver of the same problem; reg_lambda may differ. Planes that do
-        not hold with it are left out.
+        :attr:`kept` of a solver of the same problem; reg_lambda may differ. Planes that do not hold
+        with the new one are left out.
     """
 
     name = "bundle"
@@ -59,7 +59,7 @@ class OneSlackSolver(AdaptedSolver):
 
     @property
     def kept(self) -> LinearStart:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
         return self._solver.kept(self._point)
 
     def _adapted(self, problem: StructuredRisk) -> "_Planes":
@@ -71,15 +71,15 @@ class OneSlackSolver(AdaptedSolver):
 
 
 def _is_larger(reg_lambda: float, start: LinearStart) -> bool:
-    """Than that of the last fit, the largest one for which planes were cut, or equal."""
+    """Whether reg_lambda is at least the largest one for which planes were cut."""
     return start.proof is not None and reg_lambda >= start.proof.reg_lambda
 
 
 class _Planes(Oracle):
-    """A structured risk and its planes, which only touch where the oracle is exact.
+    """A structured risk and its planes, which touch it only if the oracle is exact.
 
-    Where nobody knows what the oracle has missed, the risk is nowhere below the planes that it gave
-    elsewhere: else the bound would rise above the objective.
+    If the oracle may have missed outputs, the risk is taken to be at least as high as the planes
+    that it gave elsewhere: otherwise the bound would rise above the objective.
     """
 
     def __init__(self, problem: StructuredRisk, bundle: Bundle):
@@ -87,11 +87,11 @@ class _Planes(Oracle):
         self._bundle = bundle
 
     def risk(self, point: Point) -> float:
-        """R(w), or what it is at most."""
+        """R(w), or an upper bound of it."""
         return self._risk(point.w, self._problem.find(point.w))
 
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
-        """The plane of the outputs that are found at w, unless rounding leaves nothing of it."""
+        """The plane of the outputs found at w, unless rounding leaves nothing of it."""
         found = self._problem.find(point.w)
         risk = self._risk(point.w, found)
         if not risk <= risk_limit:
@@ -99,7 +99,7 @@ class _Planes(Oracle):
         gradient, offset = self._problem.plane(found)
         if offset > -np.inf:
             return Plane(gradient, offset, risk)
-        # The risk is nowhere below the plane 0, from which a fit can go on.
+        # The risk is nowhere below the plane 0, from which a fit can continue.
         return None if self._bundle.size else Plane(np.zeros_like(gradient), 0.0, risk)
 
     def _risk(self, w: Array, found: Any) -> float:

@@ -1,4 +1,4 @@
-"""What a solver needs more where rows lie on workers: counted rounds, and an end if all is lost."""
+"""Additions to solvers for rows on workers: counted rounds, and an end if the cluster is lost."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,14 +18,14 @@ from sklearn_bundle.solvers.linear_task import LinearSolver
 
 Array = NDArray[np.float64]
 
-_FACTOR, _FARTHER = 2.0, 8  # from move to move of b in search of the other side, and how many
+_FACTOR, _FARTHER = 2.0, 8  # growth and number of the moves of b that search for the other side
 
 
 class RoundsLineSearchSolver(BundleSolver):
-    """As :class:`BundleSolver`, with planes on both sides of the best intercept from the start.
+    """:class:`BundleSolver` with planes on both sides of the best intercept from the start.
 
-    Only planes whose coefficients of b cancel prove anything, and points may come near the best b
-    from one side alone.
+    Only planes whose coefficients of b cancel prove a bound, and points may approach the best b
+    from one side only.
     """
 
     needs: ClassVar[type] = OnWorkers
@@ -46,9 +46,9 @@ class RoundsLineSearchSolver(BundleSolver):
 
 
 class CountedRounds:
-    """A solver as it is, with the rounds so far in each row of its history.
+    """Wraps a solver and adds the number of rounds so far to each row of its history.
 
-    Where the cluster is lost, the last state is what it ends with: it was computed from the data.
+    If the cluster is lost, the solver ends with its last state, which was computed from the data.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class CountedRounds:
     Attributes
     ----------
     lost : ClusterLost or None
-        What ended it.
+        The error that ended it.
     """
 
     def __init__(self, solver: LinearSolver, problem: RowBlocks):
@@ -69,11 +69,11 @@ class CountedRounds:
 
     @property
     def name(self) -> str:
-        """As of the solver."""
+        """The solver's name."""
         return self._solver.name
 
     def states(self) -> Iterator[State]:
-        """As of the solver; a lost cluster interrupts it, once there is a point."""
+        """The solver's states; a lost cluster interrupts it, once there is a point."""
         try:
             for state in self._solver.states():
                 self._last = self._counted(state)
@@ -85,7 +85,7 @@ class CountedRounds:
             raise KeyboardInterrupt from error
 
     def confirm(self, *, moving: bool = True) -> State:
-        """As of the solver, or the last state where nobody is left to ask."""
+        """The solver's confirmation, or its last state if the cluster is lost."""
         if self.lost is not None:
             return self._last
         try:
@@ -97,21 +97,21 @@ class CountedRounds:
             raise KeyboardInterrupt from error
 
     def attach(self, problem: RowBlocks) -> None:
-        """As of the solver."""
+        """Attach the solver."""
         self._problem = problem
         self._solver.attach(problem)
 
     def detach(self) -> None:
-        """As of the solver."""
+        """Detach the solver."""
         self._solver.detach()
         self._problem = None
 
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
-        """As of the solver."""
+        """What the solver keeps."""
         return self._solver.kept(point)
 
     def _counted(self, state: State) -> State:
-        """With rounds; an intercept of one coordinate is a number."""
+        """The state with rounds; an intercept of one coordinate becomes a number."""
         intercept: Any = state.intercept
         if np.shape(intercept) == (1,):
             intercept = float(intercept[0])

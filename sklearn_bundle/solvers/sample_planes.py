@@ -1,4 +1,4 @@
-"""The line search of BMRM with planes that have an entry per sample, for X with many columns."""
+"""The line search of BMRM with planes that have one entry per sample, for X with many columns."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 class SampleBundle(Bundle):
     """Planes ``(g, X X'g, 0)`` of length 2 n + 1: see :mod:`~sklearn_bundle.problems.sample_space`.
 
-    They depend on the data and the loss, but neither on reg_lambda nor on a point.
+    They depend on the data and the loss, but not on reg_lambda or on a point.
     """
 
     def __init__(self, n_samples: int, max_size: int | None = None):
@@ -45,7 +45,7 @@ class SampleBundle(Bundle):
 
 
 class LazyState(State):
-    """A state whose point is computed when it is asked for."""
+    """A state whose point is computed on first use."""
 
     def __init__(self, state: State, make_w: Callable[[], Array]):
         vars(self).update(vars(state))
@@ -58,16 +58,16 @@ class LazyState(State):
 
 
 class SamplePlanesSolver(BundleSolver):
-    """Algorithm 3 of the paper as in :class:`BundleSolver`, with 2 n numbers a plane and not d.
+    """Algorithm 3 of the paper as in :class:`BundleSolver`, with 2 n numbers per plane, not d.
 
-    The iterates are the same but for rounding, for the same products: one with X and one with X'
-    an iteration. A w of length d is made at the end, and where a callback asks for it. The
-    certificate is that of w and of a plane ``(X'g, c)`` that are computed afresh.
+    The iterates are the same up to rounding, for the same products: one with X and one with X' per
+    iteration. A w of length d is made at the end, and if a callback needs it. The certificate is
+    that of w and of a plane ``(X'g, c)``, both recomputed.
 
     Parameters
     ----------
     problem : LinearProblem
-        Of a loss with one score per sample.
+        Its loss must have one score per sample.
     reg_lambda : float
         The regularizer is ``||w||^2 / 2``.
     theta : float
@@ -75,11 +75,11 @@ class SamplePlanesSolver(BundleSolver):
     max_size : int
         The largest number of planes.
     bundle : SampleBundle
-        Planes of the same data and loss to start from; ``max_size`` holds for it as well.
+        Planes of the same data and loss to start from; ``max_size`` also applies to it.
     start : (ndarray of shape (d,), intercept)
         Point to start from; 0 by default.
     proof : Proof
-        As of :class:`BundleSolver`, of an earlier solver of this class.
+        See :class:`BundleSolver`; from an earlier solver of this class.
 
     Attributes
     ----------
@@ -115,12 +115,12 @@ class SamplePlanesSolver(BundleSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`."""
+        """See :class:`LinearSolver`."""
         return omega.is_euclidean
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """Whether planes with an entry per sample are the shorter ones, and can be had."""
+        """Whether planes with one entry per sample are possible and shorter."""
         if not super().fits(task):
             return False
         problem = task.problem
@@ -129,7 +129,7 @@ class SamplePlanesSolver(BundleSolver):
 
     @classmethod
     def of(cls, task: Task, kept: LinearStart) -> Self:
-        """As of :class:`LinearSolver`: from planes in sample space, if there are any."""
+        """See :class:`LinearSolver`: from planes in sample space, if there are any."""
         problem = task.problem
         return cls(
             *(problem, task.reg_lambda),
@@ -141,11 +141,11 @@ class SamplePlanesSolver(BundleSolver):
         )
 
     def attach(self, problem: LinearProblem) -> None:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         self._space.attach(problem)
 
     def detach(self) -> None:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         self._space.detach()
 
     def _solve_inner(self) -> tuple[Array, None]:
@@ -157,7 +157,7 @@ class SamplePlanesSolver(BundleSolver):
         return self._space.point(x, intercept, self._drift)
 
     def _fresh_point(self, point: Point) -> Point:
-        """The same with w, of length d, as the start: scores and norm are those of w itself."""
+        """The same with w, of length d, as the start, so that scores and norm are those of w."""
         w = self._space.weights(point.w, self._omega)
         x = self._space.start_at(w)
         self._omega = self._space.norm
@@ -169,7 +169,7 @@ class SamplePlanesSolver(BundleSolver):
         return offset - 0.5 / self._lambda * float(np.sum(a * a))
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
-        """As of :class:`BundleSolver`."""
+        """See :class:`BundleSolver`."""
         return LinearStart(point, self.proof, sample_bundle=self.bundle)
 
     def _state(self) -> LazyState:

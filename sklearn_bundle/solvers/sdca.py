@@ -15,48 +15,48 @@ from sklearn_bundle.solvers.contract import Certificate, State
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling
 _NOTHING = np.empty(0)  # a dual point that was released
-_UNKNOWN_GAP = 100.0  # the gap of a block that no step has looked at: the paper's
+_UNKNOWN_GAP = 100.0  # the gap of a block that no step has visited: the paper's value
 _SINGLE_TOL = 1e-8  # of a fit; for a smaller one, log-potentials are kept in double precision
-_SINGLE_WEIGHTS_TOL = 1e-6  # of a fit; for a smaller one, w is in double precision, too
-_LARGEST_SINGLE = 1e30  # an entry of w in single precision: float32 has room for its products
+_SINGLE_WEIGHTS_TOL = 1e-6  # of a fit; for a smaller one, w is also in double precision
+_LARGEST_SINGLE = 1e30  # an entry of w in single precision: float32 can hold its products
 _SINGLE_PRECISION = 1e-6  # of a gain's terms, if w is in single precision: 16 of its roundings
-# Of reg_lambda + kappa at first, times the mean curvature of a block; kappa follows the gap then.
-# On Dutch NER and CoNLL-2000 with c2 from .0005 to .1 a kappa that stays takes up to 1.8 (at .003),
+# First reg_lambda + kappa, over the mean curvature of a block; then kappa follows the gap.
+# On Dutch NER and CoNLL-2000 with c2 from .0005 to .1 a fixed kappa takes up to 1.8 (at .003),
 # 1.8 (at .01) and 5 times (at .03) as long.
 _STRENGTH = 0.01
-_BALANCE = 3.0  # the blocks' part of the gap over the centre's, at which kappa stays
-_RISE, _FALL = 1.2, 1.5  # of kappa at a move of the centre, at most: estimates
-_WEAKEST = 0.1  # times reg_lambda: the least kappa, so that it can rise again
-# Times reg_lambda: a ridge that momentum and kappa go by where there is less. Without ridge the
-# momentum would be 1, with which the gap goes up and down. From .1 to .3 L1 alone took the same
-# time on Dutch NER and CoNLL-2000, to within a quarter.
+_BALANCE = 3.0  # the blocks' part of the gap over the center's at which kappa stays
+_RISE, _FALL = 1.2, 1.5  # largest changes of kappa at a move of the center: estimates
+_WEAKEST = 0.1  # times reg_lambda: the smallest kappa, so that it can rise again
+# Times reg_lambda: the smallest ridge from which momentum and kappa are computed. Without ridge the
+# momentum would be 1, with which the gap oscillates. From .1 to .3 pure L1 took the same time on
+# Dutch NER and CoNLL-2000, to within a quarter.
 _LEAST_RIDGE = 0.2
-_SHARES_OF_W = 1.0, 0.3, 0.1  # where a first centre is looked for: a full pass each
-_OUTER = 3  # epochs between two moves of the centre: the recipe of a trial
+_SHARES_OF_W = 1.0, 0.3, 0.1  # multiples of w tried as a first center: a full pass each
+_OUTER = 3  # epochs between two moves of the center: the result of a trial
 _FIRST_LOOK = 2  # epochs before the first full pass
-_SHARE_OF_LOOKS = 0.11  # of the marginals that steps compute, that full passes may take as well
+_SHARE_OF_LOOKS = 0.11  # marginals that full passes may compute, over those of the steps
 
 
 class DualSolver:
     """Algorithm 2 of Le Priol et al., or exponentiated gradient on the same dual.
 
     There is one state per epoch of as many steps as there are sequences. Its bound is the dual as
-    the steps have raised it, with acceleration as of the last full pass. Its point is the best that
-    a full pass has looked at, w = 0 before the first, and its objective is P there. Such a pass is
-    made where the gaps of the blocks, each as of its last step, say that ``tol`` is reached. The
-    pass computes a point of its own, which is not copied: the steps go on from another w. There are
-    passes before: one after two epochs, then as many as take a tenth of the work.
+    raised by the steps or, with acceleration, as of the last full pass. Its point is the best that
+    a full pass has evaluated, w = 0 before the first, and its objective is P there. A full pass is
+    made when the gaps of the blocks, each as of its last step, say that ``tol`` is reached. The
+    pass computes its own point, which is not copied: the steps continue from another w. Earlier
+    passes are made after two epochs, and then as many as take a tenth of the work.
 
     With acceleration the steps are those of P with a proximal term ``kappa/2 ||w - z||^2``, whose
-    centre z moves after every third epoch, with momentum (Catalyst: Lin, Mairal and Harchaoui,
+    center z moves after every third epoch, with momentum (Catalyst: Lin, Mairal and Harchaoui,
     2015, algorithm 1). The dual variables stay feasible for P, which has the dual value D at them,
     ``P(w) - D = sum_i s_i KL_i + kappa^2 / (2 reg_lambda) ||w - z||^2`` at the point w of the
-    steps. A pass computes P there and D from the dual variables alone.
+    steps. A pass computes P there, and D from the dual variables alone.
 
     With L1 the steps are those of proximal SDCA (Shalev-Shwartz and Zhang, 2014): the sums of
-    features, over ridge and kappa, are raw weights, and w is these with each entry moved towards 0.
-    D is then known from full passes alone, as with acceleration. Without ridge there is always a
-    proximal term, since the features of a dual point alone do not say what w is.
+    features, over ridge plus kappa, are raw weights, and w is these with each entry moved towards
+    0. D is then known only from full passes, as with acceleration. Without ridge there is always a
+    proximal term, since the features of a dual point alone do not determine w.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class DualSolver:
     sampling : str
         One of ``SAMPLINGS``.
     nonuniformity : float
-        Share of the steps that sample so; the others take any block.
+        Share of the steps with this sampling; the others choose any block uniformly.
     precision : float
         Of the line search of SDCA.
     tol : float
@@ -74,7 +74,7 @@ class DualSolver:
     kept : Blocks or None
         Dual point to start from.
     accelerated : bool
-        Whether there is a proximal term where ``reg_lambda`` is small beside a block's curvature.
+        Whether to use a proximal term if ``reg_lambda`` is small compared with a block's curvature.
     """
 
     history_fields: ClassVar[tuple] = (("estimate", np.float64),)
@@ -112,27 +112,27 @@ class DualSolver:
         self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
         self._kappa, self._centre, self._last = 0.0, _NOTHING, _NOTHING
         self._epochs = 0
-        self._entropy = 0.0  # of the blocks at the last full pass; asked for with L1 alone
+        self._entropy = 0.0  # of the blocks at the last full pass; used only with L1
         if not problem.penalty.ridge:
             self._kappa, self._centre = self._first_kappa(), np.zeros(problem.n_parameters)
         self._renew()
         if accelerated or self._kappa:
             self._draw()
         self._calls = problem.n_sequences * potentials
-        self._of_steps = self._of_looks = 0  # calls, without those that others asked for
+        self._of_steps = self._of_looks = 0  # calls, without those from outside
         self._best = Best(least=0.0)
         self._best.offer(problem.at_zero, np.zeros(problem.n_parameters))
-        self._proved = 0.0  # the highest bound that was computed afresh
+        self._proved = 0.0  # the highest bound that was recomputed
         self._confirmed: State | None = None
 
     def attach(self, problem: DualBlocks) -> None:
-        """Go on with the same problem in another object; a fit that is done already says so."""
+        """Continue with the same problem in another object; a finished fit stays finished."""
         self.problem = problem
         self._calls, self._confirmed = 0, None
         self._started = self._state(0.0).relative_gap <= self._tol
 
     def detach(self) -> None:
-        """Let go of the problem."""
+        """Release the problem."""
         self.problem = None
 
     @property
@@ -141,11 +141,11 @@ class DualSolver:
         return self._kappa > 0.0
 
     def release(self) -> None:
-        """Give the memory of the dual point back."""
+        """Free the memory of the dual point."""
         self.kept = self.kept._replace(nodes=_NOTHING, pairs=_NOTHING)
 
     def states(self) -> Iterator[State]:
-        """An epoch each; where there was a start, it comes first."""
+        """One state per epoch; a given start comes first."""
         problem = self.problem
         if self._started:
             yield self.confirm()
@@ -175,13 +175,13 @@ class DualSolver:
                 yield self._state(estimate)
 
     def confirm(self, *, moving: bool = True) -> State:
-        """w afresh from the dual point, P and D at it, and the gaps of all blocks.
+        """Recompute w from the dual point, P and D at it, and the gaps of all blocks.
 
-        D is known twice: from w and the entropies, and as P less the gaps. The one that rounding
-        leaves the higher bound counts.
+        D is computed twice: from w and the entropies, and as P minus the gaps. The higher bound
+        after rounding counts.
 
-        With acceleration, all that the next steps go by stays as it is: a fit that ends here and
-        goes on takes the steps of one that does not end.
+        With acceleration, all that the next steps use stays as it is: a fit that ends here and
+        continues takes the steps of one that does not end.
         """
         return self._look(moving=moving, due=not self._kappa)
 
@@ -194,7 +194,7 @@ class DualSolver:
         estimate = float(problem.weights @ gaps)
         if not self._follows:
             if problem.l1_ratio:
-                # P less the divergences is Omega(w) - <w, features> and the entropy.
+                # P minus the divergences is Omega(w) - <w, features> plus the entropy.
                 self._entropy = primal - estimate - problem.penalty.lagrangian(w, self._features())
             estimate += self._share_of_centre()
         elif not primal - estimate - margin < self._dual - self._doubt:
@@ -217,7 +217,7 @@ class DualSolver:
 
     @property
     def _follows(self) -> bool:
-        """Whether the dual is known after each step, from what the steps gain."""
+        """Whether the dual is known after each step, from the gains of the steps."""
         return not (self._kappa or self.problem.l1_ratio)
 
     @property
@@ -225,15 +225,15 @@ class DualSolver:
         return self._calls // self.problem.n_sequences
 
     def _worth_a_look(self) -> bool:
-        """Whether a full pass is due by what passes have cost so far."""
+        """Whether a full pass is due, given the cost of passes so far."""
         if self._epochs < _FIRST_LOOK:
             return False
         return self._of_looks <= _SHARE_OF_LOOKS * self._of_steps
 
     def _renew(self) -> NDArray[np.float64]:
-        """w and D of the dual point; steps go on from a copy of w, whose rounding this removes.
+        """w and D of the dual point; steps continue from a copy of this w, without old rounding.
 
-        With a proximal term w is that of the term's problem, and D still that of P.
+        With a proximal term w is that of the problem with the term, and D still that of P.
         """
         problem = self.problem
         raw, self._dual, self._doubt = problem.weights_of(self.kept)
@@ -249,16 +249,16 @@ class DualSolver:
         return self._shrunk(raw)
 
     def _shrunk(self, raw: NDArray) -> NDArray:
-        """The point w of raw weights: these themselves without L1."""
+        """The point w of raw weights: the raw weights themselves without L1."""
         penalty = self.problem.penalty
         return shrunk(raw, penalty.l1 / (penalty.ridge + self._kappa)) if penalty.l1 else raw
 
     def _draw(self) -> None:
-        """From now on there is a proximal term, unless it were too weak.
+        """Use a proximal term from now on, unless it would be too weak.
 
-        Its centre is 0 at first, since the w of the first dual point grows as reg_lambda falls. Of
-        a dual point that was kept it is near the w of that, or, if it was one of another
-        reg_lambda, near what w was with that: the multiple of w where P is lowest.
+        Its center is 0 at first, since the w of the first dual point grows as reg_lambda falls. For
+        a kept dual point it is near the w of that point or, if that had another reg_lambda, near
+        its w with that one: the multiple of w where P is lowest.
         """
         kappa = self._first_kappa()
         if kappa > self.problem.penalty.ridge:
@@ -268,13 +268,13 @@ class DualSolver:
             self._renew()
 
     def _first_kappa(self) -> float:
-        """The strength that a proximal term begins with, less the ridge."""
+        """The first strength of a proximal term, minus the ridge."""
         problem = self.problem
         curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
         return _STRENGTH * curvature - problem.penalty.ridge
 
     def _lowest(self) -> NDArray[np.float64]:
-        """The multiple of w where P is lowest, of some, 0 among them."""
+        """The multiple of w where P is lowest, among a few that include 0."""
         problem, lowest, share = self.problem, self.problem.at_zero, 0.0
         for tried in _SHARES_OF_W:
             primal, _, _ = problem.gaps(tried * self._w.astype(np.float64), self.kept)
@@ -283,11 +283,11 @@ class DualSolver:
         return self._w * self._w.dtype.type(share)
 
     def _move_centre(self) -> None:
-        """z becomes w and a step beyond it; kappa follows the parts of the gap, and w both.
+        """Move z to w and a step beyond it; adapt kappa to the parts of the gap, and w to both.
 
-        The gaps of the blocks are easier to close the larger kappa is, the centre's share falls as
-        the centre comes to rest, slower the larger kappa is. So kappa falls where the centre's
-        share is more than a third of the blocks', else it rises.
+        The gaps of the blocks are easier to close with a larger kappa. The center's part falls as
+        the center comes to rest, more slowly with a larger kappa. So kappa falls if the center's
+        part is more than a third of the blocks', otherwise it rises.
         """
         ridge, kappa = self.problem.penalty.ridge, self._kappa
         blocks, centre = float(self.problem.weights @ self._gaps), self._pull()
@@ -304,20 +304,20 @@ class DualSolver:
 
     @property
     def _strong(self) -> float:
-        """The ridge, or what stands for it where it is small or none."""
+        """The ridge, or its replacement if it is small or 0."""
         return max(self.problem.penalty.ridge, _LEAST_RIDGE * self.problem.reg_lambda)
 
     def _pull(self) -> float:
-        """``reg_lambda/2 ||w - w_d||^2``, of this ridge or what stands for it."""
+        """``reg_lambda/2 ||w - w_d||^2``, with the ridge or its replacement."""
         away = (self._w - self._centre).astype(np.float64)
         squared = float(away @ away)
         return 0.5 * (self._kappa * self._kappa) / self._strong * squared if squared else 0.0
 
     def _share_of_centre(self) -> float:
-        """What the centre adds to the gap.
+        """The center's part of the gap.
 
-        With L1 it is what w and the blocks' features are off from each other's, by the penalty and
-        its conjugate; as the dual at the blocks is that of a mixture with the truth, it may be
+        With L1 it is the mismatch of w and the blocks' features, measured by the penalty and its
+        conjugate. Since the dual at the blocks is that of a mixture with the truth, it may be
         negative.
         """
         if not self.problem.l1_ratio:
@@ -328,7 +328,7 @@ class DualSolver:
         return own + self._entropy - penalty.mixed(features, self._entropy)
 
     def _features(self) -> NDArray:
-        """Those of the blocks, the true less the expected ones, from the raw weights."""
+        """Features of the blocks, true minus expected ones, from the raw weights."""
         features = (self.problem.penalty.ridge + self._kappa) * self._raw
         if self._kappa:
             features -= self._kappa * self._centre
@@ -339,7 +339,7 @@ class DualSolver:
         return self._best.state(self._best.point, None, self._passes, None, (estimate,))
 
     def _grow(self) -> None:
-        """The tree of the sampling, from the gaps as they stand."""
+        """Build the tree of the sampling from the current gaps."""
         sampling = self._sampling
         n, half = sampling.n, len(sampling.tree) // 2
         leaves = self.problem.weights * self._gaps if sampling.adaptive else 1.0
@@ -350,14 +350,14 @@ class DualSolver:
 def _if_zero_is_optimal(
     problem: DualBlocks, potentials: bool, dtype: type, tol: float
 ) -> Blocks | None:
-    """The dual point of w = 0, where that is optimal: all labels equally likely."""
+    """The dual point of w = 0, if that is optimal: all labels equally likely."""
     blocks = problem.start(potentials, dtype, 1.0)
     _, dual, doubt = problem.weights_of(blocks)
     return blocks if problem.at_zero - (dual - doubt) <= tol * problem.at_zero else None
 
 
 def _sampling(problem: DualBlocks, name: str, nonuniformity: float, seed: int) -> Sampling:
-    """Leaves for each block; with "importance", its ``L_i``."""
+    """The sampling, with a leaf per block; with "importance", its ``L_i``."""
     n = problem.n_sequences
     factors = np.ones(n)
     if name in ("importance", "gap-importance"):

@@ -9,9 +9,9 @@ from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers._block_solver import BlockSolver
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
-_PATIENCE = 100  # passes of a master problem without weight, after which a point is dropped
-_MASTER_SHARE = 0.1  # of the gap, to which the master problem is solved
-_MASTER_PASSES = 20  # at most: a master that needs more waits for further points
+_PATIENCE = 100  # passes of a master problem without weight after which a point is dropped
+_MASTER_SHARE = 0.1  # the master problem is solved to this share of the gap
+_MASTER_PASSES = 20  # most passes: a master problem that needs more waits for further points
 _WORKING_SHARE = 0.1  # of the examples in a working set
 
 
@@ -20,25 +20,25 @@ class SimplicialSolver(BlockSolver):
 
     "product": an iteration finds a point for each simplex, (9), and solves the master problem on
     their product. "working-sets": it does so for one working set after the other, until there were
-    as many calls of the oracle as there are examples; a set holds the examples of the largest gaps
-    as last seen, each in one set. Steps on all simplexes together over the
-    points that are there end the iteration. The paper does without: examples that are in no set
-    together then hold each other up, and twelve chains took 900 iterations instead of 10.
+    as many oracle calls as there are examples; a set holds the examples with the largest gaps as
+    last seen, each in one set. The iteration ends with steps on all simplexes together over the
+    existing points. The paper has no such steps: then examples that never share a set hold each
+    other up, and twelve chains took 900 iterations instead of 10.
 
-    A simplex keeps ``cache_size`` points. A further one takes the place of a point without weight;
-    if there is none, the two of least weight become one, their mean, by which the current point
-    stays in the simplex (footnote 1 of the paper keeps it as a point of its own). With the squared
-    hinge simplexes are cones. The master problem is solved by steps on one simplex after the other,
-    each nearly exact, and steps on all together, until the gap over the points that are there is a
-    tenth of the whole.
+    A simplex keeps ``cache_size`` points. A further one replaces a point without weight; if there
+    is none, the two of least weight are merged into their mean, so that the current point stays in
+    the simplex (footnote 1 of the paper keeps it as a separate point). With the squared hinge
+    simplexes are cones. The master problem is solved by steps on one simplex after the other, each
+    nearly exact, and steps on all together, until the gap over the existing points is a tenth of
+    the whole.
 
     Parameters
     ----------
     problem, tol, kept
-        As of :class:`BlockSolver`.
+        See :class:`BlockSolver`.
     variant : {"product", "working-sets"}
     cache_size : int or None
-        The paper's r, as of :class:`BlockSolver`.
+        The paper's r; see :class:`BlockSolver`.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class SimplicialSolver(BlockSolver):
         size = max(1, int(_WORKING_SHARE * len(order)))
         for first in range(0, len(order), size):
             working_set = np.sort(order[first : first + size])
-            if first > 0:  # the first is at the w of the last look, which has asked for all
+            if first > 0:  # the first is at the w of the last check, which covered all
                 self._dual.look_at(working_set)
             self._solve_master(working_set)
         self._dual.climb(order)
 
     def _solve_master(self, blocks: NDArray[np.int64]) -> None:
-        """The best point in the product of the simplexes of these examples, nearly."""
+        """Find nearly the best point in the product of the simplexes of these examples."""
         dual, weights = self._dual, self.problem.weights
         enough = _MASTER_SHARE * float(weights[blocks] @ dual.gaps[blocks])
         for _ in range(_MASTER_PASSES):

@@ -18,23 +18,23 @@ from sklearn_bundle.solvers.asks import SoftmaxSteps
 from sklearn_bundle.solvers.linear_task import Task
 
 _FEWEST_STEPS = 8  # of L-BFGS before the first Hessian,
-_HESSIANS = 3.0  # or as many as take as long as these
-_FALLS = 0.5  # of the decrement from step to step: else the Hessian is computed anew,
-_WHOLE = 0.5  # and after a step that is as long as this from twice the rows
-_ROWS_A_COORDINATE = 3  # of a Hessian at first,
+_HESSIANS = 3.0  # or as many as take as long as so many Hessians
+_FALLS = 0.5  # of the decrement in a step: if more is left, the Hessian is recomputed,
+_WHOLE = 0.5  # and from twice the rows after a step of at least this length
+_ROWS_A_COORDINATE = 3  # rows per coordinate of the first Hessian,
 _HESSIAN_PASSES = 2.0  # or as many as take no longer than so many passes over the data
 # Products of a Hessian in the time of one in a pass: BLAS forms half of them, many at a time.
 _BLAS = 4.0
 _SOFTMAX = 15  # products in a pass, in the time of an exponential
 _MOST_COORDINATES = 3000  # of a Hessian that "auto" computes: 72 MB
 _MOST_GRAM = 2000  # features: a matrix of 32 MB that takes about 0.1 s to factor
-_FIRST_REFRESH, _REFRESHED = 5, 4  # steps with the first curvature, and by how many times more
+_FIRST_REFRESH, _REFRESHED = 5, 4  # steps with the first curvature, and growth of this number
 
 
 class _SoftmaxSolver(DescentSolver):
-    """What both methods share: they begin with W = 0 and the logarithms of the class shares.
+    """Base class of both methods, which begin with W = 0 and the logarithms of the class shares.
 
-    Any probabilities of the classes are a dual point: balanced, they make a plane (see
+    Any probabilities of the classes are a dual point; once balanced, they give a plane (see
     :meth:`~sklearn_bundle.problems.softmax_model.SoftmaxModel.plane`).
     """
 
@@ -42,7 +42,7 @@ class _SoftmaxSolver(DescentSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: for softmax."""
+        """See :class:`LinearSolver`: for softmax."""
         return super().takes(loss, omega) and class_loss(loss) is not None
 
     def _begin(self, problem, start):
@@ -59,9 +59,9 @@ class _SoftmaxSolver(DescentSolver):
 class SoftmaxLBFGSSolver(_SoftmaxSolver):
     """L-BFGS in (W, b) that begins every direction with a rough Hessian.
 
-    That is the Kronecker product of the mean covariance of the classes and of the Gram matrix of
-    the features; with more than 2000 features, their variances. The former is renewed after 5, 20,
-    80, ... steps.
+    It is the Kronecker product of the mean covariance of the classes and of the Gram matrix of the
+    features or, with more than 2000 features, their variances. The former is recomputed after 5,
+    20, 80, ... steps.
     """
 
     name = "lbfgs"
@@ -73,7 +73,7 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """For all that Newton's method leaves."""
+        """See :class:`LinearSolver`: if Newton's method is not."""
         return True
 
     def _renew_curvature(self, descent: ClassDescent) -> None:
@@ -89,13 +89,13 @@ class SoftmaxLBFGSSolver(_SoftmaxSolver):
 
 
 class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
-    """Newton's method in (W, b), with Hessians of a part of the rows that grows.
+    """Newton's method in (W, b), with Hessians of a growing part of the rows.
 
-    It begins as :class:`SoftmaxLBFGSSolver`: far from the optimum a Hessian does not hold long.
-    When that has taken as long as a few Hessians would, and eight steps, Newton's method goes on.
+    It begins like :class:`SoftmaxLBFGSSolver`: far from the optimum a Hessian is soon outdated.
+    After at least eight steps, and as much time as a few Hessians take, Newton's method continues.
     As long as the decrement falls, a Hessian serves for several steps, corrected by the gradients
-    of these steps as L-BFGS does it. Rows are drawn by their curvature. Where a fresh Hessian and a
-    whole step let the decrement fall by less than half, the next one has twice the rows.
+    of these steps as in L-BFGS. Rows are drawn by their curvature. If the decrement falls by less
+    than half after a new Hessian and a whole step, the next Hessian has twice the rows.
     """
 
     name = "newton"
@@ -108,7 +108,7 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
 
     @classmethod
     def is_best(cls, task: Task) -> bool:
-        """Where a Hessian fits into memory: whether it is worth it shows on the way."""
+        """See :class:`LinearSolver`: if a Hessian fits into memory; its use shows on the way."""
         return _n_coordinates(task.problem) <= _MOST_COORDINATES
 
     def _renew_curvature(self, descent: ClassDescent) -> None:
@@ -128,7 +128,7 @@ class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
     def _plan(self) -> tuple[int, int]:
         """Rows of the first Hessian, and steps before it.
 
-        The rows are as many as tell a Hessian roughly, or cost a few passes.
+        The rows are enough for a rough Hessian, or as many as cost a few passes.
         """
         problem = self._problem
         n, m = problem.n_samples, _n_coordinates(problem)

@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 class StructuredLBFGS(AdaptedSolver):
-    """L-BFGS from w = 0, or from where the last solver of the problem has ended.
+    """L-BFGS from w = 0, or from where the last solver of the problem ended.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class StructuredLBFGS(AdaptedSolver):
     cache_size : int or None
         Pairs of steps and changes of the gradient to keep; None is 10.
     kept : ndarray
-        What :attr:`kept` was of a solver of the same problem; reg_lambda may differ.
+        :attr:`kept` of a solver of the same problem; reg_lambda may differ.
     """
 
     name = "lbfgs"
@@ -37,7 +37,7 @@ class StructuredLBFGS(AdaptedSolver):
 
     @property
     def kept(self) -> Array:
-        """What a new solver may start from."""
+        """Where a new solver may start."""
         return self._solver.kept
 
     def _adapted(self, problem: LikelihoodProblem) -> "_Smooth":
@@ -45,7 +45,7 @@ class StructuredLBFGS(AdaptedSolver):
 
 
 class _Smooth:
-    """The problem as L-BFGS asks for it."""
+    """The problem in the form that L-BFGS needs."""
 
     def __init__(self, problem: LikelihoodProblem):
         self.n_parameters = problem.dimension

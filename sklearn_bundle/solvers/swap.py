@@ -13,7 +13,7 @@ from sklearn_bundle.solvers.contract import State
 
 Array = NDArray[np.float64]
 
-# Name -> the number by which compiled code knows it.
+# Name -> its number in compiled code.
 ALGORITHMS = {
     "fw": swap.USE_FW,
     "cvm": swap.USE_CVM,
@@ -24,9 +24,9 @@ ALGORITHMS = {
 KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")  # of steps, in the order of swap.FW
 CHUNK = 128  # steps per state at most: fixed, so that equal seeds agree
 _BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
-_REFRESH = 100_000  # steps until K a is computed afresh, then twice as many: an estimate
-MOST_IDLE = 20  # states without progress: what is left is rounding
-MOST_REFINEMENTS = 20  # confirmations that may fail at all: by then more no longer help
+_REFRESH = 100_000  # steps until K a is recomputed, then twice as many: an estimate
+MOST_IDLE = 20  # states without progress: then only rounding is left
+MOST_REFINEMENTS = 20  # failed confirmations in all: by then more no longer help
 REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
 
 
@@ -34,9 +34,9 @@ Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
 
 
 class SimplexPoints(NamedTuple):
-    """Points of the simplex from which to go on: the newest, and that of the lowest objective.
+    """Points of the simplex from which to continue: the newest, and the one of lowest objective.
 
-    ``n_steps`` were taken to get there.
+    ``n_steps`` steps led there.
     """
 
     newest: Array
@@ -45,7 +45,7 @@ class SimplexPoints(NamedTuple):
 
 
 def modelled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
-    """The objective of the model that belongs to a, and a as a candidate."""
+    """The objective of the model of a, and a as a candidate."""
     q = problem.products(a)
     value = float(np.sum(a * q))
     primal = problem.primal_value(a, q, value) if value > 0.0 else np.inf
@@ -57,9 +57,9 @@ def confirmed(
 ) -> tuple[float, Candidate, float]:
     """Lowest objective with its point, and the highest bound, both in float64.
 
-    The bound is lowered by what rounding may have done to it and to the objective: the point is no
-    farther from the optimum than the gap says. The bound is negative where rounding is all there
-    is, and -inf if K is found to be indefinite. Unless ``moving``, the point is ``best``.
+    The bound is lowered by the possible rounding in it and in the objective, so that the point is
+    no farther from the optimum than the gap says. The bound is negative if there is nothing but
+    rounding, and -inf if K is found to be indefinite. Unless ``moving``, the point is ``best``.
     """
     same = np.array_equal(best[0], newest[0])
     candidates = [newest if moving else best] if same else [best, newest]
@@ -82,7 +82,7 @@ class SwapSolver:
     problem : SimplexProblem
     algorithm : {"fw", "cvm", "mfw", "swap", "swap-2o"}
     cache_bytes : int
-        For the rows of M that are kept, at least two.
+        Memory for the rows of M that are kept, at least two.
     start : ndarray of shape (n,), default=None
         Point of the simplex; the first vertex by default.
     q : ndarray of shape (n,), default=None
@@ -90,17 +90,17 @@ class SwapSolver:
     best : ndarray of shape (n,), default=None
         Another point, which is returned unless a better one is found.
     first_step : int, default=0
-        Steps that led to ``start``: random vertices belong to a step's number.
+        Steps that led to ``start``: random vertices depend on the step's number.
     rows : ndarray, default=None
         All rows of M, if they are known.
     last : SwapSolver, default=None
-        A solver for the same M with another ridge, not to be used any more: its point and its
-        rows are taken over.
+        A solver for the same M with another ridge. Its point and its rows are taken over, so it
+        must not be used again.
     tol : float
         Relative gap at which a state ends early.
     max_steps : int, default=None
     n_candidates : int
-        Random vertices among which to look for the next one; 0 looks at all.
+        Number of random vertices among which the next one is chosen; 0 means all.
     seed : int
 
     Attributes
@@ -161,10 +161,10 @@ class SwapSolver:
         if best is not None:
             self._best.offer(*modelled(problem, best))
         if not np.isfinite(self._best.primal):
-            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
 
     def states(self) -> Iterator[State]:
-        """One state for every 128 steps or less; ends when no step is left."""
+        """One state for at most 128 steps; ends when no step is left."""
         idle = 0  # states without progress
         while self._missed < MOST_REFINEMENTS:
             if self._stale:
@@ -189,7 +189,7 @@ class SwapSolver:
     def confirm(self, *, moving: bool = True) -> State:
         """Objective of the best point and bound of the newest, from ``K a`` in float64.
 
-        What rounding had made of them is forgotten, and steps go on from the exact ``K a``.
+        Their rounding is forgotten, and steps continue from the exact ``K a``.
         """
         self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
         newest = self._newest() if self.value > 0.0 else self._best.point
@@ -200,7 +200,7 @@ class SwapSolver:
 
     @property
     def kept(self) -> SimplexPoints:
-        """Where a next fit may go on."""
+        """Where the next fit may start."""
         best = self._best.point[0]
         return SimplexPoints(
             self.a.copy(), None if np.array_equal(best, self.a) else best, self._number
@@ -208,7 +208,7 @@ class SwapSolver:
 
     @property
     def _number(self) -> int:
-        """Steps up to here, with those of fits before."""
+        """Number of steps so far, including those of earlier fits."""
         return self._first_step + self.n_steps
 
     @property
@@ -229,9 +229,9 @@ class SwapSolver:
         self._point, self.value = swap.Point(a, q, support, where), float(np.sum(a * q))
 
     def _refine(self) -> None:
-        """Go on from ``K a`` in float64; steps with rounded rows only add what a moves from here.
+        """Continue from ``K a`` in float64; rounded rows only affect the moves from here.
 
-        That is iterative refinement; where it does not help, rows become exact as well.
+        That is iterative refinement; if it does not help, rows become exact as well.
         """
         self._missed += 1
         self._stale = False
@@ -241,7 +241,7 @@ class SwapSolver:
         self._set(self.a, self._problem.products(self.a))
 
     def _open_cache(self, rows: np.ndarray | None = None) -> None:
-        """Space for rows of M, or all of them if they are known."""
+        """Allocate space for rows of M, or use all of them if they are known."""
         n, problem = self._problem.n, self._problem
         if rows is not None:
             self._source, self._n_kept = None, n
@@ -261,7 +261,7 @@ class SwapSolver:
         self._source, self._n_kept = last._source, last._n_kept
 
     def _matrix_of(self, rows: np.ndarray, slots: np.ndarray, owners: np.ndarray) -> swap.Matrix:
-        """These rows, none of them used, and the problem's diagonal."""
+        """The matrix with these rows, none of them used yet, and the problem's diagonal."""
         problem = self._problem
         largest = np.finfo(np.float32).max
         single = np.minimum(problem.diagonal, largest).astype(np.float32)
@@ -269,9 +269,9 @@ class SwapSolver:
         return swap.Matrix(slots, owners, used, problem.ridge, problem.diagonal, single, rows)
 
     def _advance(self) -> None:
-        """Up to 128 steps; with rows in float32, fewer where ``tol`` is reached."""
+        """Take up to 128 steps; with rows in float32, fewer if ``tol`` is reached."""
         tol = self._tol if self._problem.dtype == np.float32 else 0.0
-        self.value = float(np.sum(self.a * self.q))  # updates add up rounding
+        self.value = float(np.sum(self.a * self.q))  # updates accumulate rounding
         kinds = np.zeros(int(min(CHUNK, self._max_steps - self.n_steps)), dtype=np.int8)
         rule = swap.Rule(self._algorithm, tol, self._n_candidates, self._seed)
         if self._source is None:
@@ -288,7 +288,7 @@ class SwapSolver:
         self.kinds += np.bincount(kinds[:done], minlength=len(self.kinds))
 
     def _doubt(self) -> None:
-        """K seems not to be positive definite: that may be rounding, above all in float32."""
+        """Handle a K that does not seem positive definite: often rounding, mainly in float32."""
         if self._problem.dtype == np.float32:
             self._missed = REFINEMENTS
             self.confirm()
@@ -297,7 +297,7 @@ class SwapSolver:
             self.indefinite = self.value > 0.0 or proof.bound == -np.inf
 
     def _steps(self, rule: swap.Rule, kinds: np.ndarray) -> tuple[int, int]:
-        """As ``lazy.run``, with rows that the problem computes."""
+        """Like ``lazy.run``, with rows that the problem computes."""
         done = 0
         while True:
             self.value, self._size, done, missing = swap.run(
@@ -309,7 +309,7 @@ class SwapSolver:
             self._load(missing)
 
     def _load(self, i: int) -> None:
-        """Compute row i and others that may be needed soon, or row i alone in place of another."""
+        """Compute row i and others that may be needed soon, or only row i in place of another."""
         rows, slots, owners = self._matrix.rows, self._matrix.slots, self._matrix.owners
         free = len(owners) - self._n_kept
         if free > 0 and self.n_rows > 0:
@@ -333,7 +333,7 @@ class SwapSolver:
         self.n_rows += len(chosen)
 
     def _offer(self) -> None:
-        """The newest point may be the best one, and its bound the best bound."""
+        """Keep the newest point if it is the best one, and its bound if it is the best bound."""
         if not self.value > 0.0:  # an indefinite kernel
             return
         primal = self._problem.primal_value(self.a, self.q, self.value)

@@ -1,4 +1,4 @@
-"""The projection onto the marginals of a chain, against clarabel and all labellings; repairs."""
+"""The projection onto the marginals of a chain, against clarabel and all labelings; repairs."""
 
 from itertools import pairwise, product
 

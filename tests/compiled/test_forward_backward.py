@@ -1,4 +1,4 @@
-"""Forward and backward recursions: scaled, in logarithms, and by enumeration of all labellings."""
+"""Forward and backward recursions: scaled, in logarithms, and by enumeration of all labelings."""
 
 import numba
 import numpy as np

@@ -1,4 +1,4 @@
-"""Minimum cuts against scipy's maximum flow, enumeration and a linear programme."""
+"""Minimum cuts against scipy's maximum flow, enumeration and a linear program."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Which block comes next: the tree against the weights that it was made of."""
+"""Choice of the next block: the tree against the weights from which it was built."""
 
 import numba
 import numpy as np

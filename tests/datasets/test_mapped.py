@@ -1,4 +1,4 @@
-"""Data in memory-mapped files: what is written, what a fit makes of it, what memory it takes."""
+"""Data in memory-mapped files: what is written, fits on them, and their memory."""
 
 import bz2
 import subprocess

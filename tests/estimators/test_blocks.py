@@ -1,4 +1,4 @@
-"""Estimators on collections of dask: the fit of one machine, whatever holds the blocks."""
+"""Estimators on dask collections: the same fit as on one machine, wherever the blocks are."""
 
 import os
 import signal

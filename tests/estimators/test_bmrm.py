@@ -1,4 +1,4 @@
-"""BMRMClassifier as its users meet it."""
+"""BMRMClassifier as its users see it."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""BMRMClassifier's joint multiclass losses and measures, against solvers not written here."""
+"""BMRMClassifier's joint multiclass losses and measures, against independent solvers."""
 
 import pickle
 

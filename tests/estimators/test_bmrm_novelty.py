@@ -1,4 +1,4 @@
-"""BMRMNoveltyDetector: the optimum against clarabel and OneClassSVM, and what its users meet."""
+"""BMRMNoveltyDetector: the optimum against clarabel and OneClassSVM, and what its users see."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Optima against solvers that were not written here; a new loss gets a row in reference.py."""
+"""Optima against independent solvers; a new loss gets a row in reference.py."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""bmrm_path, BMRMClassifierCV and BMRMRegressorCV against fits one by one."""
+"""bmrm_path, BMRMClassifierCV and BMRMRegressorCV against single fits."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""BMRMRanker: optima and scores against other code, weights, and what its users meet."""
+"""BMRMRanker: optima and scores against other code, weights, and what its users see."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""BMRMRegressor: optima against other solvers, weights, and what its users meet."""
+"""BMRMRegressor: optima against other solvers, weights, and what its users see."""
 
 import pickle
 from fractions import Fraction

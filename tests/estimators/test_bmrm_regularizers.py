@@ -1,4 +1,4 @@
-"""Each regularizer with the estimators: optima by clarabel's cones and by linear programmes."""
+"""Each regularizer with the estimators: optima by clarabel's cones and by linear programs."""
 
 import numpy as np
 import pytest
@@ -239,8 +239,8 @@ def test_names_are_instances(problems, kind):
         (Quadratic(np.eye(3)), r"B has shape \(3, 3\), but X has 4 features"),
         (Quadratic(sp.eye(3)), r"B has shape \(3, 3\), but X has 4 features"),
         (Quadratic(np.ones((4, 3))), r"B has shape \(4, 3\); allowed are"),
-        (Quadratic([1.0, -1.0, 1.0, 1.0]), "positive definite, but its least diagonal .*-1.0"),
-        (Quadratic(B - np.eye(4)), "positive definite, but its least eigenvalue is -"),
+        (Quadratic([1.0, -1.0, 1.0, 1.0]), "positive definite, but its smallest diagonal .*-1.0"),
+        (Quadratic(B - np.eye(4)), "positive definite, but its smallest eigenvalue is -"),
         (Quadratic(sp.csr_matrix(B - np.eye(4))), "B must be positive definite"),
         (Quadratic(np.triu(B)), "B must be symmetric, but .*0.5"),
         (Quadratic(np.full(4, np.nan)), "B has entries that are NaN or infinite"),

@@ -1,4 +1,4 @@
-"""SDCACRF on lists of sequences among scikit-learn's tools: what its common checks do on 2-D X."""
+"""SDCACRF on lists of sequences with scikit-learn's tools, as its common checks do on 2-D X."""
 
 import pickle
 import re

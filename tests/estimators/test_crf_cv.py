@@ -1,4 +1,4 @@
-"""crf_path and SDCACRFCV against fits one by one and a loop by hand."""
+"""crf_path and SDCACRFCV against single fits and a loop by hand."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Wrong input to SDCACRF: named before any work, and nothing half-fitted is left behind."""
+"""Wrong input to SDCACRF: reported before any work, and nothing half-fitted is left behind."""
 
 import pickle
 import warnings

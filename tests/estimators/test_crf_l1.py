@@ -1,4 +1,4 @@
-"""SDCACRF with L1: optimum, bound and zeros against others' solvers, and models of nonzeros."""
+"""SDCACRF with L1: optimum, bound and zeros against other solvers, and models of nonzeros."""
 
 import pickle
 

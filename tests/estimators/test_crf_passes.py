@@ -1,4 +1,4 @@
-"""SDCACRF: full passes, rounding in the certificate, and warm starts that have nothing to do."""
+"""SDCACRF: full passes, rounding in the certificate, and warm starts with nothing to do."""
 
 from itertools import pairwise, product
 

@@ -1,4 +1,4 @@
-"""What a fitted SDCACRF says: probabilities, labellings, shapes, forms of the same data."""
+"""Predictions of a fitted SDCACRF: probabilities, labelings, shapes, forms of the same data."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""SDCACRF: what rounding takes from the certificate, against extended precision.
+"""SDCACRF: the certificate's allowance for rounding, against extended precision.
 
 The reference computes in the precision of w: with ``longdouble`` its rounding is 2,000 times
 smaller than that of the package, whose bounds must then hold without any tolerance.

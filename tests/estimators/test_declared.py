@@ -1,4 +1,4 @@
-"""What type checkers know of a fitted estimator is what a fit leaves."""
+"""The fitted attributes that type checkers see are those that a fit leaves."""
 
 from typing import get_args
 

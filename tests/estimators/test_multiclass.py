@@ -1,4 +1,4 @@
-"""Subproblems in threads: time shared, Ctrl-C outside of an iteration."""
+"""Subproblems in threads: shared time, Ctrl-C outside an iteration."""
 
 from threading import Event
 

@@ -1,4 +1,4 @@
-"""PragamSVC as its users meet it."""
+"""PragamSVC as its users see it."""
 
 import pickle
 

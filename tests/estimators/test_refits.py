@@ -1,4 +1,4 @@
-"""warm_start=True with a small max_iter: refits go on where the last one was."""
+"""warm_start=True with a small max_iter: refits continue where the last one ended."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a callback sees of a linear model: numbers that belong together, and what is returned."""
+"""What a callback sees of a linear model: consistent numbers, and the returned model."""
 
 import numpy as np
 import pytest

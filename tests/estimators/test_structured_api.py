@@ -1,4 +1,4 @@
-"""StructuredSVM beside SDCACRF, and among scikit-learn's tools: what common checks do on 2-D X."""
+"""StructuredSVM against SDCACRF, and with scikit-learn's tools, as common checks do on 2-D X."""
 
 import pickle
 import re

@@ -1,4 +1,4 @@
-"""StructuredSVM with loss="log": the optima of others, certificates, warm starts, refusals."""
+"""StructuredSVM with loss="log": independent optima, certificates, warm starts, refusals."""
 
 import pickle
 import re

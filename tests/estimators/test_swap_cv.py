@@ -1,4 +1,4 @@
-"""SwapSVCCV: the same scores and model as a search that fits every fold by itself."""
+"""SwapSVCCV: the same scores and model as a search that fits every fold separately."""
 
 import numpy as np
 import pytest

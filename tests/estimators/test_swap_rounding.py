@@ -1,4 +1,4 @@
-"""SwapSVC where kernel values cancel: what it says is true; what rounding leaves comes off it."""
+"""SwapSVC if kernel values cancel: the certificate is true, and lowered by the rounding."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""SwapSVC as its users meet it."""
+"""SwapSVC as its users see it."""
 
 import pickle
 

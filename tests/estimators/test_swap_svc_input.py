@@ -1,4 +1,4 @@
-"""Wrong input to SwapSVC: named before any work."""
+"""Wrong input to SwapSVC: reported before any work."""
 
 import numpy as np
 import pytest

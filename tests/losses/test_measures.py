@@ -1,4 +1,4 @@
-"""ROC area and F-beta: the risk of the definition, planes below it, and what it bounds."""
+"""ROC area and F-beta: the risk by definition, planes below it, and what it bounds."""
 
 import numpy as np
 import pytest

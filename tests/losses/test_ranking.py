@@ -1,4 +1,4 @@
-"""Ordinal, preference and position losses: the definition's risk, planes below it, scores."""
+"""Ordinal, preference and position losses: the risk by definition, planes below it, scores."""
 
 import pickle
 

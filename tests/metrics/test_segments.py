@@ -1,4 +1,4 @@
-"""Segments of labels with tags, and the way back."""
+"""Segments from labels with tags, and back."""
 
 import numpy as np
 import pytest

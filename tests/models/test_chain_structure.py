@@ -1,4 +1,4 @@
-"""Chains as a structured model: enumeration of all labellings, plain methods, compiled sweeps."""
+"""Chains as a structured model: enumeration of all labelings, plain methods, compiled sweeps."""
 
 import numpy as np
 import pytest

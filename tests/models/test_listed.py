@@ -1,4 +1,4 @@
-"""What a user's own model gets: its methods against enumeration, and errors that name them."""
+"""A user's own model: its methods against enumeration, and errors that name them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The search for the kink at which a piecewise function has its minimum."""
+"""The search for the kink that minimizes a piecewise function."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Chains: the objective, its dual and labellings against enumeration of all labellings."""
+"""Chains: the objective, its dual and labelings against enumeration of all labelings."""
 
 from itertools import islice
 

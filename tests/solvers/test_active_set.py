@@ -1,4 +1,4 @@
-"""The L2-SVM as a problem on the simplex, and the solver that lets an active set grow."""
+"""The L2-SVM as a problem on the simplex, and the solver with a growing active set."""
 
 from itertools import islice
 

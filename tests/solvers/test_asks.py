@@ -1,4 +1,4 @@
-"""What a problem of one's own has to offer, what it gets, and how it is refused otherwise."""
+"""What your own problem has to offer, what it gets, and how it is refused otherwise."""
 
 from collections import UserString
 from typing import Protocol
@@ -178,13 +178,15 @@ def test_missing_names_what_derived_protocols_ask_for_too():
 
 def test_refusals_name_solver_problem_and_what_is_missing():
     own = StructuredHinge(np.eye(K), np.arange(K))
-    with pytest.raises(ValueError, match=r"'line-search' needs .*risk_along.*StructuredHinge has"):
+    with pytest.raises(
+        ValueError, match=r"'line-search' needs .*risk_along.*StructuredHinge lacks"
+    ):
         BundleSolver(own, 1.0)
     with pytest.raises(ValueError, match=r"'newton' needs .* newton_loss .*NewtonSteps.*LinearPro"):
         NewtonSolver(linear(OneOfTheirOwn()), 1.0, tol=1e-3)
-    with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object has not"):
+    with pytest.raises(ValueError, match=r"'cutting-plane' needs .* evaluate .* object lacks"):
         BundleSolver(object(), 1.0, algorithm="cutting-plane")
-    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*Steps.* has not"):
+    with pytest.raises(ValueError, match=r"'dual-coordinate' needs .* dual_loss .*Steps.* lacks"):
         DualCoordinateSolver(linear(OneOfTheirOwn()), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The bundle method on its contracts: rates, weak duality, aggregation, stopping."""
+"""The contracts of the bundle method: rates, weak duality, aggregation, stopping."""
 
 import numpy as np
 import pytest
@@ -230,7 +230,7 @@ def test_limits(problem):
 
 
 def test_line_search_refuses_a_bare_problem():
-    with pytest.raises(ValueError, match=r"LargestCoordinate has not; use 'cutting-plane'"):
+    with pytest.raises(ValueError, match=r"LargestCoordinate lacks; use 'cutting-plane'"):
         BundleSolver(LargestCoordinate(3), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The best point and the best bound that a solver has."""
+"""The best point and the best bound of a solver."""
 
 import numpy as np
 import pytest

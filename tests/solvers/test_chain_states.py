@@ -1,4 +1,4 @@
-"""Solvers of chain CRFs: what a state says, at every iteration and however the fit ends."""
+"""Solvers of chain CRFs: their states, at every iteration and however the fit ends."""
 
 from itertools import islice
 

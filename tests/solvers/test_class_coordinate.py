@@ -1,4 +1,4 @@
-"""Dual coordinate steps of the multiclass hinge: steps, bounds and optima against others."""
+"""Dual coordinate steps of the multiclass hinge: steps, bounds and optima against references."""
 
 import numpy as np
 import pytest

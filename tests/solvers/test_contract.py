@@ -1,4 +1,4 @@
-"""The loop around a solver, on solvers that only pretend."""
+"""The loop around a solver, with fake solvers."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Dual coordinate steps of losses of real targets: against numpy and clarabel, in any unit."""
+"""Dual coordinate steps for losses of real targets: against numpy and clarabel, in any unit."""
 
 import numpy as np
 import pytest

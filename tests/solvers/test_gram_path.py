@@ -1,4 +1,4 @@
-"""Paths of squared errors from products: certificates in exact arithmetic, and who looks at X."""
+"""Paths of squared errors from products: certificates in exact arithmetic, and passes over X."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The bundle's inner problems against clarabel, HiGHS on the full programme, and each other."""
+"""The bundle's inner problems against clarabel, HiGHS on the full program, and each other."""
 
 from fractions import Fraction
 

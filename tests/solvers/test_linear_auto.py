@@ -1,4 +1,4 @@
-"""Which solver "auto" takes, what happens when it changes its mind, and what else users meet."""
+"""Which solver "auto" chooses, what happens when it switches, and what else users see."""
 
 import pickle
 

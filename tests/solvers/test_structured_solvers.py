@@ -1,4 +1,4 @@
-"""Solvers of structured outputs on problems whose outputs are all known: no state may lie."""
+"""Solvers of structured outputs on problems whose outputs are all known: every state is true."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The dual of a structured hinge loss by blocks: a point in it, and the moves of all methods.
+"""The dual of a structured hinge loss by blocks: a dual point, and the moves of all methods.
 
 A block is an example with the outputs that were found for it and their weights q.
 """
@@ -18,29 +18,29 @@ from sklearn_bundle.solvers.inner.outputs import OutputCache
 
 Array = NDArray[np.float64]
 
-_FACES = 10  # one after the other at most: blocks may choose others by then
-_FACE_SHARE = 0.1  # of the largest gain of a face: where one gains less, it is enough
-_ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or in pairs
+_FACES = 10  # most faces in a row: then blocks may need others
+_FACE_SHARE = 0.1  # of the largest gain of a face: once a face gains less, the steps end
+_ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
 _UNIT = 2.0**-53  # the unit roundoff of float64
-# Roundings of a sum of features beside the root of the number of examples: they add up like steps
-# of a random walk, a few for each output.
+# Roundings of a sum of features, times the root of the number of examples: they add up like steps
+# of a random walk, a few per output.
 _ADDED = 16.0
 
 
 class Look(NamedTuple):
-    """What a pass of the oracle over all examples says of a point."""
+    """The result of an oracle pass over all examples at a point."""
 
     w: Array
     primal: float
     lower_bound: float
-    gained: float  # by the dual, in the steps before
+    gained: float  # gain of the dual in the steps before
 
 
 class BlockDual:
     """The dual point of a problem, its w, and the gap of each block as last seen.
 
-    With a proximal term, ``kappa/2 ||w - centre||^2`` is added to the objective: steps are those of
-    the dual of the sum, and the bound is that of the problem itself from the same q.
+    A proximal term adds ``kappa/2 ||w - centre||^2`` to the objective: steps are those of the dual
+    of the sum, and the bound is that of the problem itself from the same q.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class BlockDual:
     cache : OutputCache
         Outputs with their weights.
     patience : int
-        Visits after which an output without weight is dropped.
+        Number of visits after which an output without weight is dropped.
 
     Attributes
     ----------
@@ -70,32 +70,32 @@ class BlockDual:
 
     @property
     def w(self) -> Array:
-        """The point that belongs to q and the centre."""
+        """The point that belongs to q and the center."""
         return self._dual.w
 
     @property
     def gained(self) -> float:
-        """What the dual has gained by steps since the last :meth:`refresh`."""
+        """The gain of the dual by steps since the last :meth:`refresh`."""
         return self._dual.counts[0]
 
     @property
     def read(self) -> float:
-        """Entries of outputs that steps have read since the last :meth:`refresh`."""
+        """Number of output entries that steps have read since the last :meth:`refresh`."""
         return self._dual.counts[1]
 
     @property
     def estimate(self) -> float:
-        """The gap of the problem with the proximal term, by the gaps of blocks as last seen."""
+        """The gap of the problem with the proximal term, from the blocks' gaps as last seen."""
         return float(self.problem.weights @ self.gaps)
 
     def refresh(self) -> float:
-        """w afresh from q; the lower bound of the problem that q proves, computed afresh."""
+        """Recompute w from q; returns the recomputed lower bound of the problem that q proves."""
         problem, reg_lambda, kappa = self.problem, self.problem.reg_lambda, self.kappa
         raw = np.zeros(problem.dimension)
         of_problem = problem.weights, problem.squared
         losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
         own = self._projected(raw) if len(self._cone) else raw
-        squared = float(own @ own)  # of reg_lambda times w: raw, which may be own, changes below
+        squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
         if kappa > 0.0:
             raw += kappa * self.centre
         raw /= reg_lambda + kappa
@@ -108,7 +108,7 @@ class BlockDual:
         return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
 
     def look(self) -> Look:
-        """A pass of the oracle: objective, bound and gaps at w, outputs kept, no step taken."""
+        """Make an oracle pass: objective, bound and gaps at w; outputs are kept, without a step."""
         gained = self.gained
         bound, problem, w = self.refresh(), self.problem, self.w
         found = problem.find(w)
@@ -123,7 +123,7 @@ class BlockDual:
         Raises
         ------
         ValueError
-            If an oracle that is said to be exact has missed an output that it had found before.
+            If an oracle that is declared exact missed an output that it had found before.
         """
         row, n = 0, len(found.losses)
         of_rows = found.starts, found.indices, found.values, found.losses, found.scores
@@ -137,13 +137,13 @@ class BlockDual:
                 self.cache.make_room(int(np.diff(found.starts).max()))
 
     def look_at(self, blocks: NDArray[np.int64]) -> None:
-        """The oracle for some of the examples, all at w: outputs kept, gaps noted, no step."""
+        """Call the oracle for some examples, all at w: keep outputs, note gaps, take no step."""
         for i in blocks.tolist():
             self.take_in(i, self.problem.examples.find(self.w, i, i + 1))
         self.problem.oracle_calls += len(blocks)
 
     def sampled_pass(self, sampling: Sampling) -> None:
-        """As many steps as there are blocks, each on one drawn at random, after an oracle call."""
+        """Take as many steps as there are blocks, each on a random one after an oracle call."""
         if self.problem.examples.structure is None:
             self._interpreted_pass(sampling)
         else:
@@ -171,18 +171,18 @@ class BlockDual:
             note(sampling, i, problem.weights[i] * self.gaps[i])
 
     def cached_pass(self, blocks: NDArray[np.int64], share: float = 0.0) -> NDArray[np.int64]:
-        """A step on each of the blocks over the outputs that it has.
+        """Take a step on each of the blocks over the outputs that it has.
 
-        Returns those whose gap was at least ``share`` of the mean, weighted as the examples.
+        Returns those whose gap was at least ``share`` of the mean, weighted like the examples.
         """
         return block_steps.cached_pass(self.cache.outputs, self._dual, blocks, share)
 
     def cached_gap(self, blocks: NDArray[np.int64]) -> float:
-        """The sum of their gaps over the outputs that they have, by weights of examples."""
+        """The weighted sum of the blocks' gaps over the outputs that they have."""
         return block_steps.cached_gap(self.cache.outputs, self._dual, blocks)
 
     def climb(self, blocks: NDArray[np.int64]) -> None:
-        """Steps on the blocks together, over the outputs that have weight, from face to face."""
+        """Take steps on all blocks together, over outputs with weight, from face to face."""
         most = 0.0
         for _ in range(_FACES):
             before = self.gained
@@ -193,9 +193,9 @@ class BlockDual:
                 return
 
     def distance(self) -> float:
-        """``reg_lambda/2 ||w - w_q||^2``, w_q that of q without the centre.
+        """``reg_lambda/2 ||w - w_q||^2``, with w_q that of q without the center.
 
-        The duality gap of the problem is this and the sum of the gaps of blocks.
+        The duality gap of the problem is this plus the sum of the gaps of blocks.
         """
         if self.kappa == 0.0:
             return 0.0
@@ -205,7 +205,7 @@ class BlockDual:
         return 0.5 * reg_lambda * squared
 
     def recentre(self, kappa: float, momentum: float) -> None:
-        """A new strength, and the centre at w plus ``momentum`` times its way since the last."""
+        """Set a new strength, and the center to w plus ``momentum`` times its last move."""
         if self.centre is None:
             self.centre, self._last = self.w.copy(), self.w.copy()
         strengths = self.problem.reg_lambda, self.kappa, kappa
@@ -214,5 +214,5 @@ class BlockDual:
         self.kappa = kappa
 
     def _projected(self, raw: Array) -> Array:
-        """Negative entries of the cone set to 0."""
+        """Set negative entries of the cone to 0."""
         return np.where(self._cone & (raw < 0.0), 0.0, raw)

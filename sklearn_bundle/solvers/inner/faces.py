@@ -1,9 +1,9 @@
 """Conjugate gradients on the outputs that have weight, of many blocks together.
 
-Steps on one block after the other are slow where many blocks pull at the same few weights: with few
+Steps on one block after the other are slow if many blocks affect the same few weights: with few
 features, or with some that all examples share. These steps see them all. They stay on the face of
-the outputs that have weight now, and end where the face does. They take the place of the projected
-Newton method that section 2.1 of Yu and Rousu advises for master problems.
+the outputs that have weight now, and end where the face does. They replace the projected Newton
+method that section 2.1 of Yu and Rousu recommends for master problems.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn_bundle._compiled.outputs import Outputs
 
 Array = NDArray[np.float64]
 
-_STEPS = 20  # at most: then other outputs want to have weight
+_STEPS = 20  # most steps: then other outputs should have weight
 _SETTLED = 1e-3  # of the first squared gradient: the face is solved well enough
 
 
@@ -26,7 +26,7 @@ class Face:
     ----------
     outputs : Outputs
     dual : Dual
-        w and raw follow the steps, ``counts`` too.
+        Steps update w, raw and ``counts``.
     blocks : ndarray of int64
     """
 
@@ -44,7 +44,7 @@ class Face:
         self._look()
 
     def climb(self) -> None:
-        """Steps until the face is solved, or one of them leads to another face."""
+        """Take steps until the face is solved, or one of them leads to another face."""
         gradient = self._gradient()
         direction, norm = gradient, self._inner(gradient, gradient)
         enough = _SETTLED * norm
@@ -60,9 +60,9 @@ class Face:
         self._outputs.q[self._slots] = self._q
 
     def _step(self, direction: Array, slope: float) -> bool:
-        """The best step along ``direction``; False if that leaves the face, or gains nothing.
+        """Take the best step along ``direction``; False if it leaves the face or gains nothing.
 
-        Then it is the best step towards the projection of where it would lead to.
+        If it would leave the face, take the best step towards the projection of its end instead.
         """
         change, bend = self._curvature(direction)
         if not (slope > 0.0 and bend > 0.0):
@@ -83,7 +83,7 @@ class Face:
         return False
 
     def _gradient(self) -> Array:
-        """Of the dual by q over the weights of examples, along the face."""
+        """The gradient of the dual in q, over the weights of examples, along the face."""
         gradient = self._scores.copy()
         if self._dual.squared:
             return gradient - self._totals(self._q)[self._owner]
@@ -91,14 +91,14 @@ class Face:
         return gradient
 
     def _totals(self, values: Array) -> Array:
-        """Sums by blocks."""
+        """The sum for each block."""
         return np.bincount(self._owner, values, len(self._of_blocks))
 
     def _inner(self, a: Array, b: Array) -> float:
         return float(np.sum(self._weights * a * b))
 
     def _curvature(self, direction: Array) -> tuple[Array, float]:
-        """By how much w changes, and the dual's curvature; a cone can make it only smaller."""
+        """The change of w, and the dual's curvature, which a cone can only reduce."""
         dual = self._dual
         change = np.zeros(len(dual.w))
         amounts = dual.factor * self._weights * direction
@@ -124,7 +124,7 @@ class Face:
         self._look()
 
     def _look(self) -> None:
-        """The scores at w."""
+        """Compute the scores at w."""
         self._scores = np.empty(len(self._slots))
         read = faces.scores_of(self._outputs, self._slots, self._dual.w, self._scores)
-        self._dual.counts[1] += 2 * read  # as many were added up for the step
+        self._dual.counts[1] += 2 * read  # the step has added up as many

@@ -1,18 +1,18 @@
-"""When a solver stops gaining: it is idle, and only rounding errors are left."""
+"""Detects that a solver has stopped gaining, so that only rounding errors are left."""
 
 from sklearn_bundle.solvers._certificate import Best
 
-_PROGRESS = 1e-6  # of the gap: what gap or bound gain at least where there is something to gain
+_PROGRESS = 1e-6  # of the gap: the least gain of gap or bound that counts as progress
 _ROUNDED = 1e-13  # of the objective: a dual that rises by less may do so by rounding
 
 
 class Idling:
-    """Counts looks in a row after which gap and bound are what they were, and the dual too.
+    """Counts checks in a row after which gap, bound and dual have not changed.
 
     Parameters
     ----------
     limit : int
-        So many are enough.
+        The number of such checks that is enough.
     """
 
     def __init__(self, limit: int):
@@ -21,11 +21,11 @@ class Idling:
 
     @property
     def enough(self) -> bool:
-        """Whether there were so many."""
+        """Whether there were ``limit`` such checks in a row."""
         return self._count >= self._limit
 
     def note(self, best: Best, gained: float = 0.0) -> None:
-        """After a look; ``gained`` is by how much the dual of a method has risen since the last."""
+        """Record a check; ``gained`` is the rise of the method's dual since the last check."""
         gap, bound = best.gap, best.bound
         moved = self._gap is None or gap < (1.0 - _PROGRESS) * self._gap
         moved = moved or bound > self._bound + _PROGRESS * gap

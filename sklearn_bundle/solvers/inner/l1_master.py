@@ -3,11 +3,11 @@
     maximize  c' alpha
     over      alpha >= 0,  sum(alpha) = 1,  -lam <= A' alpha <= lam,  E' alpha = 0
 
-Its multipliers are the w and b that minimize ``lam'|w| + max_i <a_i, w> + <e_i, b> + c_i``. Limits
-lam are reg_lambda times the weights: an array, or one number for all features.
-Plane 0 is zero, so that alpha = e_0 is feasible. :func:`solve` is that linear programme. The w of
-successive programmes jump from vertex to vertex; :func:`solve_near` keeps them near the best point
-so far, which takes fewer planes where there are many features, and no linear programme.
+Its multipliers are the w and b that minimize ``lam'|w| + max_i <a_i, w> + <e_i, b> + c_i``. The
+limits lam are reg_lambda times the weights: an array, or one number for all features.
+Plane 0 is zero, so that alpha = e_0 is feasible. :func:`solve` is that linear program. The w of
+successive programs jump from vertex to vertex; :func:`solve_near` keeps them near the best point so
+far, which takes fewer planes if there are many features, and no linear program.
 """
 
 import numpy as np
@@ -20,16 +20,16 @@ from sklearn_bundle.solvers.inner import simplex_newton
 Array = NDArray[np.float64]
 Limits = float | Array
 
-_FEASIBLE = 1e-10  # the least tolerance that HiGHS takes
-_VIOLATED = 1e-9  # relative to lam; what is left costs that share of the bound
-_FIRST = 50  # constraints at first, beside one a plane
-_MORE = 50  # constraints that a round adds, beside as many as there are
-_MOST_ROUNDS = 100  # constraints double with each, so that there are all of them long before
+_FEASIBLE = 1e-10  # the smallest tolerance that HiGHS accepts
+_VIOLATED = 1e-9  # relative to lam; a remaining violation costs this share of the bound
+_FIRST = 50  # constraints at first, in addition to one per plane
+_MORE = 50  # constraints that a round adds, in addition to doubling them
+_MOST_ROUNDS = 100  # constraints double in each, so that all of them are included long before
 _ROUNDING = 4e-16  # of a sum of products, relative to their sizes: two units in the last place
 
 _FIRST_SHARE = 0.1  # of the weight at which one plane's step would reach an objective of 0
 _SMALLER = 0.5  # factor between one weight and the next
-_COSTLY = 0.5  # share of the gap, due to the weight, that is too much
+_COSTLY = 0.5  # a weight that causes more than this share of the gap is too large
 
 
 def solve(
@@ -43,10 +43,10 @@ def solve(
     """Alpha, w and b; None if HiGHS cannot solve it.
 
     ``planes`` (t, p), ``offsets`` (t,) and ``balance`` (t, k) or None are the a_i, c_i and e_i.
-    ``start``, an earlier alpha, tells which constraints may bind.
+    ``start``, an earlier alpha, indicates which constraints may be active.
 
-    Alpha is :func:`scaled`: ``c' alpha`` is a lower bound of the programme's value to the last
-    digit. ``E' alpha`` is zero to 1e-15 of the largest ``|E|``.
+    Alpha is :func:`scaled`: ``c' alpha`` is a lower bound of the program's value to the last digit.
+    ``E' alpha`` is zero to 1e-15 of the largest ``|E|``.
     """
     t = len(offsets)
     reach = np.zeros(planes.shape[1]) if start is None else np.abs(start @ planes)
@@ -85,8 +85,8 @@ def solve_near(
 ) -> tuple[Array, Array, Array | None]:
     """Alpha, w and b of the minimum of ``lam ||w||_1 + model + weight/2 ||w - centre||^2``.
 
-    Centre and intercept are the best point so far. ``|A' alpha|`` may exceed lam by
-    ``weight |w - centre|``; :func:`scaled` makes the alpha that proves a bound. The rest as in
+    Center and intercept are the best point so far. ``|A' alpha|`` may exceed lam by
+    ``weight |w - centre|``; :func:`scaled` makes the alpha that proves a bound. The rest is as in
     :func:`~sklearn_bundle.solvers.inner.simplex_newton.solve`.
     """
     omega = NearL1(limits, weight, centre)
@@ -104,11 +104,11 @@ def first_weight(gradient: Array, limits: Limits, objective: float) -> float:
 
 
 def next_weight(weight: float, step: float, objective: float, offset: float, bound: float) -> float:
-    """The weight for the next iteration; it never becomes larger.
+    """The weight for the next iteration, which is never larger.
 
-    ``step`` is the best step from the centre towards w: above 1, w was kept too near. ``objective``
-    is the best one, ``offset`` is ``c' alpha`` and ``bound`` the same with the scaled alpha: what
-    scaling costs vanishes with the weight.
+    ``step`` is the best step from the center towards w: above 1, w was kept too near. ``objective``
+    is the best one, ``offset`` is ``c' alpha`` and ``bound`` the same with the scaled alpha: the
+    cost of scaling vanishes with the weight.
     """
     costly = offset - bound > _COSTLY * (objective - bound)
     return _SMALLER * weight if step > 1.0 or costly else weight
@@ -125,7 +125,7 @@ def scaled(alpha: Array, planes: Array, limits: Limits) -> Array:
 
 
 class NearL1(Regularizer):
-    """``lam ||w||_1 + weight/2 ||w - centre||^2``; its least value is not 0."""
+    """``lam ||w||_1 + weight/2 ||w - centre||^2``, whose minimum is not 0."""
 
     def __init__(self, limits: Limits, weight: float, centre: Array):
         self._limits, self._weight, self._centre = limits, weight, centre
@@ -155,7 +155,7 @@ class NearL1(Regularizer):
 def _solve_among(
     planes, offsets, balance, limits, features
 ) -> tuple[Array, Array, Array | None] | None:
-    """None where HiGHS gives up, as it does on numbers that are too large or too far apart."""
+    """Solve with these constraints; None if HiGHS fails, as it does on extreme numbers."""
     t, limits = len(offsets), np.broadcast_to(limits, planes.shape[1])[features]
     rows = planes[:, features].T / limits[:, None]
     equalities, target = np.ones((1, t)), np.ones(1)

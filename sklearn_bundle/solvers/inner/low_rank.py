@@ -9,12 +9,12 @@ from scipy.linalg import lapack, solve_triangular
 Array = NDArray[np.float64]
 
 _BLOCK = 128  # pivots at a time: enough for BLAS to be fast
-_WORTH = 0.01  # of 1/C: what is left of k(x, x) below this bends the problem little
+_WORTH = 0.01  # of 1/C: a remainder of k(x, x) below this hardly affects the curvature
 _PRECISION = 16.0  # roundings of the largest k(x, x): a smaller pivot is rounding
 
 
 class KernelBlocks(Protocol):
-    """What is asked of a kernel matrix of n points."""
+    """What low-rank factors need of a kernel matrix of n points."""
 
     n: int
     dtype: np.dtype
@@ -31,8 +31,8 @@ class LowRank(NamedTuple):
     """``K ~ L'L``, exact in the rows and columns ``pivots``: ``K[pivots] = R'L``.
 
     L, of shape (rank, n), has the scores of orthonormal functions, which are spanned by the kernel
-    functions of the pivots; R, of shape (rank, rank), is upper triangular. ``left`` is what is left
-    of the diagonal of K.
+    functions of the pivots; R, of shape (rank, rank), is upper triangular. ``left`` is the rest of
+    the diagonal of K.
     """
 
     L: np.ndarray
@@ -41,7 +41,7 @@ class LowRank(NamedTuple):
     left: Array
 
     def coefficients(self, u: np.ndarray) -> Array:
-        """On the pivots, of the function that has these coordinates."""
+        """The coefficients on the pivots of the function with these coordinates."""
         return solve_triangular(self.R, u.astype(np.float64), check_finite=False)
 
 
@@ -56,8 +56,8 @@ def extended(
 ) -> LowRank:
     """Factors of rank ``most`` or less that begin with the known ones, for a ridge of ``1/C``.
 
-    Pivots are drawn in proportion to ``C_i`` times what is left of the diagonal, a block of them at
-    a time (Chen, Epperly, Tropp and Webber, 2025, Randomly pivoted Cholesky, section 2.4).
+    Pivots are drawn in proportion to ``C_i`` times the rest of the diagonal, a block of them at a
+    time (Chen, Epperly, Tropp and Webber, 2025, Randomly pivoted Cholesky, section 2.4).
     """
     rank, dtype, left = len(known.pivots), problem.dtype, known.left.copy()
     L, R = np.empty((most, problem.n), dtype), np.zeros((most, most))

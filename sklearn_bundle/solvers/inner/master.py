@@ -1,4 +1,4 @@
-"""The inner problem of a bundle: which way it is solved, and what comes of it."""
+"""The inner problem of a bundle: ways to solve it, and the result."""
 
 from typing import NamedTuple, Protocol
 
@@ -10,8 +10,8 @@ from sklearn_bundle.solvers.inner import l1_master, simplex_newton, stiff_planes
 
 Array = NDArray[np.float64]
 
-# Times the tolerance, or the bound if that is more: a gap of the balanced problem that calls for
-# another way. Gaps that rounding leaves are far smaller.
+# Times the tolerance, or the bound if that is more: a gap of the balanced problem that requires
+# another way. Gaps left by rounding are far smaller.
 _FAILED = 2.0
 _SHARP = 0.1  # share of the outer gap that an exact solution of the inner problem may leave
 _SHARP_ROUNDING = 1e-13  # the same, relative to its value: 500 times the precision
@@ -21,7 +21,7 @@ _FARTHEST = 2.0  # times the size of the model's intercepts: how far the optimum
 class Inner(NamedTuple):
     """The minimizer of a model, and the aggregate plane (A alpha, c' alpha) that proves the bound.
 
-    ``w`` minimizes ``reg_lambda Omega + model`` nearly, with the intercept where that is a
+    ``w`` nearly minimizes ``reg_lambda Omega + model``, together with the intercept if that is a
     coordinate; no objective is below ``bound``.
     """
 
@@ -32,10 +32,10 @@ class Inner(NamedTuple):
 
 
 class Centre(NamedTuple):
-    """The best point so far: where to look for the next one if the model alone does not tell.
+    """The best point so far: where to look for the next one if the model alone is ambiguous.
 
-    ``pull`` weighs moves of the intercept, ``step`` is the last one from the best point before
-    towards what the model gave. No bound below ``least_bound`` is of interest.
+    ``pull`` weights moves of the intercept. ``step`` is the last one from the best point before
+    towards the model's minimizer. No bound below ``least_bound`` is of interest.
     """
 
     w: Array
@@ -47,7 +47,7 @@ class Centre(NamedTuple):
 
 
 class Planes(Protocol):
-    """What a master asks of a bundle: its t planes, and a weight alpha for each.
+    """What a master needs of a bundle: its t planes, and a weight alpha for each.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class Planes(Protocol):
     planes : ndarray of shape (t, d)
         Their gradients a_i.
     offsets, alpha : ndarray of shape (t,)
-        The c_i, and weights on the simplex, which a master writes.
+        The c_i, and weights on the simplex, which the master sets.
     balance : ndarray of shape (t, n_free)
         Coefficients of an intercept that is a coordinate.
     gram : ndarray of shape (t, t) or None
-        Products of the planes, where they are all that is needed.
+        Products of the planes, if nothing else is needed.
     """
 
     omega: Regularizer
@@ -88,10 +88,10 @@ class Planes(Protocol):
 
 
 class Master:
-    """The dual over the simplex, where the intercept is no coordinate."""
+    """The dual over the simplex, for an intercept that is not a coordinate."""
 
     def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
-        """A nearly optimal alpha, as what it means; the bundle's alpha becomes that."""
+        """The inner solution for a nearly optimal alpha, which becomes the bundle's alpha."""
         alpha = bundle.alpha
         alpha[:] = bundle.maximise(alpha, bundle.omega, reg_lambda, tolerance)
         w, bound, plane = bundle.point(alpha, reg_lambda)
@@ -101,9 +101,9 @@ class Master:
         return self._sharpened(bundle, inner, reg_lambda, centre)
 
     def _sharpened(self, bundle: Planes, inner: Inner, reg_lambda: float, centre: Centre) -> Inner:
-        """The same, with w and alpha by another way where the Gram matrix has lost too much.
+        """The same, with w and alpha computed in another way if the Gram matrix lost too much.
 
-        Asked when an exact solution is wanted, which is when the last steps gained nothing.
+        Called when an exact solution is needed, which is when the last steps gained nothing.
         """
         planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
 
@@ -123,10 +123,10 @@ class Master:
 
 
 class BalancedMaster:
-    """With an intercept as a coordinate; the bound is one for ``E alpha = 0``, or not there."""
+    """For an intercept that is a coordinate; a bound exists only with ``E alpha = 0``."""
 
     def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
-        """As of :class:`Master`."""
+        """See :class:`Master`."""
         omega = bundle.omega
         near, b, value = _look_near(bundle, omega, reg_lambda, tolerance, centre, centre.pull)
         w, _, plane = bundle.point(near, reg_lambda)
@@ -152,14 +152,14 @@ class BalancedMaster:
 
 
 class L1Master:
-    """With multiples of ``|w_j|``: near the best point, or exactly where that brings no more."""
+    """For multiples of ``|w_j|``: solves near the best point, or exactly if that gains no more."""
 
     def __init__(self, n_free: int):
         self._n_free = n_free
         self._near: tuple[float, float] | None = None  # reg_lambda, and the weight of nearness
 
     def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
-        """As of :class:`Master`."""
+        """See :class:`Master`."""
         planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
         limits = reg_lambda * bundle.omega.lasso_form.thresholds
         if self._near is None or self._near[0] != reg_lambda:
@@ -196,7 +196,7 @@ class L1Master:
 
 
 def master_for(omega: Regularizer, n_free: int) -> Master | BalancedMaster | L1Master:
-    """The way for this regularizer, and for an intercept of so many coordinates."""
+    """The master for this regularizer and an intercept of ``n_free`` coordinates."""
     if omega.is_l1:
         return L1Master(n_free)
     return BalancedMaster() if n_free else Master()
@@ -219,7 +219,7 @@ def _look_near(
 
 
 def _imbalance(bundle: Planes, intercept: Array | None, alpha: Array) -> float:
-    """What rounding in ``E alpha = 0`` may mean at any intercept that is not far away."""
+    """The effect of rounding in ``E alpha = 0`` at any intercept that is not far away."""
     if intercept is None:
         return 0.0
     off = np.abs(alpha @ bundle.balance).sum()

@@ -1,4 +1,4 @@
-"""The outputs that a solver keeps of each example, and the dual point that they make."""
+"""The outputs that a solver keeps for each example, and the dual point that they form."""
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from sklearn_bundle._compiled.outputs import (
 
 _FIRST_ROOM = 4  # slots: most blocks need two or three outputs
 _LIMIT = 48  # outputs of a block until memory decides: CoNLL-2000 does not reach 1e-3 with 16
-_MEMORY = 1 << 30  # bytes of entries, up to which full blocks get twice the room
-_OF_SLOTS = "q", "loss", "length", "key", "idle"  # besides where the entries begin
+_MEMORY = 1 << 30  # bytes of entries up to which full blocks get twice the room
+_OF_SLOTS = "q", "loss", "length", "key", "idle"  # in addition to where the entries begin
 _GROWTH = 1.5  # of a pool that is full
 
 
@@ -27,8 +27,8 @@ class OutputCache:
     ----------
     n_blocks : int
     cache_size : int or None
-        Outputs that a block may keep beside the true one, at least 2; None is 48, and more while
-        there is memory.
+        Outputs that a block may keep in addition to the true one, at least 2; None is 48, and more
+        while there is memory.
     """
 
     def __init__(self, n_blocks: int, cache_size: int | None, squared: bool = False):
@@ -41,7 +41,7 @@ class OutputCache:
             room=np.full(n_blocks, room, np.int64),
             count=np.ones(n_blocks, np.int64),
             limit=np.full(n_blocks, limit, np.int64),
-            q=np.zeros(n),  # but for the true outputs, below
+            q=np.zeros(n),  # except the true outputs, below
             loss=np.zeros(n),
             begin=np.zeros(n, np.int64),
             length=np.zeros(n, np.int64),
@@ -57,7 +57,7 @@ class OutputCache:
             self.outputs.q[self.outputs.at] = 1.0
 
     def make_room(self, longest: int) -> None:
-        """Room for some more outputs of up to ``longest`` entries: the pools are tidied or grow."""
+        """Make room for more outputs of up to ``longest`` entries: tidy or enlarge the pools."""
         o = self.outputs
         most, room = max(longest, int(o.used[LONGEST])), 2 * int(o.used[MOST])
         live = _live(o)

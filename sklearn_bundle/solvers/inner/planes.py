@@ -12,8 +12,8 @@ from sklearn_bundle.solvers.inner.master import Centre, Inner, master_for
 
 Array = NDArray[np.float64]
 
-# Steps of the quadratic programme at most. It starts from the last solution, and any alpha proves a
-# bound: what is left undone makes that lower, and not false.
+# Most steps of the quadratic program. It starts from the last solution, and any alpha proves a
+# bound: stopping early makes the bound lower, but not false.
 _QP_STEPS = 500
 
 
@@ -25,10 +25,10 @@ class Bundle:
     whose value is a lower bound D of the objective for every alpha. Planes do not depend on
     reg_lambda. The best bound is kept with the aggregate plane (A alpha, c' alpha) that proves it.
 
-    Where an intercept is a coordinate, ``R(w, b) >= <a_i, w> + <e_i, b> + c_i`` and alpha has to
-    fulfil ``E alpha = 0``. The plane 0, which lies below every loss, is then among the planes, so
-    that there is such an alpha. It also bounds the linear programme of an L1 norm, and w where
-    another plane alone would send it to the exponential of a large number.
+    If an intercept is a coordinate, ``R(w, b) >= <a_i, w> + <e_i, b> + c_i`` and alpha has to
+    satisfy ``E alpha = 0``. The plane 0, which lies below every loss, is then among the planes, so
+    that such an alpha exists. It also bounds the linear program of an L1 norm, and w if another
+    plane alone would send it to the exponential of a large number.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Bundle:
         self.size = 0
         self.max_size = max_size
         self.omega = L2() if omega is None else omega
-        self.multiplications = 0.0  # of quadratic programmes, about
+        self.multiplications = 0.0  # approximate, in quadratic programs
         self._n_free = n_free
         self._master = master_for(self.omega, n_free)
         self._planes = np.empty((0, dimension))
@@ -89,16 +89,16 @@ class Bundle:
 
     @property
     def alpha(self) -> Array:
-        """The last solution; 0 for planes that are newer."""
+        """The last solution; 0 for newer planes."""
         return self._alpha[: self.size]
 
     @property
     def gram(self) -> Array | None:
-        """Products of the planes where these tell all, else None."""
+        """Products of the planes if these are sufficient, else None."""
         return self._gram[: self.size, : self.size] if self.omega.is_quadratic else None
 
     def solve(self, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
-        """A nearly optimal alpha, as what it means."""
+        """The inner solution for a nearly optimal alpha."""
         return self._master.solve(self, reg_lambda, tolerance, centre)
 
     def maximise(
@@ -121,7 +121,7 @@ class Bundle:
                 gram = gram[:t, :t] + balance @ balance.T
             _, steps = simplex_qp.solve(
                 gram,
-                reg_lambda * offsets,  # all times reg_lambda: the Gram matrix is not divided
+                reg_lambda * offsets,  # all times reg_lambda: no division of the Gram matrix
                 alpha,
                 t,
                 reg_lambda * tolerance,
@@ -154,7 +154,7 @@ class Bundle:
         return aggregate, float(np.sum(alpha[:t] * self._offsets[:t]))
 
     def resize(self, max_size: int | None) -> None:
-        """Set the largest number of planes, merging those that are too many."""
+        """Set the largest number of planes, merging planes if there are too many."""
         self.max_size = max_size
         while max_size is not None and self.size > max_size + self.anchored:
             self._make_room()
@@ -188,7 +188,7 @@ class Bundle:
         self._gram[: self.size, row] = products
 
     def _image(self, plane: Array) -> Array:
-        """What the planes' products with a plane are products with, numbers by numbers."""
+        """The vector whose inner products with the planes are their Gram entries with a plane."""
         return np.ascontiguousarray(self.omega.conjugate_gradient(plane))
 
     def _reserve(self, capacity: int) -> None:

@@ -3,15 +3,16 @@
     maximize  D(alpha) = c' alpha - lam Omega*(-A' alpha / lam)
     over      alpha >= 0,  sum(alpha) = 1,  E' alpha = 0
 
-Sequential quadratic programming: the second-order model of D on the planes that have weight or are
-violated is maximized by :mod:`~sklearn_bundle._compiled.simplex_qp`, and D is searched along the
-line to where that ends. Near the optimum, linear systems on the face of alpha's support take over.
+The method is sequential quadratic programming: :mod:`~sklearn_bundle._compiled.simplex_qp`
+maximizes the second-order model of D on the planes that have weight or are violated, and a line
+search of D follows towards its solution. Near the optimum, linear systems on the face of alpha's
+support take over.
 
 ``E' alpha = 0`` comes from the minimum over b of ``max_i <a_i, w> + <e_i, b> + c_i``, which may be
-taken on an unbounded set. The proximal point method adds ``delta / 2 ||b - centre||^2`` and moves
-the centre to the solution: in D that is a quadratic term instead of a constraint. Its b stay
+attained on an unbounded set. The proximal point method adds ``delta / 2 ||b - centre||^2`` and
+moves the center to the solution: in D that is a quadratic term instead of a constraint. Its b stay
 bounded, because no step leads farther away from any of the best b (Rockafellar, SIAM J. Control
-Optim. 14, 1976). What is left of ``E' alpha`` is removed by :func:`balanced`.
+Optim. 14, 1976). :func:`balanced` removes the rest of ``E' alpha``.
 """
 
 from copy import copy
@@ -28,32 +29,32 @@ from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
 
-_MOST_STEPS = 200  # quadratic models at most: fewer than ten as a rule
-_MOST_FACE_STEPS = 5  # linear systems in a row: they begin near the optimum
-_MOST_IDLE = 3  # steps near the optimum that do not help: what is left is rounding
-_PROGRESS = 0.9  # a gap that falls to this share has become smaller
+_MOST_STEPS = 200  # most quadratic models: usually fewer than ten are needed
+_MOST_FACE_STEPS = 5  # most linear systems in a row: they begin near the optimum
+_MOST_IDLE = 3  # steps near the optimum that do not help: then only rounding is left
+_PROGRESS = 0.9  # a gap that falls to this share counts as smaller
 _SETTLED = 1e-8  # ascent of a full step, relative to the terms of D: the optimum is near
 _SETTLED_ANYHOW = 1e-13  # the same, of any step
 
-_QP_SHARE = 0.01  # of the gap, to which a quadratic model is solved
+_QP_SHARE = 0.01  # a quadratic model is solved to this share of the gap
 _QP_ROUNDING = 1e-15  # of the terms of its gradient: no tolerance is smaller
 _QP_STEPS = 4  # per plane
 _DAMPING = 1e-10  # times the gap: curvature where there is none
-_SLOPE_LEFT = 0.1  # of its size at the start, where a line search may end
+_SLOPE_LEFT = 0.1  # a line search may end at this share of the slope at its start
 
-_RIDGE = 1e-15  # on a diagonal of ones: some units in the last place
-_LEAST_DIAGONAL = 1e-16  # relative to the largest entry: below, an entry is rounding
-_TINY = 1e-300  # in place of a diagonal of zeros
+_RIDGE = 1e-15  # on a diagonal of ones: a few units in the last place
+_LEAST_DIAGONAL = 1e-16  # relative to the largest entry: a smaller entry is rounding
+_TINY = 1e-300  # replaces a diagonal of zeros
 
 _STIFFNESS = 10.0  # of the proximal term at first, relative to the curvature of D
-_STIFF, _STIFFEST = 1e3, 1e10  # limits of becoming stiffer, by either of its reasons
+_STIFF, _STIFFEST = 1e3, 1e10  # limits of stiffening, for either reason
 _HARDLY_LESS = 0.25  # E' alpha after a step, relative to that before
-_SLOW = 0.01  # share of the gap: what is left without E' alpha makes it stiffer below this
+_SLOW = 0.01  # share of the gap: if the part not due to E' alpha is less, the term is stiffened
 _STIFFER = 10.0  # factor, for either reason
 
-_REPAIRS = 8  # corrections of alpha at most: after one, another if planes were dropped
-_BALANCED = 1e-15  # E' alpha, relative to the largest e_i: what is less is rounding
-_NEARLY = 1e-6  # the same where steps on the face may begin: they correct it
+_REPAIRS = 8  # most corrections of alpha: each is followed by another if planes were dropped
+_BALANCED = 1e-15  # E' alpha, relative to the largest e_i: a smaller one is rounding
+_NEARLY = 1e-6  # the same at which steps on the face may begin: they correct it
 _NEGLIGIBLE = 1e-18  # a weight that is dropped: it is below the rounding of their sum
 _ROUNDING = 2e-16  # of the terms of D: a unit in the last place
 
@@ -77,21 +78,21 @@ def solve(
     planes, offsets : ndarray of shape (t, p) and (t,)
         The a_i and c_i.
     balance : ndarray of shape (t, k) or None
-        The e_i; plane 0 must be zero. None where there are no intercepts.
+        The e_i; plane 0 must be zero. None if there are no intercepts.
     omega, reg_lambda : Regularizer, float
     start : ndarray of shape (t,)
         Point of the simplex. ``E' start`` need not be zero.
     tolerance : float
-        The gap that is wanted; 0 for what rounding allows.
+        The requested gap; 0 for the smallest that rounding allows.
     gram : ndarray of shape (t, t), optional
-        ``A H A'`` where Omega* is the quadratic form of a constant H; computed if not given.
+        ``A H A'`` if Omega* is the quadratic form of a constant H; computed if not given.
     centre : ndarray of shape (k,), optional
-        b are sought near it; 0 by default.
+        The b are sought near it; 0 by default.
 
     Returns
     -------
     alpha : ndarray of shape (t,)
-        At most 1e-15 of the largest ``|E|``, column by column, is left of ``E' alpha``.
+        ``E' alpha`` is at most 1e-15 of the largest ``|E|``, column by column.
     intercept : ndarray of shape (k,) or None
     gap : float
         ``lam Omega(w) + max_i <a_i, w> + <e_i, b> + c_i - D(alpha)`` with
@@ -110,8 +111,8 @@ def solve(
 def balanced(alpha: Array, balance: Array) -> Array | None:
     """A point of the simplex near ``alpha`` with ``E' alpha = 0``; None if it finds none.
 
-    The correction is the least one relative to alpha, on alpha's support; what it makes negative is
-    dropped, and the rest corrected again.
+    The correction is the smallest one relative to alpha, on alpha's support. Weights that become
+    negative are dropped, and the rest is corrected again.
     """
     scale = np.abs(balance).max(axis=0)
     rows = np.vstack([np.ones(len(alpha)), (balance / np.where(scale > 0.0, scale, 1.0)).T])
@@ -140,8 +141,8 @@ class _Point(NamedTuple):
 def nearest_balanced(alpha: Array, balance: Array) -> Array | None:
     """The point of the simplex with ``E' alpha = 0`` that is nearest in the sum of differences.
 
-    A linear programme, for where :func:`balanced` fails: the columns of E are measured by the
-    planes that have weight, which may be tiny beside others.
+    It solves a linear program, for cases in which :func:`balanced` fails: the columns of E are
+    scaled by the planes that have weight, which may be tiny compared with others.
     """
     t = len(alpha)
     scale = np.maximum(alpha @ np.abs(balance), np.finfo(float).tiny)
@@ -173,7 +174,7 @@ def _maximise(
         alpha, losses, ascent = _step(model, prox, alpha, losses, tolerance, point.gap)
         point = _certified(model, prox, alpha, losses)
         best = min(best, point, key=_gap)
-        # Before that the gap may rise, as D does.
+        # Before that the gap may rise while D rises.
         if ascent <= _SETTLED * scale and (prox is None or prox.is_near(alpha)):
             for _ in range(_MOST_FACE_STEPS):
                 on_face, end, end_losses = _face_step(model, prox, alpha, losses)
@@ -187,7 +188,7 @@ def _maximise(
 
 
 def _certified(model, prox, alpha, losses) -> _Point:
-    """A balanced point, alpha or near to it."""
+    """A balanced point: alpha, or one near it."""
     if prox is None:
         return _Point(alpha, None, _excess(losses, _dot(alpha, losses)))
     b = prox.intercept(alpha)
@@ -200,14 +201,14 @@ def _certified(model, prox, alpha, losses) -> _Point:
 
 
 def _excess(values: Array, mean: float) -> float:
-    """Infinity where something overflowed: no certificate."""
+    """The largest value minus the mean; infinity, and so no certificate, after an overflow."""
     if not (np.isfinite(mean) and np.all(np.isfinite(values))):
         return np.inf
     return max(0.0, float(values.max() - mean))
 
 
 def _dot(x: Array, y: Array) -> float:
-    """Infinity or NaN without a warning: a step too far, which the search takes back."""
+    """The product; after an overflow, infinity or NaN without a warning: the search steps back."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float(x @ y)
 
@@ -217,14 +218,14 @@ def _gap(point: _Point) -> float:
 
 
 def _rise(prox, alpha, losses) -> Array:
-    """What each plane offers above the average: the gradient of D, less a constant."""
+    """What each plane offers above the average: the gradient of D minus a constant."""
     if prox is not None:
         losses = losses + prox.balance @ prox.intercept(alpha)
     return losses - float(alpha @ losses)
 
 
 def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, float]:
-    """Towards the maximizer of the second-order model of D on some of the planes.
+    """Step towards the maximizer of the second-order model of D on some of the planes.
 
     Returns the new alpha, its losses, and the ascent that the gradient promised.
     """
@@ -232,7 +233,7 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
     among = model.among(alpha, rise)
     Q, linear = model.second_order(alpha, losses, among)
     if prox is not None:
-        # Optimal but for E' alpha: then that is what the gap is made of.
+        # If the gap is mostly due to E' alpha, the rest is optimal.
         slow = float(rise.max()) < _SLOW * gap
         size = float(np.median(np.abs(model.offsets) + np.abs(losses)))
         prox.set_stiffness(Q, among, size, slow)
@@ -258,7 +259,7 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
 
 
 def _maximise_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> Array:
-    """Maximizer of ``linear' x - x' Q x / 2`` over the simplex, from x on."""
+    """Maximizer of ``linear' x - x' Q x / 2`` over the simplex, starting from x."""
     size = len(x)
     tolerance = max(tolerance, _QP_ROUNDING * float((np.abs(Q) @ x).max()))
     for start in (x, np.eye(size)[x.argmax()]):
@@ -281,10 +282,10 @@ def _maximise_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> 
 
 
 def _face_step(model, prox, alpha, losses) -> "tuple[_Proximal | None, Array, Array]":
-    """To the maximizer of the second-order model on the face of alpha's support.
+    """Step to the maximizer of the second-order model on the face of alpha's support.
 
-    One linear system, whose rounding is smaller than that of the quadratic programme; E' alpha = 0
-    is among its rows. The ridges matter where planes, or columns of E, are dependent.
+    It solves one linear system, which has less rounding than the quadratic program; E' alpha = 0 is
+    among its rows. The ridges matter if planes, or columns of E, are dependent.
     """
     rise = _rise(prox, alpha, losses)
     face = np.flatnonzero(alpha)
@@ -320,13 +321,13 @@ def _face_step(model, prox, alpha, losses) -> "tuple[_Proximal | None, Array, Ar
 class _Proximal:
     """``delta / 2 ||b - centre||^2``; in D, ``centre' E' alpha - ||E' alpha||^2 / (2 delta)``.
 
-    Its stiffness, 1 / delta, follows the curvature of D, and is larger where ``E' alpha`` falls
+    Its stiffness, 1 / delta, follows the curvature of D, and is larger if ``E' alpha`` falls
     slowly.
     """
 
     def __init__(self, balance: Array, centre: Array | None):
         self._largest = np.abs(balance).max(axis=0)
-        # A sum of derivatives that should be zero, and is rounding, is no constraint.
+        # A sum of derivatives that is only rounding of zero is not a constraint.
         self.balance = np.where(np.abs(balance) > _BALANCED * self._largest, balance, 0.0)
         self._centre = np.zeros(balance.shape[1]) if centre is None else centre
         self._imbalance = np.inf
@@ -339,18 +340,18 @@ class _Proximal:
         return self._centre - self._stiffness * np.where(rounding, 0.0, imbalance)
 
     def set_stiffness(self, Q: Array, among: NDArray[np.intp], size: float, slow: bool) -> None:
-        """From the curvature of the rest of D, and the size of its terms where it is flat."""
+        """Set it from the curvature of the rest of D, or the size of its terms where D is flat."""
         if slow and self._relative < _STIFFEST:
             self._relative *= _STIFFER
         longest = float(np.sum(self.balance[among] ** 2, axis=1).max())
         if longest > 0.0:
-            # The least so far: far from the optimum both may be huge, and a value that goes up
-            # and down would make the steps go in circles.
+            # The smallest so far: far from the optimum both may be huge, and steps would go in
+            # circles if the value went up and down.
             self._unit = min(self._unit, (float(np.median(np.diag(Q))) + size) / longest)
             self._stiffness = self._relative * self._unit
 
     def add_to(self, Q: Array, linear: Array, among: NDArray[np.intp]) -> None:
-        """Its share of the second-order model of D."""
+        """Add its share to the second-order model of D."""
         rows = self.balance[among]
         Q += self._stiffness * (rows @ rows.T)
         linear += rows @ self._centre
@@ -364,7 +365,7 @@ class _Proximal:
         return self._stiffness * float(np.sum((direction @ self.balance) ** 2))
 
     def move(self, alpha: Array) -> None:
-        """The centre to the b of alpha: a step of the proximal point method."""
+        """Move the center to the b of alpha: a step of the proximal point method."""
         self._centre = self.intercept(alpha)
         imbalance = float(np.abs(alpha @ self.balance).max())
         if imbalance > _HARDLY_LESS * self._imbalance and self._relative < _STIFF:
@@ -372,7 +373,7 @@ class _Proximal:
         self._imbalance = imbalance
 
     def moved_to(self, centre: Array) -> "_Proximal":
-        """A copy with another centre."""
+        """A copy with another center."""
         other = copy(self)
         other._centre = centre
         return other
@@ -383,7 +384,7 @@ class _Proximal:
 
 
 class _Quadratic:
-    """D where Omega* is a quadratic form, by the Gram matrix of the planes alone."""
+    """D if Omega* is a quadratic form: needs only the Gram matrix of the planes."""
 
     def __init__(self, gram: Array, offsets: Array, reg_lambda: float):
         self.offsets = offsets
@@ -404,19 +405,19 @@ class _Quadratic:
         return self._gram[np.ix_(among, among)], self.offsets[among]
 
     def search(self, alpha, direction, prox) -> float:
-        """The model is D itself."""
+        """A full step: the model is D itself."""
         return 1.0
 
 
 class _Smooth:
-    """D where Omega* is twice differentiable."""
+    """D if Omega* is twice differentiable."""
 
     def __init__(self, planes: Array, offsets: Array, omega: Regularizer, reg_lambda: float):
         self.offsets = offsets
         self._planes, self._omega, self._lambda = planes, omega, reg_lambda
 
     def better_start(self, alpha: Array) -> Array:
-        """Alpha, or the flattest plane where that is better: D may be huge, or minus infinity."""
+        """Alpha, or the flattest plane if that is better: -D may be huge, or infinite."""
         flattest = np.eye(len(alpha))[np.abs(self._planes).max(axis=1).argmin()]
         return (flattest if self._value(flattest) > self._value(alpha) else alpha).copy()
 
@@ -431,13 +432,13 @@ class _Smooth:
             return self._planes @ w + self.offsets
 
     def among(self, alpha: Array, rise: Array) -> NDArray[np.intp]:
-        """Planes with weight or violated: their curvature is what a step costs."""
+        """Planes with weight or violated; computing their curvature is the cost of a step."""
         return np.flatnonzero((rise > 0.0) | (alpha > 0.0))
 
     def second_order(self, alpha, losses, among) -> tuple[Array, Array]:
         """Q and q of ``q' beta - beta' Q beta / 2``, the second-order model of D at alpha.
 
-        Centred at the aggregate plane, which changes nothing on the simplex: Q alpha = 0.
+        It is centered at the aggregate plane, which changes nothing on the simplex: Q alpha = 0.
         """
         centred = self._planes[among] - alpha @ self._planes
         Q = self._omega.conjugate_curvature(self._slope_of(alpha), centred) / self._lambda

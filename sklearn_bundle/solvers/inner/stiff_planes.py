@@ -1,16 +1,16 @@
-"""The bundle's inner problem for ``||w||^2 / 2`` where planes are far longer than what they sum to.
+"""The bundle's inner problem for ``||w||^2 / 2`` with planes far longer than their combination.
 
     minimize  lam/2 ||w||^2 + max_i <a_i, w> + c_i
 
-Where a feature is 1e6 times another, or reg_lambda is tiny, the Gram matrix of the planes has lost
-what the optimum depends on. Here it is not formed. An active set F of planes, of which alpha is a
-convex combination, and the orthogonal factors of their differences D,
+If a feature is 1e6 times another, or reg_lambda is tiny, the Gram matrix of the planes has lost the
+digits on which the optimum depends. Here it is not formed. An active set F of planes, of which
+alpha is a convex combination, and the orthogonal factors of their differences D,
 
     D' = (Q1 Q2) (R, 0)',   w = Q1 y - Q2 Q2' (A'alpha) / lam,   R' y = what makes the planes equal,
 
-give the minimum on the set where all planes of F are equal, and R the change of alpha that belongs
-to it: errors grow with the condition of D, and not with its square. Instead of A'alpha, which is
-short, any a_i of F would do in exact numbers.
+give the minimum on the set where all planes of F are equal, and R gives the corresponding change of
+alpha: errors grow with the condition of D, not with its square. Instead of A'alpha, which is short,
+any a_i of F would do in exact arithmetic.
 """
 
 from typing import NamedTuple
@@ -22,14 +22,14 @@ from scipy.linalg import qr, solve_triangular
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_DEPENDENT = 1e-14  # times the size of a feature: a difference that is a combination of others
-_STEPS = 3  # a plane, and as many as 10 planes have
+_DEPENDENT = 1e-14  # times the size of a feature: a smaller difference is a combination of others
+_STEPS = 3  # most steps per plane, plus those of 10 planes
 _MOST_WORK = 2e9  # multiplications: about a second
 _ROUNDING = 1e-15  # of the terms of a plane's value
 
 
 class _Move(NamedTuple):
-    """A change of alpha on the face, and the w after the whole of it; None where w stays."""
+    """A change of alpha on the face, and the w after all of it; None if w stays."""
 
     change: Array
     w: Array | None
@@ -38,11 +38,11 @@ class _Move(NamedTuple):
 def solve(planes: Array, offsets: Array, reg_lambda: float, start: Array) -> tuple[Array, Array]:
     """Alpha and w, nearly optimal unless it takes too long.
 
-    ``planes`` (t, p) and ``offsets`` (t,) are the a_i and c_i; ``start`` is a point of the simplex,
-    and the better the fewer steps are taken from there.
+    ``planes`` (t, p) and ``offsets`` (t,) are the a_i and c_i. ``start`` is a point of the simplex;
+    the better it is, the fewer steps are taken.
     """
     sizes = np.abs(planes).max(axis=0)
-    order = np.argsort(-sizes)  # with large features first, rounding in them stays with them
+    order = np.argsort(-sizes)  # large features first, so that their rounding does not spread
     planes, sizes = planes[:, order], sizes[order]
     alpha, face = start.copy(), np.flatnonzero(start)
     w, work = -(start @ planes) / reg_lambda, 0.0
@@ -76,9 +76,9 @@ def solve(planes: Array, offsets: Array, reg_lambda: float, start: Array) -> tup
 def _move(
     planes: Array, offsets: Array, reg_lambda: float, alpha: Array, face: Indices, sizes: Array
 ) -> _Move:
-    """To the minimum where the planes of the face are equal, or out of one that depends on others.
+    """Move to the minimum where the face's planes are equal, or away from a dependent plane.
 
-    The latter leaves A'alpha as it is and raises c'alpha, without end but for alpha >= 0.
+    The latter keeps A'alpha and raises c'alpha, limited only by alpha >= 0.
     """
     mean, heaviest = alpha @ planes, int(alpha[face].argmax())
     others, reference = np.delete(face, heaviest), face[heaviest]
@@ -93,7 +93,7 @@ def _move(
         y = solve_triangular(square, -rises[pivots], trans=1)
         along = Q.T @ mean
         across = mean - Q @ along
-        across -= Q @ (Q.T @ across)  # what the first time left
+        across -= Q @ (Q.T @ across)  # the rest after the first time
         w = Q @ y - across / reg_lambda
         of_others[pivots] = -solve_triangular(square, reg_lambda * y + along)
     else:
@@ -106,7 +106,7 @@ def _move(
 
 
 def _highest(planes: Array, offsets: Array, w: Array, face: Indices) -> np.intp | None:
-    """The plane that is highest at w, if it is above those of the face."""
+    """The highest plane at w, if it is above those of the face."""
     values = planes @ w + offsets
     highest = values.argmax()
     rounding = _ROUNDING * float(np.abs(planes[highest]) @ np.abs(w) + abs(offsets[highest]))
