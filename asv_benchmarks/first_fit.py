@@ -1,6 +1,6 @@
 """Print the import time and the first fit, cold and with a warm numba cache.
 
-python asv_benchmarks/first_fit.py [--repeat 3]
+python asv_benchmarks/first_fit.py [--repeat 3] [--families]
 """
 
 import argparse
@@ -8,9 +8,11 @@ import argparse
 from _measure import Table, header
 from benchmarks.first_fit import (
     CHAINS,
+    FAMILIES,
     LAYOUTS,
     LOSSES,
     first_crf_fit_seconds,
+    first_family_fit_seconds,
     first_fit_seconds,
     import_seconds,
 )
@@ -19,8 +21,20 @@ from benchmarks.first_fit import (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, help="child processes a figure")
-    repeat = parser.parse_args().repeat
+    parser.add_argument("--families", action="store_true", help="the table of all families alone")
+    arguments = parser.parse_args()
+    repeat = arguments.repeat
     print(header("seconds on the wall clock of child processes, medians"))
+    if not arguments.families:
+        _print_details(repeat)
+    print("\nCPU seconds of the first fit of each family by default, on some hundred samples")
+    table = Table([("estimator", 20), ("cold cache", 11), ("warm cache", 11)])
+    for name in FAMILIES:
+        cold, warm = first_family_fit_seconds(name, repeat)
+        table.row(name, f"{cold:.2f}", f"{warm:.3f}")
+
+
+def _print_details(repeat: int) -> None:
     sklearn_seconds, own_seconds = import_seconds(repeat)
     print(f"\nimport sklearn                  {sklearn_seconds:.3f} s")
     print(f"import sklearn_bundle after it  {own_seconds:.3f} s (asked: at most 0.1)")

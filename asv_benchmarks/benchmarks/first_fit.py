@@ -20,6 +20,10 @@ from benchmarks.common import Benchmark
 
 LOSSES = ("hinge", "squared_hinge", "log_loss", "exponential")
 LAYOUTS = ("dense", "csr")
+FAMILIES = (
+    *("BMRMClassifier", "BMRMRegressor", "BMRMRanker", "BMRMNoveltyDetector", "PragamSVC"),
+    *("SwapSVC", "SwapSVR", "SwapNoveltyDetector", "SDCACRF", "StructuredSVM"),
+)
 
 _IMPORT = """
 from time import perf_counter
@@ -61,6 +65,30 @@ model.fit(X, y)
 print([perf_counter() - start])
 """
 
+_FIT_FAMILY = """
+import sys
+from time import process_time
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.preprocessing import scale
+import sklearn_bundle
+name = sys.argv[1]
+model = getattr(sklearn_bundle, name)()
+X, y = load_breast_cancer(return_X_y=True)
+X, further = scale(X), {}
+if name in ("BMRMRegressor", "SwapSVR", "BMRMRanker"):
+    X, y = map(scale, load_diabetes(return_X_y=True))
+if name == "BMRMRanker":
+    y, further = np.digitize(y, [-1.0, 0.0, 1.0]), {"group": np.arange(len(y)) // 10}
+if name == "StructuredSVM":
+    X, y = load_iris(return_X_y=True)
+if name == "SDCACRF":
+    X, y = [[["a"], ["b"]], [["b"], ["a"], ["a"]]], [["x", "y"], ["y", "x", "x"]]
+start = process_time()
+model.fit(X, y, **further)
+print([process_time() - start])
+"""
+
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
@@ -98,6 +126,11 @@ def first_fit_seconds(loss: str, layout: str, repeat: int = 3) -> tuple[float, f
 def first_crf_fit_seconds(data: str, repeat: int = 3) -> tuple[float, float]:
     """The same of SDCACRF, on a data set of ``benchmarks.chains``."""
     return _first_fit(_FIT_CRF, (str(Path(__file__).parents[1]), data), repeat)
+
+
+def first_family_fit_seconds(name: str, repeat: int = 3) -> tuple[float, float]:
+    """CPU seconds of an estimator as it is by default, on some hundred samples."""
+    return _first_fit(_FIT_FAMILY, (name,), repeat)
 
 
 def _first_fit(code: str, arguments: tuple[str, ...], repeat: int) -> tuple[float, float]:
