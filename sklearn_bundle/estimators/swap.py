@@ -32,8 +32,8 @@ from sklearn_bundle.solvers.whole import WholeSolver
 _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
 _ACTIVE = 2000  # points that it begins with: their matrix has 16 MB
-# Points up to which a block is the whole problem: there blocks took 0.97 to 1.9 times as long on six
-# sets that did not set this number; from 6,000 points on they were faster on some.
+# Points up to which a block is the whole problem: there blocks took 0.97 to 1.9 times as long on
+# six sets that did not set this number; from 6,000 points on they were faster on some.
 _WHOLE = 5000
 _LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
 
