@@ -110,7 +110,7 @@ def reg_lambda_max(
     loss : str or Loss, default="hinge"
         A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+        Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
     **params : dict
         Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`, such as
         `fit_intercept`, `class_weight` and `l1_ratio`. `regularizer` is "l1" by default.

@@ -309,7 +309,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         y : list of sequences of labels, or array-like of shape (n_samples,)
             True labels. Those that `fit` has not seen are missed by every prediction.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weights, one a sequence.
+            Weights, one per sequence.
 
         Returns
         -------

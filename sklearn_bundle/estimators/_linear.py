@@ -150,7 +150,7 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 

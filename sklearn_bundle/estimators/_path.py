@@ -71,18 +71,19 @@ def bmrm_path(
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale. With L1 and the elastic
-        net they start at :func:`reg_lambda_max`, where all weights are 0, else at 1.
+        Positive values, or their number: they are then equally spaced on a logarithmic scale. With
+        L1 and the elastic net they start at :func:`reg_lambda_max`, where all weights are 0, else
+        at 1.
     n_reg_lambdas : int, default=None
         How many values, where `reg_lambdas` is None. None is 100 with L1 and the elastic net, and
         else 20.
     eps : float, default=None
-        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3 with L1
-        and the elastic net, and else 1e-6.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None is 1e-3
+        with L1 and the elastic net, and else 1e-6.
     loss : str or Loss, default="hinge"
         A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+        Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
     **params : dict
         Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`. `max_time` is for
         each problem at each value.
