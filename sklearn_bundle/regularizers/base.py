@@ -66,8 +66,7 @@ class Regularizer(Shown, ABC):
 
     See Also
     --------
-    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic, Entropy, EntropySimplex : The built-in
-    regularizers.
+    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic, Entropy, EntropySimplex : Built-in ones.
 
     References
     ----------
