@@ -14,8 +14,8 @@ SDCACRF, SDCACRFCV                     chain conditional random fields
 StructuredSVM                          models of structured outputs, from ``models``
 =====================================  =========================================================
 
-``bmrm_path`` and ``crf_path`` fit paths of penalties. Estimators and numba are imported when they
-are first asked for.
+``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda. Estimators and numba are
+imported on first use.
 """
 
 from importlib import import_module
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.estimators.swap_svr import SwapSVR
 
-# Public names and the modules that define them; each is loaded when it is first asked for.
+# Public names and the modules that define them; each is loaded on first use.
 _HOMES = {
     "reg_lambda_max": "sklearn_bundle.estimators._grid",
     "bmrm_path": "sklearn_bundle.estimators._path",
@@ -59,7 +59,7 @@ _HOMES = {
     "SwapNoveltyDetector": "sklearn_bundle.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.estimators.swap_svr",
 }
-# Public modules, loaded in the same way.
+# Public modules, also loaded on first use.
 _MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What every fit has: parameters read once, the certificate, the one warning, callbacks."""
+"""Common parts of every fit: parameters, the certificate, the warning, callbacks."""
 
 import warnings
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from sklearn_bundle.solvers.contract import MISSES, SolverResult, State, Status
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-if TYPE_CHECKING:  # scikit-learn has no types: what users call gets them here
+if TYPE_CHECKING:  # scikit-learn has no types; public methods get them here
 
     class ProgressBar: ...
 
@@ -65,11 +65,11 @@ __all__ = [
     "with_callbacks",
 ]
 
-_SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
-# By parameter and the value that is asked for in vain: what to do instead.
+_SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: reading speed
+# Advice by parameter and unsupported value.
 _NO_REGULARIZATION = {
-    ("reg_lambda", 0): "Without regularization there may be no optimum, and no bound of it: use a "
-    "small positive value such as 1e-6, or where none is wanted an estimator without it, such as "
+    ("reg_lambda", 0): "Without regularization there may be no optimum and no lower bound: use a "
+    "small positive value such as 1e-6, or an estimator without regularization, such as "
     "LinearRegression or LogisticRegression without a penalty.",
     ("C", float("inf")): "Without slack there may be no optimum: use a large value such as 1e6.",
 }
@@ -77,9 +77,9 @@ _FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any est
 
 
 def checked(estimator: BaseEstimator) -> BaseEstimator:
-    """A copy to work on: parameters checked, each number one of Python's own.
+    """A copy to work on, with checked parameters and Python's own numbers.
 
-    This is where parameters are read, once. What the caller holds keeps what it was given.
+    Parameters are read only here. The caller's estimator stays unchanged.
     """
     copied = object.__new__(type(estimator))
     vars(copied).update(vars(estimator))
@@ -104,14 +104,14 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def features_of(estimator: BaseEstimator) -> dict[str, Any]:
-    """What scikit-learn's ``validate_data`` has written on an estimator."""
+    """The attributes that scikit-learn's ``validate_data`` has set on an estimator."""
     return {name: vars(estimator)[name] for name in _FEATURES if name in vars(estimator)}
 
 
 def certificate(results: list[SolverResult]) -> dict[str, Any]:
-    """Fitted attributes: scalars for one problem, an entry per subproblem for several.
+    """Fitted attributes: scalars for one problem, one entry per subproblem for several.
 
-    Those that judge the fit as a whole are scalars in either case.
+    Attributes of the fit as a whole are always scalars.
     """
     if len(results) == 1:
         r = results[0]
@@ -141,7 +141,7 @@ def warn_if_missed(
     *,
     depth: int = 2,
 ) -> None:
-    """One ConvergenceWarning with the reached and the asked gap in the same unit.
+    """One ConvergenceWarning, with the reached gap and tol in the same unit.
 
     It points ``depth`` calls above the function that calls this one.
     """
@@ -166,14 +166,14 @@ class Monitor:
     ----------
     estimator : estimator being fitted
     X, y, sample_weight
-        The caller's data, handed to the callbacks as they came.
+        The caller's data, passed on to callbacks unchanged.
     n_subproblems, max_iter : int
     model : callable
-        ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
+        ``model(points)`` -> fitted attributes for a list of (w, intercept), one per subproblem.
     unit : str
-        What a subproblem is.
+        Name of a subproblem.
     **metadata
-        What else fit was given.
+        Other arguments of fit.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Monitor:
         self._points: list[tuple | None] = [None] * n_subproblems
         self._lock = Lock()
         self._last_line = -np.inf
-        self._root: Any = None  # contexts of callbacks: of the fit, and of each subproblem
+        self._root: Any = None  # callback contexts of the fit and of each subproblem
         self._parents: list[Any] = []
         callbacks = getattr(estimator, "_skl_callbacks", None) or ()
         self._called = bool(callbacks)
@@ -212,7 +212,7 @@ class Monitor:
             self._open_contexts(n_subproblems, max_iter)
 
     def __call__(self, k: int, iteration: int, state: State) -> Status | None:
-        """Observe a state of subproblem k; the status to stop with, or None."""
+        """Observe a state of subproblem k; return the status to stop with, or None."""
         if self.stop.is_set():
             return Status.INTERRUPTED
         with self._lock:
@@ -273,7 +273,7 @@ class Monitor:
         )
 
     def _print_end(self, results: list[SolverResult]) -> None:
-        """The line that ``verbose`` ends with: of several subproblems the worst."""
+        """Print the last line of ``verbose``, for the worst of several subproblems."""
         if not self._verbose:
             return
         worst = max(results, key=lambda r: r.relative_gap)

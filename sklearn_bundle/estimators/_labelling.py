@@ -63,7 +63,7 @@ def best_labellings(
 
 
 def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:
-    """For each label the features with the largest weights, by size."""
+    """The features with the largest weights for each label, by size."""
     check_is_fitted(estimator)
     check_count("n", n)
     names, features = _names_of_features(estimator), {}
@@ -156,7 +156,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         NotFittedError
-            If there is no model yet.
+            If the estimator is not fitted.
         """
         check_is_fitted(self)
         if hasattr(self, "attribute_names_"):
@@ -180,7 +180,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         NotFittedError
-            If there is no model yet.
+            If the estimator is not fitted.
         """
         return super().densify()
 
@@ -270,7 +270,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For labels that `fit` has not seen, or that do not fit to X.
+            For labels that `fit` has not seen, or that do not match X.
         """
         sequences, model = bound_chain(self, X)
         labels = model.best_labels() if y is None else check_labels(self, sequences, y)
@@ -284,13 +284,13 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Data.
         n_best : int, default=1
-            How many, at least 1.
+            Number of labelings, at least 1.
 
         Returns
         -------
         labelings : list of lists of (labels, log_probability)
-            For each sequence up to `n_best` of them (there may be less in all), best first. For a
-            two-dimensional X, labels are one label.
+            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
+            two-dimensional X, each labeling is a single label.
 
         Raises
         ------
@@ -319,7 +319,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For labels that do not fit to X.
+            For labels that do not match X.
         """
         sequences, model = bound_chain(self, X)
         labels = check_labels(self, sequences, y, all_known=False)
@@ -328,7 +328,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         return float(np.average(model.best_labels() == labels, weights=weights))
 
     def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
-        """For each label the features with the largest weights, by size.
+        """The features with the largest weights for each label, by size.
 
         Parameters
         ----------
@@ -338,8 +338,8 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Returns
         -------
         features : dict of lists of (attribute, weight)
-            By label. Attributes have the names of ``attribute_names_`` or ``feature_names_in_``,
-            and else are columns of ``coef_``.
+            Dict by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
+            otherwise by their column of ``coef_``.
 
         Raises
         ------

@@ -88,6 +88,6 @@ def _sets(estimator: BaseEstimator, y: Any) -> Numbers:
 
 
 def _hash(X: Any, sets: Numbers, weights: NDArray[np.float64]) -> str:
-    """Equal for equal data."""
+    """A hash of the data."""
     parts = (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
     return joblib.hash((parts, sets, weights))

@@ -108,13 +108,13 @@ class OutputFinder(BaseEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Data.
         n_best : int, default=1
-            How many, at least 1.
+            Number of labelings, at least 1.
 
         Returns
         -------
         labelings : list of lists of (labels, score)
-            For each sequence up to `n_best` of them (there may be less in all), best first. For a
-            two-dimensional X, labels are one label.
+            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
+            two-dimensional X, each labeling is a single label.
 
         Raises
         ------
@@ -136,8 +136,8 @@ class OutputFinder(BaseEstimator):
         Returns
         -------
         features : dict of lists of (attribute, weight)
-            By label. Attributes have the names of ``attribute_names_`` or ``feature_names_in_``,
-            and else are columns of ``coef_``.
+            Dict by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
+            otherwise by their column of ``coef_``.
 
         Raises
         ------

@@ -106,7 +106,7 @@ def bmrm_path(
     Raises
     ------
     ValueError
-        As the estimators do, and for reg_lambdas that are not positive, `n_reg_lambdas` or `eps`
+        As for the estimators; also for reg_lambdas that are not positive, `n_reg_lambdas` or `eps`
         beside values, a loss of ranking, `reg_lambda` or `warm_start`.
     TypeError
         For a parameter that the estimator does not have.

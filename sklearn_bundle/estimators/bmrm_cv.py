@@ -184,7 +184,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one, in
             every fit.

@@ -316,7 +316,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding errors leave nothing to gain: increase tol.",
+        Status.STALLED: "Rounding prevents further progress: increase tol.",
     }
     _waits_for_a_point = False  # an epoch may take minutes
 

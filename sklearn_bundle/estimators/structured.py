@@ -396,7 +396,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     _advice: dict[Status, str] = {  # noqa: RUF012 - a fit may replace it
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
     _waits_for_a_point = False  # a pass of a user's oracle may take minutes
 

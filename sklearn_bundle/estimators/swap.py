@@ -246,7 +246,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
         "scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
-        Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
     _unit = "pair"
 
@@ -304,7 +304,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
             Training data; for ``kernel="precomputed"``, the matrix of kernel values of shape
             (n_samples, n_samples).
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0, which multiply C. A weight of 2 counts as a repeated row, a weight of 0 as
             a missing one.
