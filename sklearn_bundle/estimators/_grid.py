@@ -90,7 +90,7 @@ def reg_lambda_max(
     sample_weight: ArrayLike | None = None,
     **params: Any,
 ) -> float:
-    """The reg_lambda above which w = 0 is optimal, with L1 and the elastic net.
+    """The reg_lambda at and above which w = 0 is optimal, with L1 and the elastic net.
 
     It is the smallest such value if the loss is smooth. With R the weighted mean loss of
     :class:`BMRMClassifier` or :class:`BMRMRegressor` (the one that has the loss), and g its

@@ -58,7 +58,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
     _intercept: ClassVar[bool]  # whether functions have one, which is penalized
 
     def _tube(self, data: TubeTraining) -> Tube:
-        """Targets, and the half-width of the tube in which residuals cost nothing."""
+        """Targets, and the limits between which residuals cost nothing."""
         raise NotImplementedError
 
     def _training(

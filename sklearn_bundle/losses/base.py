@@ -211,7 +211,7 @@ class Loss(Shown, ABC):
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         scratch : ndarray of shape (4, n)
-            Space that may be written to.
+            Work space.
 
         Returns
         -------
@@ -249,7 +249,7 @@ class Loss(Shown, ABC):
         out : ndarray of the shape of scores
             Filled with g.
         scratch : ndarray of shape (4, n)
-            Space that may be written to.
+            Work space.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class Loss(Shown, ABC):
         slope, curvature : float
             First and second derivative of the regularizer, which is added to the risk.
         scratch : ndarray of shape (4, n)
-            Space that may be written to.
+            Work space.
 
         Returns
         -------
