@@ -141,7 +141,7 @@ def _items(name: str, values: ArrayLike | float, n: int) -> Array:
 
 
 def _tamed(values: Array) -> tuple[Array, float]:
-    """Values times a power of two, and that factor, so that squares neither over- nor underflow."""
+    """Values times a power of two, and that factor, to avoid over- and underflow of squares."""
     _, exponent = np.frexp(np.abs(values).max(initial=0.0))
     exponent = max(int(exponent), -1000)
     return frozen(np.ldexp(values, -exponent)), float(np.ldexp(1.0, -exponent))

@@ -174,7 +174,7 @@ def test_prediction_input_of_another_kind(fitted, given):
     if fitted == given or {fitted, given} == {"lists of strings", "dicts"}:
         model(X)
         return
-    meant = "a ndarray that is no list of sequences" if given == "a 2-D X" else given
+    meant = "a ndarray that is not a list of sequences" if given == "a 2-D X" else given
     with pytest.raises(
         ValueError, match=f"Model was fitted on .*{fitted}.*another kind: .*{meant}"
     ):
