@@ -53,8 +53,8 @@ class _Announcer(event.Listener):
             self._tell(event.data["dispatcher"]._cache.cache_path)  # may raise, as warnings do
         self._depth += 1
         if self._depth == 1 and _is_ours(event):
-            # All objects of a compilation live until its end: garbage collection would be in vain,
-            # and took a sixth of the time.
+            # All objects of a compilation live until its end: garbage collection would free
+            # nothing, and took a sixth of the time.
             self._collects = gc.isenabled()
             gc.disable()
             self._start = perf_counter()

@@ -335,7 +335,7 @@ def _array(part: Any) -> Any:
 
 def _slices(X: Any, y: np.ndarray) -> Iterator[tuple]:
     if X.ndim != 2 or y.shape[:1] != X.shape[:1]:
-        raise ValueError(f"X of shape {X.shape} and y of shape {y.shape} do not fit together.")
+        raise ValueError(f"X of shape {X.shape} and y of shape {y.shape} do not match.")
     if y.dtype.hasobject:
         raise ValueError("y holds Python objects: use numbers, or strings of a numpy type.")
     if sp.issparse(X):

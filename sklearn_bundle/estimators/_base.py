@@ -152,7 +152,7 @@ def warn_if_missed(
     of = f" in {len(missed)} of {len(results)} subproblems" if len(results) > 1 else ""
     warnings.warn(
         f"{name} stopped{of} with status {str(worst.status)!r} after {worst.n_iter} iterations at "
-        f"a relative duality gap of {worst.relative_gap:.2e}; tol asks for {tol:.2e}. "
+        f"a relative duality gap of {worst.relative_gap:.2e}, above tol={tol:.2e}. "
         f"{advice[worst.status]}",
         ConvergenceWarning,
         stacklevel=2 + depth,

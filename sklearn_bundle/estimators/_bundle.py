@@ -157,8 +157,8 @@ class BundleEstimator(CertifiedLinear):
             known.insert(1, "newton")
         if self.solver not in known:
             raise ValueError(
-                f"solver={self.solver!r} needs all rows in memory, and X lies in blocks; with "
-                f"loss={self.loss!r} and regularizer={shown(self.regularizer)} there are "
+                f"solver={self.solver!r} needs all rows in memory, but X lies in blocks. Solvers "
+                f"for loss={self.loss!r} and regularizer={shown(self.regularizer)}: "
                 f"{', '.join(map(repr, known))}."
             )
 

@@ -150,8 +150,8 @@ class KernelMachine(BaseEstimator):
     def _validate_params(self) -> None:
         if isinstance(self.kernel, str) and self.kernel == "sigmoid":
             raise ValueError(
-                f"kernel='sigmoid' is not positive definite, so that {type(self).__name__} has no "
-                "optimum to find. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
+                f"kernel='sigmoid' is not positive definite, so {type(self).__name__} may have no "
+                "optimum. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
             )
         super()._validate_params()
 

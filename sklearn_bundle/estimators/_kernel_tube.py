@@ -138,5 +138,5 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
             return None
         return (
             f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
-            "stopped where it met this, and there is no lower bound."
+            "stopped when it found this, and there is no lower bound."
         )

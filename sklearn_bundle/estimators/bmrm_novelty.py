@@ -305,7 +305,7 @@ default="l2"
         if self.rho is None and not omega.is_quadratic:
             raise ValueError(
                 f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
-                "has to be 'l2' or Quadratic. Set rho, or choose another regularizer."
+                "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
             )
         if is_collection(X):
             self._refuse_solver_of_blocks(self._loss())

@@ -384,7 +384,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
             return None
         return (
             f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
-            "stopped where it met this, and there is no lower bound."
+            "stopped when it found this, and there is no lower bound."
         )
 
     def _costs(

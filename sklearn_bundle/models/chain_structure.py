@@ -271,9 +271,9 @@ def _whole(costs: Array) -> NDArray[np.int64]:
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise ValueError(
-            f"cost must have whole numbers from 0 to {_LARGEST_COST} with scaling='slack', where "
-            f"inference counts the loss, but cost[{i}, {j}] is {costs[i, j]}; any that are not "
-            "negative will do with scaling='margin'."
+            f"cost must have whole numbers from 0 to {_LARGEST_COST} with scaling='slack', since "
+            f"inference counts the loss, but cost[{i}, {j}] is {costs[i, j]}. With "
+            "scaling='margin' all costs >= 0 are allowed."
         )
     return costs.astype(np.int64)
 

@@ -80,7 +80,7 @@ class _Cut(StructuredModel, ABC):
         if scaling == "slack":
             raise ValueError(
                 f"scaling='slack' needs a method slack_rescaled_inference, which "
-                f"{type(self).__name__} does not have: no cut finds its output. Use "
+                f"{type(self).__name__} does not have: a cut cannot find its output. Use "
                 "scaling='margin'."
             )
         graphs, labels = self._learn(X, y)
@@ -133,8 +133,8 @@ class _Cut(StructuredModel, ABC):
         if (pairs < 0.0).any():
             k = int(np.argmax(pairs < 0.0))
             raise ValueError(
-                "w must not be negative for edge features, as no cut finds the best labels then, "
-                f"but w[{self.n_features_ + k}] is {pairs[k]}."
+                "w must not be negative for edge features, since a cut could not find the best "
+                f"labels, but w[{self.n_features_ + k}] is {pairs[k]}."
             )
         outputs = _packed([nodes], [labels], self._costs())
         return best_labels(outputs, 0, w, augmented).reshape(nodes.shape)

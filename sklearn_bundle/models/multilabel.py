@@ -254,7 +254,7 @@ class Multilabel(StructuredModel):
         L, edges = self.n_labels_, self.edges_
         order, above = _forest(L, edges)
         if (order is None or slack) and L > _MOST_LISTED:
-            why = "with slack rescaling" if slack else "where pairs make a cycle"
+            why = "with slack rescaling" if slack else "if pairs form a cycle"
             raise ValueError(
                 f"Multilabel takes at most {_MOST_LISTED} labels {why}, but y has {L}. Use "
                 + ("scaling='margin'." if slack else "edges='tree'.")
