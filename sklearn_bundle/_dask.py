@@ -161,8 +161,7 @@ def _are_delayed(column: Sequence[Any]) -> bool:
 
 
 class DaskWorkers:
-    """Blocks that stay on their workers, and tasks that are sent to them: see
-    :class:`~.row_blocks.Workers`
+    """Blocks on their workers, and tasks sent to them: see :class:`~.row_blocks.Workers`
 
     Attributes
     ----------

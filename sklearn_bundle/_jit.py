@@ -51,8 +51,7 @@ def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """Read-only plain view: one array type for compiled functions, independent of the caller's
-    flags."""
+    """Read-only plain view: one array type for compiled functions, whatever the caller's flags."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view

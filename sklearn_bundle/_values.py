@@ -110,8 +110,7 @@ def _listed(first: Iterable[str], n_all: int) -> str:
 
 
 def mixed(values: Any) -> set[type]:
-    """The types, if strings are mixed with others: numpy converts all to strings, or cannot
-    sort."""
+    """The types, if strings are mixed with others, which numpy converts or cannot sort."""
     if getattr(getattr(values, "dtype", None), "kind", "O") != "O":
         return set()
     if hasattr(values, "dtype"):

@@ -124,7 +124,7 @@ def _sequences(columns: list[list], names: list[str]) -> tuple[list[int], list[i
     for name, values in zip(names, columns, strict=True):
         if any(map(_is_missing, values)):
             row = next(i for i, value in enumerate(values) if _is_missing(value))
-            raise ValueError(f"by={name!r} identifies sequences, but has no value in row {row}.")
+            raise ValueError(f"The column {name!r} has no value in row {row}, but is in by.")
     rows: dict[tuple, list[int]] = {}
     for i, key in enumerate(zip(*columns, strict=True)):
         rows.setdefault(key, []).append(i)

@@ -58,8 +58,8 @@ def save_mapped(
         Number of columns of X. By default the number in the arrays, or the largest index in the
         texts.
     dtype : {float64, float32}, default=float64
-        Type of X on disk. With float32 each pass of a fit reads half as much of a dense X, and two
-        thirds of a sparse X; sums are in float64 with both.
+        Type of X on disk. With float32 each pass of a fit reads half as many bytes of a dense X,
+        and two thirds as many of a sparse X; sums are in float64 with both.
     zero_based : bool, default=False
         Whether the indices of svmlight files start at 0 instead of 1. This is not guessed, which
         would need a pass over the whole file.
@@ -202,8 +202,7 @@ class _GrowingArray:
         self._shape = (self._shape[0] + len(array), *self._shape[1:])
 
     def finish(self) -> None:
-        """Write the header again: numpy pads it, so its length does not change with the number of
-        rows."""
+        """Write the header again; numpy pads it, so its length stays the same."""
         self.file.seek(0)
         self._write_header()
         self.file.close()

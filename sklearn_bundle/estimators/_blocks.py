@@ -315,8 +315,7 @@ def _summary(raw: _Raw) -> _Summary:
 
 
 def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
-    """A block with numbers for labels, merged and normalized weights, and no rows of weight
-    zero."""
+    """A block with numbers for labels, normalized weights, and no rows of weight zero."""
     y, weights = raw.y, raw.weights
     if classes is not None:
         numbers = np.searchsorted(classes, y)

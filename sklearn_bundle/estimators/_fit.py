@@ -165,8 +165,7 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         return self._keep(solver, result)
 
     def _along(self, problem: Any, reg_lambdas: Any) -> Any:
-        """Solutions for a path of these values from one pass over the data; None if there are
-        none."""
+        """Solutions for a path of these values from one pass over the data, or None."""
         return None
 
     def _further_attributes(self, data: Any, warm: WarmStart) -> dict[str, Any]:
@@ -241,8 +240,7 @@ class CertifiedEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         max_time: float | None = None,
         observe: Callable[[int, State], Status | None] | None = None,
     ) -> tuple[Solver, SolverResult]:
-        """Solve one subproblem: continue with ``solver``, or start a new one from the kept
-        state."""
+        """Solve one subproblem: continue ``solver``, or start a new one from the kept state."""
         if solver is None:
             solver = self._solver(problem, kept, seed)
         else:

@@ -34,8 +34,7 @@ class Grid(NamedTuple):
     def of(
         self, estimator: BundleEstimator, data: TrainingData, default: int
     ) -> NDArray[np.float64]:
-        """The values for these data; ``default`` of them if the regularizer does not yield
-        zeros."""
+        """The values for these data; ``default`` of them for a regularizer without exact zeros."""
         if self.values is not None:
             return self.values
         largest, number, eps = 1.0, default, _EPS
@@ -48,8 +47,7 @@ class Grid(NamedTuple):
 
 
 def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
-    """The values requested by ``reg_lambdas`` or, if it holds no values, by the other
-    parameters."""
+    """The values requested by ``reg_lambdas`` or by the other parameters."""
     number, eps = plain(number), plain(eps)
     if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):
         raise ValueError(

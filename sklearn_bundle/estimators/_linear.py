@@ -128,8 +128,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
 
 
 class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
-    """Two classes make one problem, more classes make one each, unless a subclass overrides
-    this."""
+    """Two classes make one problem, more make one each, unless a subclass overrides this."""
 
     class_weight: dict[Any, float] | str | None
 

@@ -234,8 +234,7 @@ def first_best(means: NDArray[np.float64]) -> int:
 
 
 def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of sum one; divided by the largest first, since the sum of large weights may
-    overflow."""
+    """Weights of sum one; divided by the largest first, since their sum may overflow."""
     scaled = weights / weights.max()
     return scaled / scaled.sum()
 

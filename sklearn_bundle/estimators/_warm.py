@@ -42,8 +42,7 @@ class WarmStart:
     def leave(
         self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None
     ) -> None:
-        """Keep for the next fit: the start of a new solver, the result of this fit, and its
-        solver."""
+        """Keep the start of a new solver, the result of this fit, and its solver."""
         self.kept[k], self.results[k] = kept, result
         self.tols[k], self.solvers[k] = tol, solver
 

@@ -150,7 +150,7 @@ default="l2"
         fit continues with the next iteration; a fit that has reached `tol` is kept.
     n_jobs : int, default=None
         Threads: over the classes if each is a problem of its own, otherwise over blocks of rows.
-        The result is the same to the last bit. None means 1 outside of a joblib context.
+        The result does not depend on it, to the last bit. None means 1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times per second.
 

@@ -89,8 +89,8 @@ default="l2"
         `max_time`, `n_jobs` or `verbose` does, the fit continues with the next iteration; a fit
         that has reached `tol` is kept.
     n_jobs : int, default=None
-        Threads, over blocks of rows. The result is the same to the last bit. None means 1 outside
-        of a joblib context.
+        Threads, over blocks of rows. The result does not depend on it, to the last bit. None means
+        1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times per second.
 

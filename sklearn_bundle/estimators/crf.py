@@ -85,7 +85,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     dicts are interchangeable; attributes that fit has not seen are ignored. Write a single sequence
     as ``[sequence]``, and a word as ``[word]`` or ``{"word": word}``: a bare string is an error, as
     are None, NaN and an empty sequence. Labels are strings, integers, booleans, whole floats,
-    tuples, or anything hashable that sorts.
+    tuples, or other hashable objects that can be sorted.
 
     Parameters
     ----------
@@ -111,10 +111,11 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
         than this. Sample weights count: a weight of 2 counts as a repeated sequence. None keeps
         all.
     sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
-        How the sequence of a step is sampled (section 5 of [1]_): in proportion to its last known
-        duality gap; uniformly; in proportion to ``reg_lambda + s_i R_i``, with R_i the squared
-        radius of its features; in proportion to the product of both; or always the largest last
-        known gap, which may not converge. Gaps are multiplied by s_i. L-BFGS ignores it.
+        How the sequence of a step is sampled (section 5 of [1]_). "gap": in proportion to its last
+        known duality gap; "uniform": uniformly; "importance": in proportion to ``reg_lambda + s_i
+        R_i``, with R_i the squared radius of its features; "gap-importance": in proportion to the
+        product of both; "max": always the sequence with the largest last known gap, which may not
+        converge. Gaps are multiplied by s_i. L-BFGS ignores `sampling`.
     nonuniformity : float, default=0.8
         Share of the steps, in [0, 1], that use `sampling`; the others sample uniformly.
     line_search_tol : float, default=1e-3

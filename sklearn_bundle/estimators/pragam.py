@@ -70,7 +70,7 @@ class PragamSVC(CertifiedLinearClassifier):
         `tol` is kept.
     n_jobs : int, default=None
         Threads: over the classes if there are three or more, otherwise over blocks of rows. The
-        result is the same to the last bit. None means 1 outside of a joblib context.
+        result does not depend on it, to the last bit. None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
         Seed for the start of the power iteration.
     verbose : int, default=0

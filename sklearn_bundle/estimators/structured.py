@@ -136,9 +136,9 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         "bundle" the number of planes (default all), and for "lbfgs" the number of past steps that
         define the next one (default 10).
     sampling : {"gap", "uniform"}, default="gap"
-        How "auto" and "bcfw" choose the example of a step with a hinge: "gap": four in five in
-        proportion to its last known duality gap times its weight, one in five uniformly; "uniform":
-        all uniformly.
+        How "auto" and "bcfw" sample the examples of steps with a hinge. "gap": four in five in
+        proportion to their last known duality gaps times their weights, one in five uniformly.
+        "uniform": all uniformly.
     warm_start : bool, default=False
         Whether to keep the outputs found (with "lbfgs" the point, with "bundle" the point and
         planes, with "excessive-gap" the marginals) and start from them when the next fit has the
@@ -147,8 +147,8 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         error or Ctrl-C discards all of it.
     n_jobs : int, default=None
         Threads for passes over all examples, and for prediction of chains and segments. The result
-        is the same to the last bit. A model of your own is called from several threads at a time.
-        None means 1 outside of a joblib context.
+        does not depend on it, to the last bit. A model of your own is called from several threads
+        at a time. None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
         Seed for the order of the examples. Nothing is random with ``loss="log"`` or
         "excessive-gap".

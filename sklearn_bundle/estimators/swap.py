@@ -357,8 +357,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         return solver.kept if self.warm_start else None
 
     def _released(self, solver: SwapSolver | ActiveSetSolver) -> None:
-        """No solver continues itself, since it holds kernel rows. A new one starts from its
-        points."""
+        """None: a solver holds kernel rows, so a new one starts from its points."""
 
     def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult, last: Any) -> Any:
         """The solver with its rows, or its best point if the rows are those of an active set.

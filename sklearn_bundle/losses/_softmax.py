@@ -119,8 +119,7 @@ class SoftmaxByClass:
     def mixed_entropy(
         self, derivatives: Array, y: Array, weights: Array, moved: Array, given: Array
     ) -> float:
-        """``sum_i s_i H(Q_i)``, where every class gives away the share ``moved`` of its
-        probability.
+        """``sum_i s_i H(Q_i)``; every class gives away the share ``moved`` of its probability.
 
         What a sample's classes give away is divided among the classes by ``given``, of sum one.
         """

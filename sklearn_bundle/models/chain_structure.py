@@ -34,8 +34,7 @@ class TokenRows(NamedTuple):
 
 
 def joined(weights: Weights) -> Array:
-    """The parameters in one vector in the public order: coef, transitions, intercept, start,
-    end."""
+    """The parameters in one vector: coef, transitions, intercept, start, end."""
     return np.concatenate([part.ravel() for part in weights])
 
 

@@ -274,8 +274,7 @@ class PairwiseGraph(StructuredModel):
     def _outputs(
         self, graphs: list[GraphInput], labels: list[Labels], cost: float
     ) -> tuple[PairwiseOutputs, bool, list[NDArray[np.int64]]]:
-        """Graphs in the form for compiled code, whether all are forests, and the orders of
-        nodes."""
+        """Graphs for compiled code, whether all are forests, and the orders of nodes."""
         packed = [ordered(graph) for graph in graphs]
         orders = [graph.order for graph in packed]
         joined = zip(graphs, orders, strict=True)

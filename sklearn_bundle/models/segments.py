@@ -299,8 +299,7 @@ class Segments(StructuredModel):
         return costs
 
     def _features(self, x: Array, pieces: Array, transitions: Array) -> Array:
-        """Joint features from weights of segments, in the order of :meth:`_scores`, and of
-        pairs."""
+        """Joint features from weights of segments (in the order of :meth:`_scores`) and pairs."""
         T, L, _ = pieces.shape
         first = pieces.sum(axis=1)
         inside, last = np.zeros_like(first), np.zeros_like(first)

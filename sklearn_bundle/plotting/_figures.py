@@ -94,8 +94,7 @@ def axes_and_keywords(display: Any, ax: Any, line_kw: dict) -> tuple[Any, dict]:
 
 
 def model_in(estimator: Any, attribute: str = "history_") -> Any:
-    """The object with the attribute: the last step of a pipeline, the best estimator of a
-    search."""
+    """The object with the attribute: last step of a pipeline, best estimator of a search."""
     while isinstance(estimator, Pipeline) or hasattr(estimator, "best_estimator_"):
         pipeline = isinstance(estimator, Pipeline)
         estimator = estimator[-1] if pipeline else estimator.best_estimator_
