@@ -45,8 +45,7 @@ def checked_parameters(caller: str, allowed: dict[str, list], **given: Any) -> l
 
 
 def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
-    """A float if fractions are allowed, an int in the range of compiled code, or the value as
-    is."""
+    """A float if fractions are allowed, an int if compiled code can take it; or the value as is."""
     if not isinstance(value, Real):
         return value
     real = any(getattr(kind, "type", None) is Real for kind in allowed)

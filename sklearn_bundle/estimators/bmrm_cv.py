@@ -30,11 +30,11 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
         As in :class:`BMRMClassifier`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
         Positive values, or their number: they are then equally spaced on a logarithmic scale. With
-        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, else at 1. None is
-        100 with these two, and else 10.
+        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1.
+        None means 100 with these two, otherwise 10.
     eps : float, default=None
-        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None is 1e-3
-        with L1 and the elastic net, and else 1e-6.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3 with L1 and the elastic net, otherwise 1e-6.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds. None and an integer mean stratified folds (5 by default) of the rows with a positive
         weight. Other splitters get all rows.
@@ -216,11 +216,11 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         As in :class:`BMRMRegressor`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
         Positive values, or their number: they are then equally spaced on a logarithmic scale. With
-        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, else at 1. None is
-        100 with these two, and else 10.
+        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1.
+        None means 100 with these two, otherwise 10.
     eps : float, default=None
-        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None is 1e-3
-        with L1 and the elastic net, and else 1e-6.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3 with L1 and the elastic net, otherwise 1e-6.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds. None and an integer mean consecutive folds (5 by default) of the rows with a positive
         weight. Other splitters get all rows.
@@ -242,7 +242,8 @@ default="l2"
     delta : float, default=1.0
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
-        For "squared_error" with several targets: the loss is ``r' M r / 2``. None is the identity.
+        For "squared_error" with several targets: the loss is ``r' M r / 2``. None means the
+        identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
         As in :class:`BMRMRegressor`.

@@ -80,7 +80,7 @@ default="l2"
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
-        symmetric and positive semidefinite. None is the identity.
+        symmetric and positive semidefinite. None means the identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
         "line-search" is algorithm 3 of [1]_ and "cutting-plane", for comparison, algorithm 2; they

@@ -367,7 +367,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
             Labels that can be hashed and sorted: one sequence for each of X, with one label per
             token.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weights, one per sequence. None is 1 for all.
+            Weights, one per sequence. None means 1 for all.
 
         Returns
         -------

@@ -61,16 +61,17 @@ def crf_path(
     Parameters
     ----------
     X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-        Training data, as :class:`SDCACRF` takes them.
+        Training data, as for :class:`SDCACRF`.
     y : list of sequences of labels, or array-like of shape (n_samples,)
         Labels.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down, W
-        the sum of the sample weights (n without any). None is 8.
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down,
+        with W the sum of the sample weights (n without any). None means 8.
     eps : float, default=None
-        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None is 1e-3.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3.
     sample_weight : array-like of shape (n_sequences,), default=None
-        Weights, one per sequence. None is 1 for all.
+        Weights, one per sequence. None means 1 for all.
     **params : dict
         Further parameters of :class:`SDCACRF`. `max_iter` and `max_time` are for each value.
 
@@ -176,10 +177,11 @@ class SDCACRFCV(Search, SDCACRF):
     Parameters
     ----------
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down, W
-        the sum of the sample weights (n without any). None is 8.
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down,
+        with W the sum of the sample weights (n without any). None means 8.
     eps : float, default=None
-        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None is 1e-3.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds of the sequences. None and an integer mean consecutive folds (5 by default) of those
         with a positive weight. Other splitters get all sequences; those without weight are then
@@ -320,11 +322,11 @@ n_features_in_, feature_names_in_
         Parameters
         ----------
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Training data, as :class:`SDCACRF` takes them.
+            Training data, as for :class:`SDCACRF`.
         y : list of sequences of labels, or array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weights, one per sequence, in every fit. None is 1 for all.
+            Weights, one per sequence, in every fit. None means 1 for all.
 
         Returns
         -------

@@ -33,8 +33,8 @@ class PragamSVC(CertifiedLinearClassifier):
         D(alpha) = sum_i alpha_i - ||sum_i alpha_i y_i x_i||^2 / (2 reg_lambda)
         0 <= alpha_i <= s_i,   and with an intercept   sum_i alpha_i y_i = 0
 
-    whose value at every feasible point is a lower bound of J, so every fit comes with its duality
-    gap. Three or more classes are handled one-versus-rest.
+    D at every feasible point is a lower bound of J, so every fit comes with its duality gap. Three
+    or more classes are handled one-versus-rest.
 
     Parameters
     ----------

@@ -444,7 +444,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
             True outputs, one per input.
         sample_weight : array-like of shape (n_examples,), default=None
             Weights >= 0. A weight of 2 counts as a repeated example, a weight of 0 as a missing
-            one. None is 1 for all.
+            one. None means 1 for all.
 
         Returns
         -------

@@ -52,8 +52,9 @@ class Ontology(CompiledLoss):
     Every node v has a score n_v = <w_v, x>, and the score of a class is the sum over its ancestors,
     itself included: f = A n with the 0/1 matrix A of shape (K, number of nodes). The loss is
     ``l(y, n) = max_k f_k - f_y + Delta(y, k)``: classes with a common ancestor share its weights,
-    and far confusions cost more. See section A.4.2 of [1]_. If a class has several paths from the
-    root, an ancestor counts once here; in the paper it counts as the average over the paths.
+    and confusions of distant classes cost more. See section A.4.2 of [1]_. If a class has several
+    paths from the root, an ancestor counts once here; in the paper it counts as the average over
+    the paths.
 
     A common root of all classes has zero weights, since it cancels. Nodes without a class below
     them are left out.

@@ -219,7 +219,7 @@ default=None
         estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, or Pipeline that ends in one
             Fitted.
         label : str, default=None
-            Name of the mean score in the legend; None is "mean of n_folds folds".
+            Name of the mean score in the legend; None means "mean of n_folds folds".
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
@@ -272,7 +272,7 @@ default=None
         nonzeros : bool, default=False
             Whether to also draw the number of nonzero coefficients, on an axis at the right.
         label : str, default=None
-            Name of the mean score in the legend; None is "mean of n_folds folds".
+            Name of the mean score in the legend; None means "mean of n_folds folds".
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
