@@ -256,7 +256,7 @@ def _costs(cost: ArrayLike) -> Array:
 
 
 def _as_rows(X: Any, y: Any) -> Rows:
-    """Rows from :class:`Rows`, a matrix or a list of vectors, with class numbers as labels."""
+    """Rows; a matrix or a list of vectors gets the class numbers as labels."""
     if isinstance(X, Rows):
         return X
     if not sp.issparse(X):

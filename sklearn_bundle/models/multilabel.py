@@ -282,7 +282,7 @@ def _row(x: Any) -> Matrix:
 
 
 def _as_rows(X: Any) -> WeightedRows:
-    """Rows from :class:`MultilabelRows`, a matrix or a list of vectors with equal weights."""
+    """Weighted rows; a matrix or a list of vectors gets equal weights."""
     if isinstance(X, WeightedRows):
         return X
     if not sp.issparse(X):
