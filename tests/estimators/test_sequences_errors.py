@@ -198,7 +198,7 @@ def test_bad_prediction_input():
         arrays([ROWS, ROWS[:, :2]])
     with pytest.raises(ValueError, match="X contains NaN: sequence 1, position 0, feature 2"):
         arrays([FIRST, [[1.0, 2.0, np.nan]]])
-    with pytest.raises(ValueError, match=r"One sequence is written \[X\]"):
+    with pytest.raises(ValueError, match=r"Write one sequence as \[X\]"):
         arrays(FIRST)
     with pytest.raises(ValueError, match=r"bare string 'w=a'.*write \[X\]"):
         strings(STRINGS[0])
