@@ -150,7 +150,11 @@ def test_maps_are_read_only(rows, texts, tmp_path):
     ("blocks", "further", "message"),
     [
         ([], {}, "no rows"),
-        ([(np.ones((2, 3)), [0, 1]), (np.ones((2, 4)), [0, 1])], {}, "block 2 has 4 features, but 3"),
+        (
+            [(np.ones((2, 3)), [0, 1]), (np.ones((2, 4)), [0, 1])],
+            {},
+            "block 2 has 4 features, but 3",
+        ),
         ([(np.ones((2, 3)), [0, 1])], {"n_features": 4}, "block 1 has 3 features, but 4"),
         ([(np.ones((2, 3)), [0])], {}, r"X of shape \(2, 3\) and y of shape \(1,\)"),
         ([(np.ones(2), [0, 1])], {}, r"X of shape \(2,\)"),
