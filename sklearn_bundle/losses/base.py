@@ -374,7 +374,7 @@ class Prepared(NamedTuple):
     Parameters
     ----------
     loss : Loss
-        The loss, with what it needs to know of the target.
+        The loss, with what it needs to know about the target.
     y : object
         What the methods of this loss take for ``y``.
 
