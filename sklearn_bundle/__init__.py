@@ -23,15 +23,15 @@ StructuredSVM          segments, graphs, matchings, label sets,  for outputs wit
                        or a structure of your own                from ``models`` or your own
 =====================  ========================================  ================================
 
-Functions: ``bmrm_path`` and ``crf_path`` fit a model for each of many penalties, ``reg_lambda_max``
-is where a path begins; ``list_losses`` and ``list_regularizers`` show what the ``BMRM`` estimators
-take.
+Functions: ``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda,
+``reg_lambda_max`` is the largest value of a path; ``list_losses`` and ``list_regularizers`` show
+what the ``BMRM`` estimators accept.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
-``metrics`` for sequences, ``datasets`` to read data, ``projection`` onto a box
-cut by a hyperplane.
+``callbacks`` for progress bars, ``metrics`` for sequences, ``datasets`` to read data,
+``projection`` onto a box cut by a hyperplane.
 
-Estimators and numba are imported when they are first asked for.
+Estimators and numba are imported on first use.
 """
 
 from importlib import import_module
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.estimators.swap_svr import SwapSVR
 
-# Public names and the modules that define them; each is loaded when it is first asked for.
+# Public names and the modules that define them; each is loaded on first use.
 _HOMES = {
     "reg_lambda_max": "sklearn_bundle.estimators._grid",
     "list_losses": "sklearn_bundle.estimators._listing",
@@ -86,7 +86,7 @@ _HOMES = {
     "SwapNoveltyDetector": "sklearn_bundle.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.estimators.swap_svr",
 }
-# Public modules, loaded in the same way.
+# Public modules, also loaded on first use.
 _MODULES = frozenset(
     {"callbacks", "datasets", "losses", "metrics", "models", "projection", "regularizers"}
 )

@@ -1,4 +1,4 @@
-"""Who compiles says so: fits that print, and a warning where the machine code cannot be kept."""
+"""Messages about compilation: a line in verbose fits, and a warning if it cannot be cached."""
 
 import gc
 import warnings
@@ -11,32 +11,32 @@ from weakref import WeakKeyDictionary
 from numba.core import event
 
 _NOT_KEPT = (
-    "numba finds no folder in which it can keep compiled code, so every process compiles for "
-    "seconds before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder "
-    "that can be written; for one that can only be read, such as in a container, fill it with "
+    "numba finds no writable folder for compiled code, so every process compiles for seconds "
+    "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
+    "be written; if it will be read-only, as in a container, fill it with "
     "`python -m sklearn_bundle.compile` when the image is built."
 )
 
 
 class Compiled(NamedTuple):
-    """A function that was compiled, with those that it calls."""
+    """A compiled function, with those that it calls."""
 
     function: str
     seconds: float
 
 
 class Hearer(Protocol):
-    """A fit that prints."""
+    """A fit that prints messages."""
 
     def hear(self, message: str) -> None:
-        """Print a line; it is not to compile anything."""
+        """Print a line; must not compile anything."""
 
 
 class _Announcer(event.Listener):
-    """Told by numba what it compiles; what comes out of a cache is no such event.
+    """Listens to numba's compile events; loading from a cache is not such an event.
 
-    numba compiles under one lock, so events of several threads do not mix. What a function calls is
-    compiled within it.
+    numba compiles under one lock, so events of several threads do not mix. The events of the
+    functions that a function calls are nested in its own.
     """
 
     def __init__(self) -> None:
@@ -53,8 +53,8 @@ class _Announcer(event.Listener):
             self._tell(event.data["dispatcher"]._cache.cache_path)  # may raise, as warnings do
         self._depth += 1
         if self._depth == 1 and _is_ours(event):
-            # What compiling makes stays alive until its end: the collector would walk it in vain,
-            # which took a sixth of the time.
+            # All objects of a compilation live until its end: garbage collection would free
+            # nothing, and took a sixth of the time.
             self._collects = gc.isenabled()
             gc.disable()
             self._start = perf_counter()
@@ -90,7 +90,7 @@ event.register("numba:compile", _ANNOUNCER)
 
 
 def listen(hearer: Hearer, kind: str) -> None:
-    """Let a fit print the line that says that it compiles: one per process and kind of fit."""
+    """Let a fit print a line if it compiles: one per process and kind of fit."""
     _ANNOUNCER.hearers[hearer] = kind
 
 
@@ -101,7 +101,7 @@ def leave(hearer: Hearer) -> None:
 
 @contextmanager
 def logged() -> Iterator[list[Compiled]]:
-    """What is compiled within the block; what was found in a cache is not in it."""
+    """Collect what is compiled within the block; functions from a cache are not included."""
     log: list[Compiled] = []
     _ANNOUNCER.logs.append(log)
     try:

@@ -1,8 +1,8 @@
-"""Folders of machine code: numba's own, and those before it that can be read but not written.
+"""Folders of machine code: numba's own, and read-only folders that come before it.
 
-numba takes the first folder that can be written: the one that ``NUMBA_CACHE_DIR`` names, the
-package's own, the user's. It passes over a folder that was filled when an image was built, and that
-the user of the image may only read.
+numba uses the first writable folder: the one named by ``NUMBA_CACHE_DIR``, the package's own, or
+the user's. It ignores a folder that was filled when an image was built and is read-only for the
+user of the image.
 """
 
 import os
@@ -15,12 +15,12 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache,
 
 
 class _Named(_CacheLocator):
-    """Reads in the folder that ``NUMBA_CACHE_DIR`` names."""
+    """Reads from the folder that ``NUMBA_CACHE_DIR`` names."""
 
     _stamp: ClassVar[bytes] = b""
 
     def __init__(self, function: Callable[..., Any], source: str):
-        self._py_file = source  # numba asks for it in its messages
+        self._py_file = source  # numba needs it for its messages
         self._line = function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
@@ -38,7 +38,7 @@ class _Named(_CacheLocator):
 
 
 class _Beside(_Named):
-    """Reads in the folder beside the source."""
+    """Reads from the folder next to the source."""
 
     def get_cache_path(self) -> str:
         return str(Path(self._py_file).parent / "__pycache__")
@@ -61,7 +61,7 @@ class _FolderBeside(FunctionCache):
 
 
 class _Layers(NullCache):
-    """Machine code from any of some folders that are read, else from the one that is written."""
+    """Machine code from one of several read-only folders, or from the writable one."""
 
     def __init__(self, read: list[FunctionCache], written: Any):
         self._read, self._written = read, written
@@ -74,7 +74,7 @@ class _Layers(NullCache):
         for cache in self._read:
             try:
                 found = cache.load_overload(sig, target_context)
-            except OSError:  # files of somebody else's
+            except OSError:  # files of another user
                 continue
             if found is not None:
                 return found
@@ -88,19 +88,19 @@ class _Layers(NullCache):
 
 
 def enable_cache(compiled: Any, stamp: bytes) -> None:
-    """Let a dispatcher keep its machine code, where a folder can be written, and find it.
+    """Let a dispatcher find its machine code, and save it if a folder is writable.
 
-    ``stamp`` says which sources the code is of: that of others is not loaded.
+    ``stamp`` identifies the sources of the code: code of other sources is not loaded.
     """
     try:
         compiled.enable_caching()
-    except RuntimeError:  # no folder can be written
+    except RuntimeError:  # no folder is writable
         pass
     else:
         # Not public in numba; tests/test_jit.py fails if a release moves it.
         compiled._cache._cache_file._source_stamp = stamp
     if getattr(config, "CACHE_LOCATOR_CLASSES", ""):
-        return  # the user says where numba is to look
+        return  # the user has chosen numba's folders
     written = compiled._cache.cache_path
     _Named._stamp = stamp
     read = []

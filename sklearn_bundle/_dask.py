@@ -1,4 +1,4 @@
-"""Collections of dask as blocks of rows, and tasks on them; dask is imported by who brings one."""
+"""Dask collections as blocks of rows, and tasks on them; dask is imported only if one is given."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -10,24 +10,24 @@ import numpy as np
 
 from sklearn_bundle._values import shown
 
-# Seconds without any worker, or without word of the scheduler, after which a fit gives up. A worker
-# that is started again takes a few; "distributed.comm.timeouts.connect" of dask's configuration is
-# taken where it is more.
+# Seconds without any worker or a reply from the scheduler after which a fit gives up. A worker
+# needs a few seconds to restart; "distributed.comm.timeouts.connect" of dask's configuration is
+# used if it is larger.
 PATIENCE = 30.0
-_LOOKED = 1.0  # seconds between looks at who is there
+_LOOKED = 1.0  # seconds between checks of the workers
 _LARGE = 1 << 20  # bytes of an argument that is sent to each worker once, not with every task,
-_SUMMED_THERE = 1 << 22  # and of an answer that workers add up before it is sent
+_SUMMED_THERE = 1 << 22  # and of a result that workers sum before it is sent
 
 
 class ClusterLost(RuntimeError):
-    """No worker is left, or no scheduler: what was asked of them will not come."""
+    """No worker or no scheduler is left, so results will not arrive."""
 
 
 class Parts(NamedTuple):
     """Blocks of rows as dask's delayed objects, in order.
 
-    ``lengths`` are their numbers of rows, None where these are not known; ``names`` those of the
-    columns of a data frame, else None.
+    ``lengths`` are their numbers of rows, None if unknown; ``names`` are the column names of a data
+    frame, else None.
     """
 
     blocks: list[Any]
@@ -36,7 +36,7 @@ class Parts(NamedTuple):
 
 
 def is_collection(X: Any) -> bool:
-    """Whether X is a collection of dask, or a list of delayed blocks."""
+    """Whether X is a dask collection or a list of delayed blocks."""
     if "dask" not in sys.modules:
         return False
     from dask.base import is_dask_collection
@@ -52,13 +52,13 @@ def parts_of(name: str, X: Any) -> Parts:
     Raises
     ------
     TypeError
-        If it is neither an array nor a data frame nor a list of delayed blocks.
+        If it is not an array, a data frame or a list of delayed blocks.
     """
     from dask.delayed import Delayed
 
     if isinstance(X, list | tuple):
         return Parts(list(X), None, None)
-    if isinstance(X, Delayed):  # which seems to have any method
+    if isinstance(X, Delayed):  # which pretends to have any method
         raise TypeError(f"{name} is one delayed object; pass a list of blocks of rows, [{name}].")
     if hasattr(X, "to_dask_array"):  # frames and series; indices too
         names = list(X.columns) if hasattr(X, "columns") else None
@@ -74,12 +74,12 @@ def parts_of(name: str, X: Any) -> Parts:
 
 
 def beside(name: str, values: Any, X: Parts) -> Parts:
-    """Blocks of ``values`` that go with those of X.
+    """Blocks of ``values`` that match those of X.
 
     Raises
     ------
     ValueError
-        If there are not as many.
+        If their number differs.
     """
     from dask.delayed import Delayed, delayed
 
@@ -114,12 +114,12 @@ def beside(name: str, values: Any, X: Parts) -> Parts:
 
 
 def added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
-    """The sums of two answers."""
+    """The sums of two results."""
     return [a + b for a, b in zip(left, right, strict=True)]
 
 
 def in_pairs(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """The sum of neighbors, then of neighboring sums: in an order that their number says."""
+    """The sum of neighbors, then of neighboring sums: the order depends only on their number."""
     values = list(values)
     while len(values) > 1:
         odd = values[-1:] if len(values) % 2 else []
@@ -130,8 +130,8 @@ def in_pairs(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 def workers_of(task: Callable[..., Any], *columns: Sequence[Any]) -> "DaskWorkers":
     """Workers that keep ``task(k, *row k of the columns)`` for every k.
 
-    They are those of the client of ``dask.distributed`` that is the current one, or without one
-    the threads or processes of dask's own scheduler.
+    They belong to the current client of ``dask.distributed``, or to the threads or processes of
+    dask's own scheduler if there is none.
     """
     client = None
     if "distributed" in sys.modules:
@@ -161,7 +161,7 @@ def _are_delayed(column: Sequence[Any]) -> bool:
 
 
 class DaskWorkers:
-    """Blocks that stay where they are, and tasks that go to them: see :class:`~.row_blocks.Workers`
+    """Blocks on their workers, and tasks sent to them: see :class:`~.row_blocks.Workers`
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class DaskWorkers:
         self.n_blocks = len(blocks)
 
     def only(self, which: Sequence[int]) -> "DaskWorkers":
-        """Workers of these blocks alone."""
+        """Workers with only these blocks."""
         raise NotImplementedError
 
     def kept(self, task: Callable[..., Any], *args: Any) -> "DaskWorkers":
@@ -181,18 +181,18 @@ class DaskWorkers:
         raise NotImplementedError
 
     def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        """``task(block, *args)`` of each block, in their order."""
+        """``task(block, *args)`` for each block, in order."""
         raise NotImplementedError
 
     def total(
         self, task: Callable[..., list[np.ndarray]], *args: Any, answer_bytes: int = 0
     ) -> list[np.ndarray]:
-        """The sums of these arrays, added in pairs; an answer has about so many bytes."""
+        """The sums of these arrays, added in pairs; a result has about this many bytes."""
         return in_pairs(added, self.ask(task, *args))
 
 
 class LocalWorkers(DaskWorkers):
-    """On dask's own scheduler: threads of this process, as a rule."""
+    """On dask's own scheduler: usually threads of this process."""
 
     def only(self, which):
         return LocalWorkers([self._blocks[k] for k in which])
@@ -216,10 +216,9 @@ class LocalWorkers(DaskWorkers):
 
 
 class ClusterWorkers(DaskWorkers):
-    """On the workers of a client: blocks are futures, which are computed again where one is lost.
+    """On the workers of a client: blocks are futures, which are recomputed if they are lost.
 
-    Nothing but the blocks is kept there, so that a fit goes on after the loss of a worker, with the
-    same bits.
+    Workers keep only the blocks, so a fit continues after the loss of a worker, with the same bits.
     """
 
     def __init__(self, client: Any, blocks: list[Any]):
@@ -252,7 +251,7 @@ class ClusterWorkers(DaskWorkers):
             raise self._lost() from error
 
     def _answers(self, futures: list[Any]) -> list[Any]:
-        """What they give; they are cancelled where that is not waited for."""
+        """Their results; they are cancelled if nothing waits for them."""
         from concurrent.futures import CancelledError
 
         from distributed import wait
@@ -278,12 +277,12 @@ class ClusterWorkers(DaskWorkers):
             return self._client.gather(futures)
         except (OSError, CancelledError) as error:
             if self._is_served() and not isinstance(error, CancelledError):
-                raise  # of a task: a file that is not there
+                raise  # raised by a task, such as a missing file
             raise self._lost() from error
         except KilledWorker as error:
             raise ClusterLost(
-                f"Workers died of the same task, one after the other: {error}. Where memory was "
-                "why, smaller blocks of rows help."
+                f"Workers died of the same task, one after the other: {error}. If they ran out of "
+                "memory, smaller blocks of rows help."
             ) from error
         except BaseException:
             self._client.cancel(futures)

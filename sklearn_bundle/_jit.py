@@ -1,11 +1,11 @@
-"""The one decorator that compiles, and the rules that every compiled function keeps.
+"""The only decorator that compiles, and the rules for every compiled function.
 
 * The interpreter lock is released, so that row blocks run in threads.
 * ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorizing.
 * Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
-  meaning, because certificates are made of them.
-* Signatures are lazy: a type that nobody uses is never compiled.
-* Results go to numba's disk cache if a cache folder can be written, and nowhere if not.
+  meaning, since certificates depend on them.
+* Signatures are lazy: types that are not used are never compiled.
+* Machine code goes to numba's disk cache if a cache folder is writable.
 """
 
 import hashlib
@@ -33,8 +33,8 @@ _OPTIONS: dict[str, Any] = {
 def source_stamp() -> bytes:
     """Hash of every source file that may hold compiled code.
 
-    numba's own stamp is that of the file in which a function stands: after an edit of a function
-    that it calls in another file, old machine code would run.
+    numba's own stamp covers only the file of a function: after an edit of a function that it calls
+    in another file, old machine code would run.
     """
     files = [_PACKAGE / "_jit.py", *_PACKAGE.glob("_compiled/*.py"), *_PACKAGE.glob("losses/*.py")]
     digest = hashlib.sha256()
@@ -58,29 +58,29 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a function that only compiled code calls.
+    """Like :func:`jit`, for a function that only compiled code calls.
 
-    It has no wrapper that Python could call: LLVM takes longer for that than for many a function,
-    above all where arguments are named tuples of arrays.
+    It has no wrapper for Python, which often takes LLVM longer than the function itself, above all
+    if arguments are named tuples of arrays.
     """
     return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for one that is called in one place: it becomes a part of its caller.
+    """The same for a function that is called in one place: it is inlined into its caller.
 
-    Each function is optimized again together with all that it calls, and that takes the longest.
+    Each function is optimized again together with all that it calls, which takes the most time.
     """
     return jit(function, inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
-    """Decorates what ``declared`` does, in compiled code, where its first argument is a ``kind``.
+    """Decorates the compiled implementation of ``declared`` for a first argument of type ``kind``.
 
     ``kind`` is a class of named tuples that every process can import, since the cache names it. A
-    compiled function that calls ``declared`` is compiled for each such type that it is given, and
-    cached for it: so it takes the functions of others, which as arguments would be compiled again
-    in every process.
+    compiled function that calls ``declared`` is compiled and cached for each such type. It can thus
+    use functions from other modules; passed as arguments, these would be compiled again in every
+    process.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

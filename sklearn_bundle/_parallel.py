@@ -1,7 +1,7 @@
-"""Threads over row blocks, and who uses ``n_jobs``.
+"""Threads over row blocks, and the use of ``n_jobs``.
 
-In the linear family blocks depend on the data alone and their results are summed in a fixed order,
-so that the number of threads never changes a bit of the result.
+In linear models the blocks depend only on the data and their results are summed in a fixed order,
+so the number of threads never changes a bit of the result.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 _BLOCK_ENTRIES = 1 << 18  # stored entries: about 0.1 ms of work, ten times a thread's wake-up
-_MAX_BLOCKS = 16  # more would be of use to more than 16 threads only, and each has a gradient
-_COLUMN_SAMPLE = 4096  # entries; they tell halves (or thirds) of the columns to about 2 %
+_MAX_BLOCKS = 16  # more would help only with more than 16 threads, and each has a gradient
+_COLUMN_SAMPLE = 4096  # entries; they give halves (or thirds) of the columns to about 2 %
 
 
 def split_threads(n_jobs: int | None, n_subproblems: int) -> tuple[int, int]:
@@ -66,7 +66,7 @@ class BlockRunner:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The thread pools of this process; scipy's BLAS, which compiled code calls, among them."""
+    """The thread pools of this process, including scipy's BLAS, which compiled code calls."""
     import scipy.linalg.cython_blas  # noqa: F401
 
     return ThreadpoolController()

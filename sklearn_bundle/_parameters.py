@@ -1,4 +1,4 @@
-"""Parameters as users give them: checked by scikit-learn's constraints, in plain numbers."""
+"""Users' parameters: checked by scikit-learn's constraints, converted to plain numbers."""
 
 from collections.abc import Iterable, Set
 from difflib import get_close_matches
@@ -10,14 +10,14 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 
 from sklearn_bundle._values import plain, shown
 
-_LARGEST_INT = np.iinfo(np.int64).max  # that compiled code takes
+_LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
 
 
 class Names(StrOptions):
-    """Strings that a parameter takes, which messages list in alphabetical order.
+    """Strings that a parameter accepts; messages list them in alphabetical order.
 
-    ``by_instance`` are those that are taken, but refused later with what to pass instead: messages
-    do not offer them.
+    ``by_instance`` are strings that are refused later, with a hint to pass an instance: messages do
+    not offer them.
     """
 
     def __init__(self, options: Iterable[str], *, by_instance: Set[str] = frozenset()) -> None:
@@ -29,7 +29,7 @@ class Names(StrOptions):
 
 
 def suggestion(allowed: Iterable, value: Any) -> str:
-    """A question with the offered name that is most like ``value``; empty where none is."""
+    """A question with the offered name most similar to ``value``; empty if none is similar."""
     if not isinstance(value, str):
         return ""
     offered = (name for kind in allowed if isinstance(kind, Names) for name in kind.offered)
@@ -39,14 +39,14 @@ def suggestion(allowed: Iterable, value: Any) -> str:
 
 
 def checked_parameters(caller: str, allowed: dict[str, list], **given: Any) -> list[Any]:
-    """The values in their order, numbers as Python's own; ValueError names what is wrong."""
+    """The values in order, with numbers as Python's own; ValueError names what is wrong."""
     values = {name: plain(value) for name, value in given.items()}
     validate_parameter_constraints(allowed, values, caller)
     return [in_range(caller, name, allowed[name], value) for name, value in values.items()]
 
 
 def in_range(caller: str, name: str, allowed: Iterable, value: Any) -> Any:
-    """A float where fractions are allowed; an int if compiled code can take it; all else as is."""
+    """A float if fractions are allowed, an int if compiled code can take it; or the value as is."""
     if not isinstance(value, Real):
         return value
     real = any(getattr(kind, "type", None) is Real for kind in allowed)

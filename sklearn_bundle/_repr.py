@@ -1,4 +1,4 @@
-"""How losses and regularizers show themselves."""
+"""Representation of losses and regularizers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sparse matrices as users give them: whether they are what they say."""
+"""Users' sparse matrices: checks of their index arrays."""
 
 from typing import Any
 
@@ -9,12 +9,11 @@ _COMPRESSED = ("csr", "csc", "bsr")
 
 
 def well_formed(X: Any, name: str) -> Any:
-    """A sparse matrix whose index arrays fit to its shape, or ValueError; dense ones as they are.
+    """A sparse matrix whose index arrays match its shape, or ValueError; dense arrays unchanged.
 
-    Compiled code, scipy's own included, does not look where it reads: an index out of range ends
-    the process, or reads memory of others. scipy looks at lengths when it makes a matrix, and at
-    the indices only when it is asked. CSR, CSC, BSR and COO are looked at as they came, before
-    scipy converts them, the other formats as CSR.
+    Compiled code, including scipy's, does not check bounds: an index out of range ends the process
+    or reads foreign memory. scipy checks lengths when it creates a matrix, but indices only on
+    request. CSR, CSC, BSR and COO are checked before scipy converts them, the other formats as CSR.
     """
     if not sp.issparse(X) or X.ndim != 2:
         return X
@@ -27,7 +26,7 @@ def well_formed(X: Any, name: str) -> Any:
 
 
 def _fault_of_compressed(X: Any) -> str:
-    """What is wrong with CSR, CSC or BSR: "" if nothing is."""
+    """What is wrong with CSR, CSC or BSR; "" if nothing."""
     rows, columns = (n // b for n, b in zip(X.shape, _block(X), strict=True))
     n_starts, n_indices = (columns, rows) if X.format == "csc" else (rows, columns)
     for part in ("indptr", "indices"):
@@ -64,7 +63,7 @@ def _fault_of_coo(X: Any) -> str:
 
 
 def _fault_of_indices(part: str, indices: np.ndarray, size: int) -> str:
-    """In one pass: as unsigned integers, negative ones are the largest."""
+    """In one pass: as unsigned integers, negative numbers are the largest."""
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
     if not len(unsigned) or unsigned.max() < size:
         return ""

@@ -1,4 +1,4 @@
-"""Values as users give them: numbers -> Python's own, and how messages show them."""
+"""Users' values: conversion to Python's own numbers, and representation in messages."""
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_SHOWN = 6  # entries of a list in a message: as many as fit into a line
+_MOST_SHOWN = 6  # entries of a list in a message, which fit into a line
 
 
 def plain(value: Any) -> Any:
-    """A real number as int or float, of its value or the nearest to it; all else as it is.
+    """A real number as the equal or nearest int or float; anything else unchanged.
 
-    numpy's scalars carry their type into what is computed with them: a float32 would make a
-    certificate of float32, and a fraction is no number to compiled code. So it is within lists,
-    tuples and dicts. A number that is beyond the range of float64 stays as it is.
+    numpy's scalars pass their type on to results: a float32 would make a float32 certificate, and
+    compiled code does not take fractions. The same applies within lists, tuples and dicts. A number
+    beyond the range of float64 stays unchanged.
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -26,7 +26,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Real | Decimal):
         try:
             return float(value)
-        except (OverflowError, ValueError):  # a large fraction, a signalling NaN
+        except (OverflowError, ValueError):  # a large fraction, a signaling NaN
             return value
     if type(value) in (list, tuple):
         return type(value)(map(plain, value))
@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
 
 
 def as_float(value: Any) -> Any:
-    """A real number as a float, an int too; all else, and what no float64 holds, as it is."""
+    """A real number, including int, as a float; anything else, or beyond float64, unchanged."""
     value = plain(value)
     if isinstance(value, int) and not isinstance(value, bool):
         try:
@@ -52,7 +52,7 @@ def is_between(value: Any, low: float, high: float) -> bool:
 
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """An array of float64, or ValueError that names what holds something else."""
+    """An array of float64; ValueError names the first entry that is not a number."""
     array = values if isinstance(values, np.ndarray) else None
     if array is None or array.dtype.kind not in "fiub":
         try:
@@ -70,7 +70,7 @@ def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def _no_numbers(name: str, values: Any) -> ValueError:
-    """With the first entry that is no number; all of them if it is a matter of the shape."""
+    """An error with the first entry that is not a number, or all entries if the shape is wrong."""
     odd = next((x for x in _entries(values) if not isinstance(as_float(x), float)), values)
     why = " Complex data not supported." if isinstance(odd, complex) else ""
     return ValueError(f"{name} must hold numbers, got {shown(odd)}.{why}")
@@ -85,7 +85,7 @@ def _entries(values: Any) -> Iterator[Any]:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: numbers plainly, 0.0, not np.float64(0.0); of lists the beginning."""
+    """A value for a message: plain numbers (0.0, not np.float64(0.0)); only the start of lists."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, list | tuple | np.ndarray):
@@ -101,7 +101,7 @@ def shown(value: Any) -> str:
         value = value.item()
     try:
         return repr(value)
-    except ValueError:  # Python writes out no integer of thousands of digits
+    except ValueError:  # Python does not print integers of thousands of digits
         return f"an integer of {value.bit_length()} bits"
 
 
@@ -110,7 +110,7 @@ def _listed(first: Iterable[str], n_all: int) -> str:
 
 
 def mixed(values: Any) -> set[type]:
-    """The types, if there are strings among others: numpy makes strings of all, or cannot sort."""
+    """The types, if strings are mixed with others, which numpy converts or cannot sort."""
     if getattr(getattr(values, "dtype", None), "kind", "O") != "O":
         return set()
     if hasattr(values, "dtype"):
@@ -123,7 +123,7 @@ def mixed(values: Any) -> set[type]:
 
 
 def refuse_mixed(name: str, values: Any) -> None:
-    """ValueError for strings among other things."""
+    """ValueError for strings mixed with other types."""
     kinds = mixed(values)
     if kinds:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))

@@ -1,4 +1,4 @@
-"""Weights of samples, as users give them."""
+"""Users' sample weights."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from sklearn_bundle._values import as_numbers
 
 
 def check_sample_weight(sample_weight, n_samples: int) -> NDArray[np.float64]:
-    """Weights of the samples or sequences: finite, none negative, not all of them zero."""
+    """Weights of samples or sequences: finite, not negative, not all zero."""
     weights = as_numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
     if weights.ndim == 0:
         weights = np.broadcast_to(weights, n_samples)  # takes no memory

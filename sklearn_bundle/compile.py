@@ -1,8 +1,8 @@
 """Compile ahead of the first fit: ``python -m sklearn_bundle.compile [estimator ...]``.
 
-numba compiles on first use and keeps the machine code on disk. To do so when an image is built, or
-before a first fit is timed, this fits each estimator to data of a few rows, dense and CSR, in
-single and double precision, with the solvers that its defaults may choose.
+numba compiles on first use and keeps the machine code on disk. To compile when an image is built,
+or before a first fit is timed, this module fits each estimator to data of a few rows, dense and
+CSR, in single and double precision, with the solvers that its defaults may choose.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from sklearn_bundle.solvers.linear_auto import knows
 __all__ = ["compile_estimators"]
 
 _ROWS, _FEATURES = 60, 12  # few, but more features than a vector has lanes
-_SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search"  # that "auto" may choose among
+_SOLVERS = "newton", "lbfgs", "dual-coordinate", "line-search"  # candidates of "auto"
 
 Fit = Callable[[], Any]
 
@@ -40,9 +40,9 @@ class Done(NamedTuple):
     ----------
     estimator : str
     n_compiled : int
-        Functions that were compiled; those that a cache folder had are not among them.
+        Number of compiled functions, without those loaded from a cache folder.
     seconds : float
-        On the wall clock, fits included.
+        Wall clock time, including the fits.
     """
 
     estimator: str
@@ -147,7 +147,7 @@ def _structured() -> Iterator[Fit]:
             yield partial(_fit, model, X, y)
 
 
-# By the estimator's name. Searches, paths and one-versus-rest call what the estimator calls.
+# By the name of the estimator. Searches, paths and one-versus-rest call the same functions.
 ESTIMATORS: dict[str, Callable[[], Iterator[Fit]]] = {
     "BMRMClassifier": _classifiers,
     "BMRMRegressor": _regressors,
@@ -165,37 +165,37 @@ ESTIMATORS: dict[str, Callable[[], Iterator[Fit]]] = {
 def compile_estimators(
     names: Sequence[str] = (), *, report: Callable[[Done], Any] | None = None
 ) -> list[Done]:
-    """Compile what the first fits of estimators need, so that later processes load it.
+    """Compile the functions that first fits of estimators need, so that later processes load them.
 
     Parameters
     ----------
     names : sequence of str, default=()
-        Estimators, such as "BMRMClassifier" or "SDCACRF"; none stands for all of them. A search,
-        such as BMRMClassifierCV, calls what its estimator calls.
+        Estimators, such as "BMRMClassifier" or "SDCACRF"; empty means all. A search, such as
+        BMRMClassifierCV, calls the same functions as its estimator.
     report : callable, default=None
-        Called with each entry of the result as soon as it is there.
+        Called with each entry of the result as soon as it is available.
 
     Returns
     -------
     done : list of Done
-        For each estimator its name, the number of functions that were compiled (0 where a cache
-        folder had them all) and the seconds it took.
+        For each estimator its name, the number of compiled functions (0 if all were cached) and the
+        time in seconds.
 
     Raises
     ------
     ValueError
-        For a name that is not in ``ESTIMATORS``; before anything is compiled.
+        For a name that is not in ``ESTIMATORS``, before anything is compiled.
 
     See Also
     --------
-    sklearn_bundle.BMRMClassifier : A fit of its own compiles what it calls.
+    sklearn_bundle.BMRMClassifier : Its fit compiles what it needs.
 
     Notes
     -----
-    Compiled are the losses and solvers that parameters at their defaults may lead to, and for the
-    linear classifiers and regressors all losses, with dense arrays and CSR matrices (32-bit
-    indices) in single and double precision. Other regularizers, kernels and output structures
-    compile what they have of their own when they are first used.
+    This covers the losses and solvers that default parameters may use and, for linear classifiers
+    and regressors, all losses, with dense arrays and CSR matrices (32-bit indices) in single and
+    double precision. Other regularizers, kernels and output structures compile their own functions
+    on first use.
 
     Examples
     --------
@@ -228,10 +228,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m sklearn_bundle.compile",
-        description="Compile ahead what the first fits of estimators compile, and keep it on disk.",
+        description="Compile the functions of first fits ahead of time and keep them on disk.",
         epilog=f"Estimators: {', '.join(ESTIMATORS)}.",
     )
-    parser.add_argument("estimator", nargs="*", help="which ones; none: all")
+    parser.add_argument("estimator", nargs="*", help="estimators to compile; default: all")
     names = parser.parse_args(arguments).estimator
 
     def report(done: Done) -> None:

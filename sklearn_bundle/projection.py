@@ -31,8 +31,8 @@ def project(
         minimize    1/2 sum_i d_i^2 (a_i - m_i)^2
         subject to  lower_i <= a_i <= upper_i,   sum_i sigma_i a_i = z
 
-    The defaults are the unit simplex. With ``z=None`` there is no hyperplane, and the projection is
-    ``clip(m, lower, upper)`` whatever ``d`` is.
+    The defaults give the unit simplex. With ``z=None`` there is no hyperplane, and the projection
+    is ``clip(m, lower, upper)`` for any ``d``.
 
     Parameters
     ----------
@@ -41,35 +41,36 @@ def project(
     d : float or array-like of shape (n,), default=1.0
         Scales of the metric, finite and not zero; their signs do not matter.
     sigma : float or array-like of shape (n,), default=1.0
-        Normal vector of the hyperplane, finite, no entry zero: an item with a zero there is not
-        part of the equation, clip it on its own.
+        Normal vector of the hyperplane, finite, without zeros: an item with a zero is not part of
+        the equation; clip it separately.
     lower : float or array-like of shape (n,), default=0.0
-        Lower bounds of the box; ``-inf`` is no bound.
+        Lower bounds of the box; ``-inf`` means no bound.
     upper : float or array-like of shape (n,), default=inf
-        Upper bounds of the box, at least `lower`; ``inf`` is no bound.
+        Upper bounds of the box, at least `lower`; ``inf`` means no bound.
     z : float, default=1.0
         Right-hand side of the hyperplane, or None.
 
     Returns
     -------
     a : ndarray of shape (n,), float64
-        The projection. Within the bounds exactly, ``sum sigma a`` equal to ``z`` up to the rounding
-        of this sum, and stationary up to the rounding of ``m``.
+        The projection. It is exactly within the bounds, ``sum sigma a`` equals ``z`` up to the
+        rounding of this sum, and it is stationary up to the rounding of ``m``.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, a value that is not finite, a zero in `d` or `sigma`, crossed
-        bounds, a `z` that no point of the box attains (relative tolerance 1e-12), or numbers of so
-        different sizes that the equation cannot be met to this tolerance.
+        For shapes that do not match, a value that is not finite, a zero in `d` or `sigma`, crossed
+        bounds, a `z` that no point of the box attains (relative tolerance 1e-12), or numbers that
+        differ too much in size to satisfy the equation to this tolerance.
 
     Notes
     -----
     The solution is ``a_i(t) = clip(m_i + t sigma_i/d_i^2, lower_i, upper_i)`` with a t at which the
     piecewise linear, nondecreasing ``sum sigma_i a_i(t)`` meets z: appendix B of [1]_. Instead of
-    the median of the 2n kinks, two kinks of a random sample enclose t [2]_; as a rule, one
-    pass settles all but a few items. Nothing is sorted: O(n) expected. Last, t is corrected by
-    Newton steps on the sum itself. The sample's seed is fixed: equal input, equal bits.
+    the median of the 2n kinks, two kinks of a random sample bracket t [2]_; usually one pass
+    settles all items except a few. Nothing is sorted: O(n) expected. Finally, t is corrected by
+    Newton steps on the sum itself. The seed of the sample is fixed, so equal input gives equal
+    bits.
 
     References
     ----------
@@ -140,7 +141,7 @@ def _items(name: str, values: ArrayLike | float, n: int) -> Array:
 
 
 def _tamed(values: Array) -> tuple[Array, float]:
-    """Values times a power of two, and that factor, so that squares neither over- nor underflow."""
+    """Values times a power of two, and that factor, to avoid over- and underflow of squares."""
     _, exponent = np.frexp(np.abs(values).max(initial=0.0))
     exponent = max(int(exponent), -1000)
     return frozen(np.ldexp(values, -exponent)), float(np.ldexp(1.0, -exponent))

@@ -12,7 +12,7 @@ from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._values import plain, shown
 from sklearn_bundle.datasets._files import opener
 
-_DOCSTART = "-DOCSTART-"  # first column of a line that begins a document, in CoNLL-2003
+_DOCSTART = "-DOCSTART-"  # first column of the first line of a document, in CoNLL-2003
 _ALLOWED = {
     "target": [Integral],
     "separator": [str, None],
@@ -20,7 +20,7 @@ _ALLOWED = {
     "keep": [callable, None],
     "encoding": [str],
 }
-_BLANKS = " \t\r\n"  # only these: str.split() would also cut words at no-break spaces
+_BLANKS = " \t\r\n"  # only these: str.split() would also split at no-break spaces
 
 
 def load_conll(
@@ -35,27 +35,27 @@ def load_conll(
 ) -> tuple[list[list[tuple[str, ...]]], list[list[str]]]:
     """Read sentences from a file with one token per line, in columns, as in CoNLL's shared tasks.
 
-    An empty line ends a sentence, and so does a line whose first column is ``-DOCSTART-``, which
-    belongs to none.
+    An empty line ends a sentence. A line whose first column is ``-DOCSTART-`` also ends it, and
+    belongs to no sentence.
 
     Parameters
     ----------
     path_or_file : str, path-like or file
-        A name that ends in .gz, .bz2 or .xz is of a compressed file. Instead of a file, any
-        iterable of lines will do, str or bytes.
+        A name that ends in .gz, .bz2 or .xz is a compressed file. Any iterable of lines, str or
+        bytes, can replace a file.
     columns : sequence of int, default=None
-        Columns of the tuple of a token, from 0; negative ones count from the end. None means all
-        but `target`.
+        Columns of the tuple of a token, from 0; negative numbers count from the end. None means all
+        except `target`.
     target : int, default=-1
         Column of the tag, by default the last.
     separator : str, default=None
-        What separates two columns; None means spaces and tabs, one or more.
+        Separator of columns; None means one or more spaces and tabs.
     comment : str, default=None
-        Lines that start with it are left out: "#" in CoNLL-U. By default none are, as "#" is a
-        word in CoNLL-2000.
+        Lines that start with it are skipped: "#" in CoNLL-U. By default no lines are skipped, since
+        "#" is a word in CoNLL-2000.
     keep : callable, default=None
         Takes the columns of a line, a list of str, and returns whether it is a token. In CoNLL-U
-        ``lambda fields: fields[0].isdigit()`` leaves out multiword tokens and empty nodes.
+        ``lambda fields: fields[0].isdigit()`` skips multiword tokens and empty nodes.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -69,8 +69,8 @@ def load_conll(
     Raises
     ------
     ValueError
-        For a line with another number of columns than the first, and for a column that is not
-        there, with the number of the line.
+        For a line with a different number of columns than the first, and for a missing column; the
+        message has the number of the line.
 
     See Also
     --------
@@ -110,7 +110,7 @@ def load_conll(
                 chosen, label = _columns(columns, target, n_columns, number)
             elif len(fields) != n_columns:
                 raise ValueError(
-                    f"Line {number} has {len(fields)} columns where those before have {n_columns}: "
+                    f"Line {number} has {len(fields)} columns, but those before have {n_columns}: "
                     f"{text!r}."
                 )
             sentences[-1].append(tuple([fields[k] for k in chosen]))
@@ -151,7 +151,7 @@ def _check(path_or_file, columns, target, separator, comment, keep, encoding) ->
 
 
 def _open(path_or_file, encoding: str):
-    """A context manager of the lines; a file of the caller's stays open."""
+    """A context manager of the lines; a file that the caller opened stays open."""
     if not isinstance(path_or_file, str | os.PathLike):
         return nullcontext(path_or_file)
     return opener(path_or_file)(path_or_file, "rt", encoding=encoding)
@@ -166,7 +166,7 @@ def _split(text: str, separator: str | None) -> list[str]:
 
 
 def _columns(columns, target: int, n_columns: int, number: int) -> tuple[list[int], int]:
-    """Indices from 0 of the columns asked for."""
+    """Indices from 0 of the requested columns."""
     for column in [target, *([] if columns is None else columns)]:
         if not -n_columns <= column < n_columns:
             raise ValueError(f"There is no column {column}: line {number} has {n_columns} columns.")

@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-# Suffix of a name -> what opens a file so compressed.
+# Suffix of a name -> function that opens a file compressed this way.
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 def opener(path: str | os.PathLike) -> Callable[..., Any]:
-    """What opens the file, by the extension of its name."""
+    """The function that opens the file, by its extension."""
     return _OPENERS.get(os.path.splitext(path)[1].lower(), open)

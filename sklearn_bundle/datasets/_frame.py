@@ -1,4 +1,4 @@
-"""Data frames with a row per token -> sequences."""
+"""Sequences from data frames with one row per token."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -16,38 +16,37 @@ def sequences_from_frame(
     *,
     columns: Sequence[str] | None = None,
 ) -> list[list[dict[str, Any]]] | tuple[list[list[dict[str, Any]]], list[list[Any]]]:
-    """Sequences of dicts from a data frame with a row per token, for SDCACRF and StructuredSVM.
+    """Sequences of dicts from a data frame with one row per token, for SDCACRF and StructuredSVM.
 
-    Rows of equal values in `by` are a sequence, wherever they stand in the frame. Sequences are in
-    the order of their first rows, and rows in that of the frame.
+    Rows with equal values in `by` form a sequence, wherever they are in the frame. Sequences are in
+    the order of their first rows; rows keep the order of the frame.
 
     Parameters
     ----------
     frame : pandas.DataFrame, or any with ``columns`` and ``frame[name]``
-        A row per token.
+        One row per token.
     by : str or sequence of str
-        What tells the sequences apart: a column, or several, such as those of the document and of
-        the sentence.
+        Column or columns that identify the sequences, such as those of the document and the
+        sentence.
     target : str, default=None
         Column of the labels.
     columns : sequence of str, default=None
-        Columns of the attributes. None means all but `by` and `target`.
+        Columns of the attributes. None means all except `by` and `target`.
 
     Returns
     -------
     X : list of lists of dicts
-        The values of each token by the names of the columns; those that are missing (None, NaN, NA)
-        are left out.
+        The values of each token by column name; missing values (None, NaN, NA) are left out.
     y : list of lists of labels
-        Where there is a `target`.
+        Only if there is a `target`.
 
     Raises
     ------
     ValueError
-        For a column that is not there or stands there twice, for no column in `by`, for the
-        `target` among `columns`, and for a missing value in `by`.
+        For a column that is missing or duplicated, no column in `by`, the `target` among `columns`,
+        and a missing value in `by`.
     TypeError
-        If there are no columns with names, and for `by` or `columns` that are no sequences.
+        If the columns have no names, and for `by` or `columns` that are not sequences.
 
     See Also
     --------
@@ -55,8 +54,8 @@ def sequences_from_frame(
 
     Notes
     -----
-    Where the rows of each sequence stand together, which ``frame.sort_values(by, kind="stable")``
-    does, predictions come in the order of the rows:
+    If the rows of each sequence are adjacent, for instance after ``frame.sort_values(by,
+    kind="stable")``, predictions are in the order of the rows:
     ``frame["predicted"] = [label for labels in model.predict(X) for label in labels]``.
 
     Examples
@@ -84,7 +83,7 @@ def sequences_from_frame(
     there = list(frame.columns)
     groups = _names([by] if isinstance(by, str) else by, "by", "a column's name or several")
     if not groups:
-        raise ValueError("by must name at least one column, got none: it tells sequences apart.")
+        raise ValueError("by must name at least one column, which identifies sequences; got none.")
     targets = [] if target is None else [target]
     if columns is None:
         columns = [name for name in there if name not in (*groups, *targets)]
@@ -116,16 +115,16 @@ def _names(value: Any, parameter: str, allowed: str) -> list:
 
 
 def _values(frame: Any, name: str) -> list:
-    """A column as Python's own values, whatever its type."""
+    """A column of any type as Python objects."""
     return np.asarray(frame[name]).tolist()
 
 
 def _sequences(columns: list[list], names: list[str]) -> tuple[list[int], list[int]]:
-    """The rows, sequence by sequence, and where each of these ends in them."""
+    """The rows, sequence by sequence, and the end of each sequence in them."""
     for name, values in zip(names, columns, strict=True):
         if any(map(_is_missing, values)):
             row = next(i for i, value in enumerate(values) if _is_missing(value))
-            raise ValueError(f"The column {name!r} has no value in row {row}: of which sequence?")
+            raise ValueError(f"The column {name!r} has no value in row {row}, but is in by.")
     rows: dict[tuple, list[int]] = {}
     for i, key in enumerate(zip(*columns, strict=True)):
         rows.setdefault(key, []).append(i)
@@ -138,5 +137,5 @@ def _is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA answers neither yes nor no
+    except (TypeError, ValueError):  # pandas.NA has no truth value
         return True

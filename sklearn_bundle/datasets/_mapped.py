@@ -1,4 +1,4 @@
-"""Row blocks on disk as memory-mapped arrays, for data that are larger than memory."""
+"""Row blocks on disk as memory-mapped arrays, for data larger than memory."""
 
 import os
 import shutil
@@ -19,14 +19,14 @@ from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import shown
 from sklearn_bundle.datasets._files import opener
 
-_CHUNK = 1 << 22  # bytes of a text or an array handled at a time: few calls, little memory
+_CHUNK = 1 << 22  # bytes of text or array per step: few calls, little memory
 _ALLOWED = {
     "folder": [str, os.PathLike],
     "n_features": [Interval(Integral, 1, None, closed="left"), None],
     "zero_based": ["boolean"],
 }
-_CSR = ("data", "indices", "indptr")  # names of files: scipy's names of the arrays
-_INT32 = np.iinfo(np.int32).max  # entries of CSR whose row starts are int32
+_CSR = ("data", "indices", "indptr")  # file names: scipy's names of the arrays
+_INT32 = np.iinfo(np.int32).max  # maximum of entries of CSR with int32 row starts
 
 Block = str | os.PathLike | tuple[Any, Any]
 
@@ -41,35 +41,36 @@ def save_mapped(
 ) -> None:
     """Write blocks of rows one after the other to a folder, for :func:`open_mapped`.
 
-    One pass over the blocks. What is in memory at a time is a few MB of a text or an array, a whole
-    ``.npz`` file, and y.
+    The blocks are read once. Memory holds a few MB of a text or an array, a whole ``.npz`` file,
+    and y.
 
     Parameters
     ----------
     folder : str or path-like
-        It is made, and must not be there yet.
+        Folder to create; it must not exist yet.
     blocks : file name, or iterable of blocks
         A block is the name of a file that holds X and y, or a pair (X, y) each of which is an array
         or the name of a file. Files with both: ``.npz`` of ``numpy.savez(file, X=X, y=y)``; any
-        other extension is a text in the svmlight format, where one more extension .gz, .bz2 or .xz
-        tells a compressed file. Files with one of both: ``.npy``, or ``.npz`` of
-        ``scipy.sparse.save_npz``. All X are dense, or all sparse.
+        other extension is a text in the svmlight format, compressed if it ends in .gz, .bz2 or .xz.
+        Files with either X or y: ``.npy``, or ``.npz`` of ``scipy.sparse.save_npz``. All X must be
+        dense, or all sparse.
     n_features : int, default=None
-        Number of columns of X. By default that of the arrays, or the largest index of the texts.
+        Number of columns of X. By default the number in the arrays, or the largest index in the
+        texts.
     dtype : {float64, float32}, default=float64
-        Type of X on disk. float32 halves what each pass of a fit reads of a dense X, and leaves two
-        thirds of a sparse one; sums are float64 with both.
+        Type of X on disk. With float32 each pass of a fit reads half as many bytes of a dense X,
+        and two thirds as many of a sparse X; sums are in float64 with both.
     zero_based : bool, default=False
-        Whether the indices of svmlight files start at 0, not 1. Nothing is guessed: it would take
-        a look at the whole file first.
+        Whether the indices of svmlight files start at 0 instead of 1. This is not guessed, which
+        would need a pass over the whole file.
 
     Raises
     ------
     ValueError
-        For blocks with another number of features or of another kind than those before, a y of
-        another length than X, and no rows at all. Nothing is left in `folder` then.
+        For blocks that differ in the number of features or in kind, a y that differs from X in
+        length, and no rows at all. `folder` is then removed.
     FileExistsError
-        If `folder` is there.
+        If `folder` exists.
 
     See Also
     --------
@@ -117,23 +118,22 @@ def save_mapped(
 
 
 def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, np.ndarray]:
-    """X and y out of a folder that :func:`save_mapped` has written; X stays on disk.
+    """X and y from a folder that :func:`save_mapped` wrote; X stays on disk.
 
     The arrays of X are read-only memory maps. The operating system reads them as a fit passes over
-    the rows, keeps what there is room for, and drops it where memory is short. No estimator of
-    linear models in this package makes a copy of X, unless there are samples of weight zero, and
-    but for cross-validation, which copies its folds.
+    the rows, caches what fits, and drops it if memory is short. The linear estimators of this
+    package do not copy X, except for samples of weight zero and the folds of cross-validation.
 
-    What a fit of two classes takes beside X is at most 20 numbers of 8 bytes per sample, y and the
-    weights among them. `BMRMClassifier` and its family add 8 bytes per feature for each plane
-    (as many as iterations, unless `bundle_size` says less) and for each of up to 16 blocks of rows.
-    Newton's method, which is for few features, adds up to 32 MB for a sample of the rows, and
-    some matrices of 8 bytes times the square of the number of features.
+    In addition to X, a fit of two classes needs at most 20 numbers of 8 bytes per sample, including
+    y and the weights. `BMRMClassifier` and its family add 8 bytes per feature for each plane (one
+    per iteration, unless `bundle_size` is smaller) and for each of up to 16 blocks of rows.
+    Newton's method, which is for few features, adds up to 32 MB for a sample of the rows, and a few
+    matrices of 8 bytes times the square of the number of features.
 
     Parameters
     ----------
     folder : str or path-like
-        What :func:`save_mapped` was given.
+        The folder given to :func:`save_mapped`.
 
     Returns
     -------
@@ -147,11 +147,11 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
     FileNotFoundError
         If there is no such folder.
     ValueError
-        If :func:`save_mapped` has not written it, or not to the end.
+        If :func:`save_mapped` did not write it, or did not finish.
 
     See Also
     --------
-    save_mapped : Write such a folder.
+    save_mapped : Writes such a folder.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
     if (path / "X.npy").exists():
         return np.load(path / "X.npy", mmap_mode="r"), y
     maps = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _CSR}
-    # The constructor would look at all indices, and copy them if it finds another type better.
+    # The constructor would read all indices, and might copy them to another type.
     X = sp.csr_matrix(tuple(np.load(path / "shape.npy")), dtype=maps["data"].dtype)
     for name, array in maps.items():
         setattr(X, name, np.asarray(array))
@@ -189,7 +189,7 @@ def open_mapped(folder: str | os.PathLike) -> tuple[np.memmap | sp.csr_matrix, n
 
 
 class _GrowingArray:
-    """A ``.npy`` file that rows are appended to."""
+    """A ``.npy`` file to which rows are appended."""
 
     def __init__(self, path: Path, dtype: np.dtype, row: tuple[int, ...] = ()):
         self.file = open(path, "wb")  # noqa: SIM115 - the writer closes it
@@ -202,7 +202,7 @@ class _GrowingArray:
         self._shape = (self._shape[0] + len(array), *self._shape[1:])
 
     def finish(self) -> None:
-        """numpy pads a header so that the number of rows may grow: it has the same length."""
+        """Write the header again; numpy pads it, so its length stays the same."""
         self.file.seek(0)
         self._write_header()
         self.file.close()
@@ -213,7 +213,7 @@ class _GrowingArray:
 
 
 class _Writer:
-    """The arrays of one folder. The shape comes last and tells that all is there."""
+    """The arrays of one folder. The shape is written last and marks it as complete."""
 
     def __init__(self, folder: Path, dtype: np.dtype, n_features: int | None):
         self._folder = folder
@@ -232,7 +232,7 @@ class _Writer:
             array.file.close()
 
     def append(self, X: Any, y: np.ndarray, is_text: bool, name: str) -> None:
-        """Rows of a block; a text is as wide as the largest index so far."""
+        """Append the rows of a block; a text is as wide as the largest index so far."""
         self._check(X, is_text, name)
         if not self._files:
             self._open_files(X)
@@ -250,7 +250,7 @@ class _Writer:
             raise ValueError("There are no rows in the blocks.")
         for array in self._files.values():
             array.finish()
-        if "indptr" in self._files:  # scipy wants one type for both
+        if "indptr" in self._files:  # scipy needs one type for both
             if self._n_entries > _INT32:
                 self._convert("indices", np.int64)
             else:
@@ -263,12 +263,12 @@ class _Writer:
     def _check(self, X: Any, is_text: bool, name: str) -> None:
         if self._files and sp.issparse(X) == ("X" in self._files):
             kinds = ("sparse", "dense") if sp.issparse(X) else ("dense", "sparse")
-            raise ValueError(f"X of {name} is {kinds[0]} where it is {kinds[1]} before.")
+            raise ValueError(f"X of {name} is {kinds[0]}, but {kinds[1]} in the blocks before.")
         width, known = X.shape[1], self._n_features
         if known is None and not is_text:
             known = max(width, self._width)
         if known is not None and width != known and not (is_text and width < known):
-            raise ValueError(f"X of {name} has {width} features where {known} are expected.")
+            raise ValueError(f"X of {name} has {width} features, but {known} are expected.")
         if width > _INT32:
             raise ValueError(f"X of {name} has {width} features; at most {_INT32} can be stored.")
         self._n_features, self._width = known, max(self._width, width)
@@ -282,14 +282,14 @@ class _Writer:
         self._files["indptr"].append(np.zeros(1))
 
     def _convert(self, name: str, dtype: type) -> None:
-        """Write one of the arrays anew with another type of integers."""
+        """Rewrite one of the arrays with another type of integers."""
         path, old = self._path(name), self._folder / "old.npy"
         os.replace(path, old)
         array, converted = np.load(old, mmap_mode="r"), _GrowingArray(path, np.dtype(dtype))
         for start in range(0, len(array), _CHUNK):
             converted.append(array[start : start + _CHUNK])
         converted.finish()
-        del array  # Windows removes no file that is mapped
+        del array  # Windows cannot remove a mapped file
         os.remove(old)
 
     def _path(self, name: str) -> Path:
@@ -297,7 +297,7 @@ class _Writer:
 
 
 def _chunks(block: Block, dtype: np.dtype, zero_based: bool) -> Iterator[tuple]:
-    """(X, y, whether it is a text) of few rows at a time."""
+    """Yield (X, y, whether it is a text) for a few rows at a time."""
     if not isinstance(block, str | os.PathLike):
         if not (isinstance(block, tuple | list) and len(block) == 2):
             raise ValueError(
@@ -334,7 +334,7 @@ def _array(part: Any) -> Any:
 
 def _slices(X: Any, y: np.ndarray) -> Iterator[tuple]:
     if X.ndim != 2 or y.shape[:1] != X.shape[:1]:
-        raise ValueError(f"X of shape {X.shape} and y of shape {y.shape} do not fit together.")
+        raise ValueError(f"X of shape {X.shape} and y of shape {y.shape} do not match.")
     if y.dtype.hasobject:
         raise ValueError("y holds Python objects: use numbers, or strings of a numpy type.")
     if sp.issparse(X):

@@ -33,28 +33,28 @@ def fetch_openml(
     n_retries: int = 3,
     delay: float = 1.0,
 ) -> tuple:
-    """Download a data set from OpenML, or read it from disk if that was done before.
+    """Download a data set from OpenML, or read it from disk if it was downloaded before.
 
-    scikit-learn's :func:`~sklearn.datasets.fetch_openml`, which does the work, leaves you with
-    "urlopen error" where there is no network.
+    It calls scikit-learn's :func:`~sklearn.datasets.fetch_openml`, and adds instructions to the
+    error without a network.
 
     Parameters
     ----------
     name : str
         Name of the set.
     version : int or "active", default="active"
-        Version of the set; sets of one name may differ much, so give a number.
+        Version of the set. Sets of the same name may differ a lot, so give a number.
     target_column : str, list of str or None, default="default-target"
-        Columns that become y; by default what OpenML has as the target.
+        Columns that become y; by default OpenML's target.
     data_home : str or path-like, default=None
-        Folder that keeps what was downloaded; None means ``sklearn.datasets.get_data_home()``.
+        Folder for downloaded files; None means ``sklearn.datasets.get_data_home()``.
     as_frame : bool, default=False
-        Whether to return data frames, for which pandas has to be installed. If not, X is an array
-        and symbols in it are numbered.
+        Whether to return data frames, which needs pandas. If False, X is an array in which symbols
+        are numbered.
     n_retries : int, default=3
-        How often to try again after an error of the network, at least once.
+        Number of retries after a network error, at least 1.
     delay : float, default=1.0
-        Seconds between two trials.
+        Seconds between retries.
 
     Returns
     -------
@@ -66,7 +66,8 @@ def fetch_openml(
     Raises
     ------
     ConnectionError
-        If OpenML cannot be reached, with what to do by hand; its cause is the original error.
+        If OpenML cannot be reached; the message says how to get the data by hand, and the cause is
+        the original error.
     ValueError
         If OpenML has no such set.
 
@@ -98,7 +99,7 @@ def fetch_openml(
             target_column=target_column,
             data_home=home,
             as_frame=as_frame,
-            # "auto" takes pandas, even for arrays
+            # "auto" needs pandas, even for arrays
             parser="auto" if importlib.util.find_spec("pandas") else "liac-arff",
             return_X_y=True,
             n_retries=n_retries,

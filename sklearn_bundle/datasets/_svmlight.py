@@ -28,31 +28,30 @@ def load_svmlight(
 ) -> tuple:
     """Read files in the format of SVMlight and LIBSVM, such as a training and a test set.
 
-    scikit-learn's :func:`~sklearn.datasets.load_svmlight_files`, which does the work, does not read
-    .xz.
+    It calls scikit-learn's :func:`~sklearn.datasets.load_svmlight_files`, which cannot read .xz.
 
     Parameters
     ----------
     paths : str, path-like or sequence of them
-        One file, or several that share their features: all get as many columns as the widest. A
-        name that ends in .gz, .bz2 or .xz is of a compressed file.
+        One file, or several with the same features: all get as many columns as the widest. A name
+        that ends in .gz, .bz2 or .xz is a compressed file.
     n_features : int, default=None
-        Number of columns; None takes the largest index in any of the files.
+        Number of columns; None means the largest index in any of the files.
     query_id : bool, default=False
-        Whether to return the numbers after ``qid:`` too.
+        Whether to also return the numbers after ``qid:``.
     zero_based : bool or "auto", default="auto"
-        Whether the first feature has the index 0. "auto" takes 1 for the first if no file has a 0.
+        Whether the first feature has the index 0. "auto" means 1 if no file has an index 0.
 
     Returns
     -------
     X : CSR matrix of shape (n_samples, n_features)
         Features, float64, with sorted indices.
     y : ndarray of shape (n_samples,)
-        Labels or targets as they stand in the file, float64.
+        Labels or targets as in the file, float64.
     qid : ndarray of shape (n_samples,)
         Numbers of the queries, int64. Only with `query_id`.
 
-        With several files: the same for the next one, all in one tuple.
+        With several files, one tuple holds the arrays of all files in turn.
 
     Raises
     ------
@@ -62,7 +61,7 @@ def load_svmlight(
         For text in another format, indices that do not ascend, an index beyond `n_features`, and an
         empty sequence.
     TypeError
-        If `paths` is neither a path nor a sequence of them, such as an open file.
+        If `paths` is not a path or a sequence of them, for example an open file.
 
     See Also
     --------

@@ -1,1 +1,1 @@
-"""scikit-learn's language: parameters, checks, labels, fitted attributes, callbacks."""
+"""Estimators in scikit-learn's terms: parameters, checks, labels, fitted attributes, callbacks."""

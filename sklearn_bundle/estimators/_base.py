@@ -1,4 +1,4 @@
-"""What every fit has: parameters read once, the certificate, the one warning, callbacks' mixin."""
+"""Common parts of every fit: parameters, the certificate, the warning, callbacks' mixin."""
 
 import warnings
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from sklearn_bundle.solvers.contract import MISSES, SolverResult, Status
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-if TYPE_CHECKING:  # scikit-learn has no types: what users call gets them here
+if TYPE_CHECKING:  # scikit-learn has no types; public methods get them here
 
     class CallbackSupportMixin:
         def set_callbacks(self, *callbacks: Any) -> Self: ...
@@ -56,10 +56,10 @@ __all__ = [
     "with_callbacks",
 ]
 
-# By parameter and the value that is asked for in vain: what to do instead.
+# Advice by parameter and unsupported value.
 _NO_REGULARIZATION = {
-    ("reg_lambda", 0): "Without regularization there may be no optimum, and no bound of it: use a "
-    "small positive value such as 1e-6, or where none is wanted an estimator without it, such as "
+    ("reg_lambda", 0): "Without regularization there may be no optimum and no lower bound: use a "
+    "small positive value such as 1e-6, or an estimator without regularization, such as "
     "LinearRegression or LogisticRegression without a penalty.",
     ("C", float("inf")): "Without slack there may be no optimum: use a large value such as 1e6.",
 }
@@ -67,9 +67,9 @@ _FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any est
 
 
 def checked(estimator: BaseEstimator) -> BaseEstimator:
-    """A copy to work on: parameters checked, each number one of Python's own.
+    """A copy to work on, with checked parameters and Python's own numbers.
 
-    This is where parameters are read, once. What the caller holds keeps what it was given.
+    Parameters are read only here. The caller's estimator stays unchanged.
     """
     copied = object.__new__(type(estimator))
     vars(copied).update(vars(estimator))
@@ -94,14 +94,14 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def features_of(estimator: BaseEstimator) -> dict[str, Any]:
-    """What scikit-learn's ``validate_data`` has written on an estimator."""
+    """The attributes that scikit-learn's ``validate_data`` has set on an estimator."""
     return {name: vars(estimator)[name] for name in _FEATURES if name in vars(estimator)}
 
 
 def certificate(results: list[SolverResult]) -> dict[str, Any]:
-    """Fitted attributes: scalars for one problem, an entry per subproblem for several.
+    """Fitted attributes: scalars for one problem, one entry per subproblem for several.
 
-    Those that judge the fit as a whole are scalars in either case.
+    Attributes of the fit as a whole are always scalars.
     """
     if len(results) == 1:
         r = results[0]
@@ -131,7 +131,7 @@ def warn_if_missed(
     *,
     depth: int = 2,
 ) -> None:
-    """One ConvergenceWarning with the reached and the asked gap in the same unit.
+    """One ConvergenceWarning, with the reached gap and tol in the same unit.
 
     It points ``depth`` calls above the function that calls this one.
     """
@@ -142,7 +142,7 @@ def warn_if_missed(
     of = f" in {len(missed)} of {len(results)} subproblems" if len(results) > 1 else ""
     warnings.warn(
         f"{name} stopped{of} with status {str(worst.status)!r} after {worst.n_iter} iterations at "
-        f"a relative duality gap of {worst.relative_gap:.2e}; tol asks for {tol:.2e}. "
+        f"a relative duality gap of {worst.relative_gap:.2e}, above tol={tol:.2e}. "
         f"{advice[worst.status]}",
         ConvergenceWarning,
         stacklevel=2 + depth,

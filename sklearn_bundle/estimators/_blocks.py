@@ -1,4 +1,4 @@
-"""Rows in blocks on dask's workers: collections -> checked blocks, and lazy predictions of them."""
+"""Rows in blocks on dask's workers: checks of collections, problems and lazy predictions."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class BlockedTarget(NamedTuple):
-    """Loss and target of one problem as :class:`~.losses.Prepared` has them, and the problem."""
+    """Loss and target of one problem, as in :class:`~.losses.Prepared`, and the problem."""
 
     loss: Loss
     y: Any
@@ -47,7 +47,7 @@ class BlockedTarget(NamedTuple):
 
 @dataclass
 class BlockedData:
-    """Training data on workers, checked; rows of weight zero are gone.
+    """Checked training data on workers, without rows of weight zero.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class BlockedData:
         Of :class:`~.row_block.RowBlock`.
     n_samples, n_features, n_entries : int
     classes : ndarray or None
-        Of a classifier.
+        For a classifier.
     n_targets : int or None
-        Columns of a regressor's y of two dimensions.
+        Number of columns of a regressor's 2-D y.
     extremes : ndarray or None
-        Smallest and largest targets of a regressor, by which a loss may judge them.
+        Smallest and largest targets of a regressor, for checks by the loss.
     mean_square, column_scale
-        Of X, as the problems ask for them.
+        Statistics of X that problems need.
     prepared : list of BlockedTarget
     """
 
@@ -77,9 +77,9 @@ class BlockedData:
     prepared: list[BlockedTarget] = field(default_factory=list)
 
     def fingerprint(self) -> tuple:
-        """Equal for equal rows, targets and weights: one round, which reads all of them.
+        """Hash of rows, targets and weights, in one round that reads all of them.
 
-        The names that dask gives do not change with an array in memory, or a file, behind them.
+        Dask's names do not change if the array in memory or the file behind them does.
         """
         return tuple(self.workers.ask(row_block.digest))
 
@@ -89,7 +89,7 @@ class BlockedData:
         Raises
         ------
         ValueError
-            If the loss is no sum over samples, or has something against the targets.
+            If the loss is not a sum over samples, or refuses the targets.
         """
         if not isinstance(loss, SampleLoss):
             raise ValueError(
@@ -125,7 +125,7 @@ class BlockedData:
                 yield BlockedTarget(bound, y, formulation(bound, column=k, n_outputs=None))
 
     def problem(self, target: BlockedTarget, fit_intercept: bool) -> RowBlocks:
-        """That of one target."""
+        """The problem of one target."""
         shape = self.n_samples, self.n_features
         sizes = self.mean_square, self.column_scale
         args = shape, self.n_entries, *sizes, fit_intercept
@@ -140,14 +140,14 @@ def check_blocks(
     kind: str,
     class_weight: Any = None,
 ) -> BlockedData:
-    """What there is to check of collections, in three rounds; ``kind`` is what y holds.
+    """Check collections in three rounds; ``kind`` is the content of y.
 
-    That is "labels", "numbers" or "nothing".
+    It is "labels", "numbers" or "nothing".
 
     Raises
     ------
     ValueError
-        With the number of the block, from 0, where one is at fault.
+        With the number of the faulty block, from 0.
     """
     parts = parts_of("X", X)
     given = {"y": y if kind != "nothing" else None, "sample_weight": sample_weight}
@@ -176,7 +176,7 @@ def check_blocks(
     workers = read.kept(_prepared, classes, factors, total)
     sizes = workers.ask(row_block.sizes)
     filled = [k for k, size in enumerate(sizes) if size[0][0]]
-    workers = workers.only(filled)  # nobody has to be asked what no row says
+    workers = workers.only(filled)  # blocks without rows are not needed
     sums, scale = in_pairs(added, [sizes[k] for k in filled])
     n_samples, n_entries, mean_square = int(sums[0]), int(sums[1]), float(sums[2])
     extremes = None
@@ -194,7 +194,7 @@ def check_blocks(
 
 
 def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
-    """The blocks of X, and of what goes with it, as delayed objects."""
+    """The blocks of X, y and weights, as delayed objects."""
     parts = parts_of("X", columns["X"])
     further = [beside(name, v, parts).blocks for name, v in columns.items() if name != "X"]
     return [parts.blocks, *further]
@@ -205,7 +205,7 @@ def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
 
 @dataclass
 class _Raw:
-    """A block as it was given, checked by itself; or what is wrong with it."""
+    """A block that passed its own checks, or what is wrong with it."""
 
     kind: str = "nothing"
     X: Any = None
@@ -216,12 +216,12 @@ class _Raw:
     fault: str | None = None
 
     def __sizeof__(self) -> int:
-        """As of :class:`~.row_block.RowBlock`."""
+        """As in :class:`~.row_block.RowBlock`."""
         return sum(map(size_of, (self.X, self.y, self.weights)))
 
 
 class _Summary(NamedTuple):
-    """What the client has to know of a block.
+    """What the client needs to know about a block.
 
     ``classes`` are its labels with a positive weight, and ``weights`` their sums; without labels
     there is one sum. ``names`` are those of the columns of a frame.
@@ -240,7 +240,7 @@ class _Summary(NamedTuple):
 
 @dataclass(frozen=True)
 class _Read:
-    """The task that checks a block; a fault is its value, so that the first one is told."""
+    """The task that checks a block; it returns a fault, so that the first one is reported."""
 
     kind: str
 
@@ -315,11 +315,11 @@ def _summary(raw: _Raw) -> _Summary:
 
 
 def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
-    """Numbers in place of labels, weights merged and normalized, rows without weight gone."""
+    """A block with numbers for labels, normalized weights, and no rows of weight zero."""
     y, weights = raw.y, raw.weights
     if classes is not None:
         numbers = np.searchsorted(classes, y)
-        known = numbers < len(classes)  # a label whose rows have no weight is none
+        known = numbers < len(classes)  # labels whose rows have no weight do not count
         known[known] = classes[numbers[known]] == y[known]
         weights = np.where(known, weights * factors[np.where(known, numbers, 0)], 0.0)
         y = numbers.astype(np.int64)
@@ -338,7 +338,7 @@ def _refuse_total(total: float) -> None:
 
 
 def _refuse_faults(summaries: list[_Summary]) -> _Summary:
-    """Raise ValueError for what is wrong with a block; the first one that has rows."""
+    """Raise ValueError for the first faulty block; return the first one that has rows."""
     faults = [s.fault for s in summaries if s.fault is not None]
     if faults:
         more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
@@ -364,7 +364,7 @@ def _refuse_faults(summaries: list[_Summary]) -> _Summary:
 
 
 def _kind(classes: Any) -> str:
-    """Of labels: of both kinds together numpy would make strings."""
+    """The kind of labels: numpy would convert a mixture of both kinds to strings."""
     return "numbers" if classes.dtype.kind in "biuf" else "text"
 
 
@@ -394,7 +394,7 @@ def _refuse_one(estimator: BaseEstimator, classes: NDArray) -> None:
 
 
 def _name_features(estimator: BaseEstimator, names: list | None) -> None:
-    """As scikit-learn does for a frame whose columns all have names."""
+    """Set names like scikit-learn, for a frame whose columns all have names."""
     vars(estimator).pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):
         estimator.feature_names_in_ = np.array(names, dtype=object)

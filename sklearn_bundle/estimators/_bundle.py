@@ -1,4 +1,4 @@
-"""What the estimators of the bundle method share: loss and regularizer by name, the solver."""
+"""Base of the estimators of the bundle method: loss and regularizer by name, the solver."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,31 +28,31 @@ from sklearn_bundle.solvers.linear_task import Along, LinearSolver, Task
 from sklearn_bundle.solvers.newton_rounds import NewtonRoundsSolver
 from sklearn_bundle.solvers.rounds import CountedRounds
 
-MOST_NEWTON_FEATURES = 10_000  # of solver="newton": a matrix has 0.8 GB, and there are a few
-# By the name of a regularizer: the parameters of the estimator that it takes, and their defaults.
+MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
+# Parameters of the estimator that each regularizer takes, with their defaults.
 REGULARIZER_PARAMETERS: dict[str, dict[str, Any]] = {"elasticnet": {"l1_ratio": 0.5}}
-_MOST_AT_A_TIME = 16  # problems on workers: each has a thread, which waits for its rounds
-_FEWEST_PLANES = 10  # beside one for each free intercept: with 6 and fewer, fits stalled
-# What to do where a limit ended a fit with L1, in place of what linear models say.
+_MOST_AT_A_TIME = 16  # problems on workers at a time: each has a thread that waits for its rounds
+_FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
+# Advice if a limit ended a fit with L1; replaces that of linear models.
 _L1_ADVICE = {
-    limit: "With L1, a small reg_lambda takes many iterations, and the later ones are the longer: "
+    limit: "With L1, a small reg_lambda takes many iterations, and later ones take longer: "
     f"increase reg_lambda or tol, or {limit}; scaling the features helps too."
     for limit in (Status.MAX_ITER, Status.MAX_TIME)
 }
 
 
-@cache  # a fit asks for it several times, and reading a signature takes 0.1 ms
+@cache  # a fit needs it several times, and reading a signature takes 0.1 ms
 def _without_default(kind: type) -> list[str]:
-    """Parameters that it needs."""
+    """Its required parameters."""
     return [p.name for p in signature(kind).parameters.values() if p.default is p.empty]
 
 
-# Regularizers that a name alone cannot make.
+# Regularizers that need more than a name.
 BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(kind)}
 
 
 class BundleEstimator(CertifiedLinear):
-    """A subclass has the table of its losses, and which of its parameters are theirs."""
+    """A subclass defines the table of its losses and their parameters."""
 
     loss: str | Loss
     regularizer: str | Regularizer
@@ -61,9 +61,9 @@ class BundleEstimator(CertifiedLinear):
     bundle_size: int | None
     theta: float
 
-    #: What makes a loss of this name from its parameters.
+    #: Factories of losses, by name.
     _losses: ClassVar[dict[str, Callable[..., Loss]]]
-    #: By the name of a loss: the parameters of the estimator that it takes, and their defaults.
+    #: Parameters of the estimator that each loss takes, with their defaults.
     _loss_parameters: ClassVar[dict[str, dict[str, Any]]]
     #: Classes of losses that may be passed as an instance.
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
@@ -87,7 +87,7 @@ class BundleEstimator(CertifiedLinear):
         return loss in cls._losses if isinstance(loss, str) else isinstance(loss, cls._loss_kinds)
 
     def _loss(self) -> Loss:
-        """The loss, made with those parameters of the estimator that it takes."""
+        """The loss, with its parameters from the estimator."""
         if not isinstance(self.loss, str):
             return self.loss
         names = self._loss_parameters.get(self.loss, ())
@@ -95,11 +95,11 @@ class BundleEstimator(CertifiedLinear):
 
     @property
     def penalty(self) -> str:
-        """The name of the regularizer, which is not a parameter under this name.
+        """The name of the regularizer under scikit-learn's name; not a parameter.
 
         :class:`~sklearn.feature_selection.SelectFromModel` reads it: with "l1" it keeps features
-        with an absolute coefficient of 1e-5 and more, else those from the mean on. The elastic net
-        with ``l1_ratio=1`` is "l1". So is :class:`~sklearn_bundle.regularizers.WeightedL1`.
+        with an absolute coefficient of at least 1e-5, otherwise of at least the mean. The elastic
+        net with ``l1_ratio=1`` and :class:`~sklearn_bundle.regularizers.WeightedL1` are "l1".
         """
         given = self.regularizer
         if isinstance(given, str):
@@ -110,9 +110,9 @@ class BundleEstimator(CertifiedLinear):
         return names.get(type(given), type(given).__name__)
 
     def _refuse_unused(self) -> None:
-        """Raise ValueError for a parameter of another loss or regularizer than is asked for.
+        """Raise ValueError for a parameter of another loss or regularizer.
 
-        A parameter that has its default is none.
+        A parameter with its default value is allowed.
         """
         own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
         for name, default in _not_among(own, self._loss_parameters):
@@ -125,7 +125,7 @@ class BundleEstimator(CertifiedLinear):
                 raise ValueError(self._of_another("regularizer", table, name, default))
 
     def _refuse_solver(self, loss: Loss) -> None:
-        """Raise ValueError if the solver that was asked for does not take loss and regularizer."""
+        """Raise ValueError if the solver does not support the loss and regularizer."""
         if knows(self.solver, loss, self._omega()):
             return
         defaults = self._loss_parameters
@@ -159,8 +159,8 @@ class BundleEstimator(CertifiedLinear):
                 known.insert(1, name)
         if self.solver not in known:
             raise ValueError(
-                f"solver={self.solver!r} needs all rows in memory, and X lies in blocks; with "
-                f"loss={self.loss!r} and regularizer={shown(self.regularizer)} there are "
+                f"solver={self.solver!r} needs all rows in memory, but X lies in blocks. Solvers "
+                f"for loss={self.loss!r} and regularizer={shown(self.regularizer)}: "
                 f"{', '.join(map(repr, known))}."
             )
 
@@ -168,7 +168,7 @@ class BundleEstimator(CertifiedLinear):
         return self._of_another("loss", self._loss_parameters, name, default)
 
     def _of_another(self, role: str, table: dict[str, dict], name: str, default: Any) -> str:
-        """What to say of a parameter that this loss, or this regularizer, does not take."""
+        """Message about a parameter that this loss or regularizer does not take."""
         given, value = getattr(self, role), shown(getattr(self, name))
         owners = " or ".join(repr(owner) for owner, names in table.items() if name in names)
         instead = f", with which {name} must stay {default!r}"
@@ -205,13 +205,13 @@ class BundleEstimator(CertifiedLinear):
         return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
 
     def _problem_of(self, rows: RowOperator, data: TrainingData, target: Prepared) -> LinearProblem:
-        """The problem of one target, with these rows, which another one may have too."""
+        """The problem of one target, with rows that other problems may share."""
         loss, y = target
         return LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
 
     @contextmanager
     def _problems(self, data: TrainingData, n_threads: int) -> Iterator[list[LinearProblem]]:
-        """All have the same rows, with what these may keep."""
+        """All share the same rows and their caches."""
         if isinstance(data, BlockedData):
             yield [self._problem(data, target, n_threads) for target in self._targets(data)]
             return
@@ -232,13 +232,13 @@ class BundleEstimator(CertifiedLinear):
         return CountedRounds(solver, problem) if isinstance(problem, RowBlocks) else solver
 
     def _threads(self, data: TrainingData | BlockedData, n_subproblems: int) -> tuple[int, int]:
-        """Problems on workers share their rounds' waiting."""
+        """Problems on workers wait for their rounds at the same time."""
         if isinstance(data, BlockedData):
             return min(n_subproblems, _MOST_AT_A_TIME), 1
         return super()._threads(data, n_subproblems)
 
     def _along(self, problem: LinearProblem, reg_lambdas: Sequence[float]) -> Along | None:
-        """What one look at the data solves of a path of these values, in descending order."""
+        """Solutions for these descending values that one pass over the data gives."""
         if isinstance(problem, RowBlocks):
             return None
         limits = self.max_iter, self.max_time
@@ -253,7 +253,7 @@ class BundleEstimator(CertifiedLinear):
         return self.reg_lambda, self.solver, self.theta, self.bundle_size
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
-        """An average of planes cannot be balanced or scaled again: few of them lead nowhere."""
+        """An average of planes cannot be balanced or scaled again, so too few of them stall."""
         if self.bundle_size is None or not (problem.n_free or omega.is_l1):
             return
         least = _FEWEST_PLANES + problem.n_free
@@ -273,7 +273,7 @@ class BundleEstimator(CertifiedLinear):
 
 
 def _in_words(names: list[str]) -> str:
-    """One loss, several, or none of the estimator's."""
+    """Names of one or several losses, or of losses of your own."""
     if not names:
         return "other losses"
     if len(names) == 1:
@@ -282,11 +282,11 @@ def _in_words(names: list[str]) -> str:
 
 
 def _not_among(own: dict[str, Any], table: dict[str, dict[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Names and defaults of the table's parameters that are not one's own."""
+    """Names and defaults of the parameters in the table that belong to others."""
     for parameters in table.values():
         yield from ((name, value) for name, value in parameters.items() if name not in own)
 
 
 def _is_given(value: Any, default: Any) -> bool:
-    """Whether a parameter differs from its default; an array does."""
+    """Whether a parameter differs from its default; an array always does."""
     return value is not default and not (isinstance(value, str | Real) and value == default)

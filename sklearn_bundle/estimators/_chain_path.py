@@ -1,4 +1,4 @@
-"""Where the fit for the next value of a path of chain CRFs starts."""
+"""Start of the fit for the next value of a path of chain CRFs."""
 
 from math import log
 from typing import Any, NamedTuple
@@ -8,27 +8,27 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.chain_dual import Blocks
 
-# Of the change from value to value: how much of it the next start takes for granted. The whole of
-# it takes the fewest epochs at a tol of 1e-3, but at 1e-2 it doubles what the last fit was off by.
+# Share of the last change between values that is added for the next start. The full change takes
+# the fewest epochs at a tol of 1e-3, but at 1e-2 it doubles the error of the last fit.
 _SHARE = 0.7
 
 
 class Passed(NamedTuple):
-    """What the solver kept at the last value of reg_lambda, and at the one before it."""
+    """The solver's state at the last value of reg_lambda and at the one before it."""
 
     reg_lambda: float
     kept: Any
     before: tuple[float, Any] | None = None
 
     def then(self, reg_lambda: float, kept: Any) -> "Passed":
-        """The same after a further value."""
+        """The same after another value."""
         return Passed(reg_lambda, kept, (self.reg_lambda, self.kept))
 
     def start(self, reg_lambda: float) -> Any:
-        """What was kept, moved on as it has moved on a logarithmic scale; a copy.
+        """A copy of the state, extrapolated on a logarithmic scale.
 
-        Any log-potentials are a dual point, and so is what lies on the line through two of them.
-        Marginals are left as they are: they could become negative.
+        Any log-potentials are a dual point, and so are points on the line through two of them.
+        Marginals are not extrapolated, since they could become negative.
         """
         share, other = 0.0, self.kept
         if self.before is not None and type(self.before[1]) is type(self.kept):
@@ -48,7 +48,7 @@ class Passed(NamedTuple):
 
 
 def _beyond(before: NDArray, last: NDArray, share: float) -> NDArray:
-    """The last one and a share of the change, in its own precision."""
+    """The last state plus a share of the change, in its own precision."""
     result = last - before
     result *= share
     result += last

@@ -1,4 +1,4 @@
-"""Tokens with named attributes, with CRFsuite's meaning, and matrices -> CSR."""
+"""Conversion of matrices and of tokens with named attributes (as in CRFsuite) to CSR."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
-_HOLDERS = list, tuple, set, frozenset  # what may hold the attribute strings of a token
-_ROUNDING = 1e-9  # relative, of sums of weights that were normalized
+_HOLDERS = list, tuple, set, frozenset  # containers of the attribute strings of a token
+_ROUNDING = 1e-9  # relative, for sums of normalized weights
 
 
 def place(
     position: int, lengths: NDArray[np.int64] | None, numbers: NDArray[np.intp] | None = None
 ) -> str:
-    """In words, where this one of all positions is: of a 2-D X a row, of sequences these."""
+    """Description of a position: a row of a 2-D X, or a sequence and position."""
     if lengths is None:
         return f"row {position}"
     ends = np.cumsum(lengths)
@@ -64,7 +64,7 @@ def checked_strings(tokens: list, lengths: NDArray[np.int64]) -> list:
 
 
 def _text(value: str | bytes) -> str:
-    """A plain string; bytes are read as UTF-8, which CRFsuite's are."""
+    """A plain string; bytes are read as UTF-8, as in CRFsuite."""
     return str.__str__(value) if isinstance(value, str) else value.decode()
 
 
@@ -78,7 +78,7 @@ def _stranger(token: Any, where: str, form: str) -> str:
 
 
 def checked_dicts(tokens: list, lengths: NDArray[np.int64]) -> list:
-    """Tokens as dicts that scikit-learn reads as CRFsuite does: of numbers and strings."""
+    """Tokens as dicts of numbers and strings, which scikit-learn reads like CRFsuite."""
     if not all(issubclass(kind, Mapping) for kind in set(map(type, tokens))):
         k = next(k for k, token in enumerate(tokens) if not isinstance(token, Mapping))
         raise ValueError(_stranger(tokens[k], place(k, lengths), "dicts"))
@@ -90,7 +90,7 @@ def checked_dicts(tokens: list, lengths: NDArray[np.int64]) -> list:
 
 
 def _expanded(tokens: list, lengths: NDArray[np.int64]) -> list:
-    """Tokens as dicts str -> float, nested dicts and collections of strings written out."""
+    """Tokens as dicts str -> float, with nested dicts and collections of strings expanded."""
     result: list[dict[str, float]] = []
     for k, token in enumerate(tokens):
         result.append({})
@@ -123,16 +123,16 @@ def _expand(token: Mapping, prefix: str, result: dict[str, float]) -> None:
 
 
 def _add(result: dict[str, float], name: str, value: float) -> None:
-    """An attribute that occurs several times has the sum of its values, as in CRFsuite."""
+    """Values of an attribute that occurs several times are summed, as in CRFsuite."""
     result[name] = result.get(name, 0.0) + value
 
 
 def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
-    """The names of all attributes, sorted, and the matrix that has a column for each of them."""
+    """The sorted names of all attributes, and the matrix with one column for each."""
     if not any(tokens):
         raise ValueError("X holds no attribute: all its tokens are empty.")
     numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__  # a new name has the next number
+    numbers.default_factory = numbers.__len__  # a new name gets the next number
     counts, values = _sizes_and_values(form, tokens)
     columns = np.fromiter(map(numbers.__getitem__, _names(form, tokens)), np.int64, counts.sum())
     names = np.array(sorted(numbers), dtype=object)
@@ -142,7 +142,7 @@ def fit_vocabulary(form: str, tokens: list) -> tuple[NDArray, sp.csr_array]:
 
 
 def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_array:
-    """Attributes of tokens; those that have no column are left out."""
+    """Attributes of tokens; those without a column are left out."""
     counts, values = _sizes_and_values(form, tokens)
     columns = map(vocabulary.get, _names(form, tokens), repeat(-1))
     columns = np.fromiter(columns, _index_dtype(counts), counts.sum())
@@ -157,13 +157,13 @@ def vectorized(vocabulary: dict[str, int], form: str, tokens: list) -> sp.csr_ar
 def are_frequent(
     X: sp.csr_array, token_weights: NDArray[np.float64], least: float
 ) -> NDArray[np.bool_]:
-    """Which columns occur in tokens of this weight, all together, or more."""
+    """Columns whose tokens have at least this total weight."""
     weights = np.repeat(token_weights, np.diff(X.indptr))
     return np.bincount(X.indices, weights, X.shape[1]) >= least * (1.0 - _ROUNDING)
 
 
 def _names(form: str, tokens: list) -> Iterator[str]:
-    """Of all attributes, token by token."""
+    """The names of all attributes, token by token."""
     if form == "strings":
         return chain.from_iterable(tokens)
     items = chain.from_iterable(token.items() for token in tokens)
@@ -171,7 +171,7 @@ def _names(form: str, tokens: list) -> Iterator[str]:
 
 
 def _sizes_and_values(form: str, tokens: list) -> tuple[NDArray[np.int64], NDArray]:
-    """How many attributes each token has, and the values of all; ones in single precision."""
+    """The number of attributes per token, and all values; ones in single precision."""
     counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
     total = int(counts.sum())
     if form == "strings":
@@ -191,7 +191,7 @@ def _index_dtype(counts: NDArray[np.int64]) -> type:
 
 
 def _matrix(counts: NDArray, columns: NDArray, values: NDArray, n_columns: int) -> sp.csr_array:
-    """With sorted indices, what a token has several times added up, and no zeros."""
+    """The matrix with sorted indices, without duplicates (which are summed) and zeros."""
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(columns.dtype)
     X = sp.csr_array((values, columns, indptr), shape=(len(counts), n_columns))
     X.sum_duplicates()
@@ -201,11 +201,11 @@ def _matrix(counts: NDArray, columns: NDArray, values: NDArray, n_columns: int) 
 
 
 def csr(X: Any) -> sp.csr_array:
-    """X with sorted indices, without duplicates or zeros; a copy only where it is not so."""
+    """X with sorted indices, without duplicates or zeros; copied only if needed."""
     if not sp.issparse(X):
         return sp.csr_array(X)
     n = X.indptr[-1]
-    # an object of our own: the caller's stays as it is, and its cached flags may be wrong
+    # a new object, since the caller's must not change and its cached flags may be wrong
     X = sp.csr_array((X.data[:n], X.indices[:n], X.indptr), shape=X.shape)
     if not (X.has_canonical_format and X.data.all()):
         X = X.copy()
@@ -220,7 +220,7 @@ def check_finite(
     names: np.ndarray | None = None,
     numbers: NDArray[np.intp] | None = None,
 ) -> None:
-    """scikit-learn's check, that names the sequence; ``numbers`` are the caller's, if not all."""
+    """scikit-learn's check, with an error that names the sequence by the caller's ``numbers``."""
     if np.isfinite(X.data).all():
         return
     k = int(np.argmin(np.isfinite(X.data)))

@@ -1,4 +1,4 @@
-"""The one fit of all estimators: check, subproblems, solvers, model, certificate."""
+"""The fit of all estimators: check, subproblems, solvers, model, certificate."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -36,9 +36,9 @@ from sklearn_bundle.solvers.contract import (
 
 
 class Outcome(NamedTuple):
-    """What a fit leaves: fitted attributes, one result per subproblem, and what ended it early.
+    """The outcome of a fit: fitted attributes, one result per subproblem, and the interruption.
 
-    That is KeyboardInterrupt after Ctrl-C, None where nothing did.
+    That is KeyboardInterrupt after Ctrl-C, otherwise None.
     """
 
     fitted: dict[str, Any]
@@ -58,7 +58,7 @@ class OneCertificate:
 
 
 class Certificates:
-    """The same where a fit may be several problems: then with an entry for each."""
+    """The same for fits that may consist of several problems, with one entry for each."""
 
     objective_: float | NDArray[np.float64]
     lower_bound_: float | NDArray[np.float64]
@@ -69,11 +69,11 @@ class Certificates:
 
 
 class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
-    """One way through fit for all estimators.
+    """The common procedure of fit for all estimators.
 
-    A subclass says how data are checked, which subproblems they make, which solver takes one on,
-    what of it the next fit may start from, and which attributes the solutions become. It has the
-    parameters ``tol``, ``max_iter``, ``max_time``, ``warm_start``, ``n_jobs`` and ``verbose``.
+    A subclass defines the check of data, the subproblems, the solver of each, the state that the
+    next fit starts from, and the fitted attributes. It has the parameters ``tol``, ``max_iter``,
+    ``max_time``, ``warm_start``, ``n_jobs`` and ``verbose``.
     """
 
     tol: float
@@ -88,18 +88,18 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: np.ndarray  # only if X had names
 
-    _advice: ClassVar[dict[Status, str]]  # what to change after a miss
-    _unit: ClassVar[str] = "class"  # what a subproblem is called where there are several
-    # Whether Ctrl-C before a first point waits for that point, so that there is a model to keep.
+    _advice: ClassVar[dict[Status, str]]  # what to change if tol is not reached
+    _unit: ClassVar[str] = "class"  # name of a subproblem if there are several
+    # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
     _waits_for_a_point: ClassVar[bool] = True
 
     @abstractmethod
     def _check(self, X: Any, y: Any, sample_weight: Any, **further: Any) -> Any:
-        """The data, checked: what all other methods get as ``data``."""
+        """The checked data, which all other methods get as ``data``."""
 
     @abstractmethod
     def _targets(self, data: Any) -> list[Any]:
-        """What tells the subproblems apart, an entry each."""
+        """One target per subproblem."""
 
     @abstractmethod
     def _problem(self, data: Any, target: Any, n_threads: int) -> AbstractContextManager[Any]:
@@ -107,27 +107,27 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _solver(self, problem: Any, kept: Any, seed: int | None) -> Solver:
-        """A solver that starts from what :meth:`_keep` returned, or from None."""
+        """A solver that starts from the result of :meth:`_keep`, or from None."""
 
     @abstractmethod
     def _keep(self, solver: Solver, result: SolverResult) -> Any:
-        """What a next fit on the same data may start from."""
+        """The state from which the next fit to the same data may start."""
 
     @abstractmethod
     def _fingerprint(self, data: Any) -> tuple[Any, ...] | None:
-        """Equal for problems that may start from what the other one kept; None is like no other."""
+        """Equal for problems that may share their state; None equals no other."""
 
     @abstractmethod
     def _settings(self, data: Any) -> tuple[Any, ...]:
-        """What makes a solver and its result what they are, beside the fingerprint and ``tol``."""
+        """All that determines a solver and its result, except the fingerprint and ``tol``."""
 
     @abstractmethod
     def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        """Fitted attributes of a list of (w, intercept), one a subproblem."""
+        """Fitted attributes for a list of (w, intercept), one per subproblem."""
 
     @contextmanager
     def _problems(self, data: Any, n_threads: int) -> Iterator[list[Any]]:
-        """Those of all targets at a time: a path solves them again at each of its values."""
+        """The problems of all targets together: a path solves them at each of its values."""
         with ExitStack() as open_ones:
             yield [
                 open_ones.enter_context(self._problem(data, target, n_threads))
@@ -135,46 +135,46 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
             ]
 
     def _threads(self, data: Any, n_subproblems: int) -> tuple[int, int]:
-        """Subproblems at a time, and threads for each."""
+        """Number of simultaneous subproblems, and threads for each."""
         return split_threads(self.n_jobs, n_subproblems)
 
     def _prepare(self, data: Any, n_threads: int) -> None:
-        """Do what all subproblems share, ``n_threads`` of which will be solved at a time."""
+        """Do the work shared by all subproblems, ``n_threads`` of which are solved at a time."""
 
     def _seed(self) -> int | None:
         """One seed for all subproblems; None if nothing is random."""
         return None
 
     def _blas_threads(self, n_threads: int) -> int:
-        """Threads of BLAS, where the problem of each subproblem has ``n_threads``."""
+        """Threads of BLAS, if the problem of each subproblem has ``n_threads``."""
         return n_threads
 
     def _released(self, solver: Solver) -> Resumable | None:
-        """The solver without its data, if it can go on in the next fit itself."""
+        """The solver without its data, if the next fit can continue with it."""
         solver.detach()
         return solver
 
     def _cause(self, solver: Solver) -> BaseException | None:
-        """What has interrupted the solver, if it was not Ctrl-C."""
+        """The exception that interrupted the solver, except Ctrl-C."""
         return None
 
     def _carry(self, solver: Solver, result: SolverResult, last: Any) -> Any:
-        """What the same subproblem starts from at the next value of a path; ``last`` is that here.
+        """The start of the same subproblem at the next value of a path; ``last`` is the one here.
 
-        None is where the path begins.
+        ``last`` is None at the beginning of the path.
         """
         return self._keep(solver, result)
 
     def _along(self, problem: Any, reg_lambdas: Any) -> Any:
-        """What one look at the data solves of a path of these values; None is nothing."""
+        """Solutions for a path of these values from one pass over the data, or None."""
         return None
 
     def _further_attributes(self, data: Any, warm: WarmStart) -> dict[str, Any]:
-        """Fitted attributes beside model and certificate, from what the solvers left."""
+        """Fitted attributes other than model and certificate, from the state of the solvers."""
         return {}
 
     def _doubt(self, outcome: Outcome) -> str | None:
-        """What the caller should be warned of, beside a miss of ``tol``."""
+        """A warning for the caller, apart from the one about ``tol``."""
         return None
 
     @with_callbacks
@@ -185,7 +185,7 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         return self._solve(data, warm, partial(Monitor, self, X, y, sample_weight, **further))
 
     def _solve(self, data: Any, warm: WarmStart | None, watch: Callable[..., Monitor]) -> Outcome:
-        """Fit to checked data; ``watch`` makes the monitor of the estimator that the caller has."""
+        """Fit to checked data; ``watch`` creates the monitor of the caller's estimator."""
         targets = self._targets(data)
         warm = self._warm_start(warm, data, len(targets))
         outer, inner = self._threads(data, len(targets))
@@ -226,7 +226,7 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
             interrupted = True
         fitted = model([(r.point, r.intercept) for r in results]) | certificate(results)
         fitted |= self._further_attributes(data, warm)
-        if self.warm_start and not interrupted:  # Ctrl-C may hit in the middle of a change
+        if self.warm_start and not interrupted:  # Ctrl-C may interrupt a change
             fitted["_warm"] = warm
         causes.append(KeyboardInterrupt())
         return Outcome(fitted, results, causes[0] if interrupted else None)
@@ -241,7 +241,7 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         max_time: float | None = None,
         observe: Callable[[int, State], Status | None] | None = None,
     ) -> tuple[Solver, SolverResult]:
-        """Solve one subproblem: ``solver`` goes on, or else a new one starts from what was kept."""
+        """Solve one subproblem: continue ``solver``, or start a new one from the kept state."""
         if solver is None:
             solver = self._solver(problem, kept, seed)
         else:
@@ -259,7 +259,7 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         return solver, result
 
     def _warm_start(self, last: WarmStart | None, data: Any, n_subproblems: int) -> WarmStart:
-        """What the last fit kept if it belongs to this problem, else nothing."""
+        """The state that the last fit kept, if it belongs to this problem."""
         fingerprint = self._fingerprint(data) if self.warm_start else None
         if last is None or fingerprint is None or last.fingerprint != fingerprint:
             last = WarmStart(fingerprint, [None] * n_subproblems)
@@ -267,7 +267,7 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         return last
 
     def _adopt(self, fitted: dict[str, Any]) -> None:
-        """Become the model that these attributes make."""
+        """Set the fitted attributes."""
         for name, value in fitted.items():
             setattr(self, name, value)
 
@@ -278,10 +278,10 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
 def fit_certified(
     estimator: CertifiedEstimator, X: Any, y: Any, sample_weight: Any, **further: Any
 ) -> CertifiedEstimator:
-    """``_fit(X, y, sample_weight, warm, **further)`` of a copy, and the promises that all keep.
+    """Call ``_fit(X, y, sample_weight, warm, **further)`` of a copy, with common guarantees.
 
-    They are: parameters read once, one warning, nothing half-fitted after an error, the model kept
-    and KeyboardInterrupt raised after Ctrl-C.
+    Parameters are read once, there is one warning, an error leaves nothing half-fitted, and Ctrl-C
+    keeps the model and raises KeyboardInterrupt.
     """
     warm = estimator.__dict__.pop("_warm", None)  # an error may leave it half-changed
     before = set(vars(estimator))
@@ -293,7 +293,7 @@ def fit_certified(
         warnings.warn(doubt, UserWarning, stacklevel=3)
     if interruption is None:
         warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
-    for name in before - vars(copied).keys():  # names of features that the check has deleted
+    for name in before - vars(copied).keys():  # feature names that the check has deleted
         delattr(estimator, name)
     estimator._adopt(features_of(copied) | fitted)
     if interruption is not None:

@@ -1,4 +1,4 @@
-"""Values of reg_lambda: as they are given, or a number of them below the largest one of use."""
+"""Values of reg_lambda: as given, or a number of values below the largest useful one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.problems.largest import largest_reg_lambda
 
-_EPS = 1e-6  # smallest value over the largest, 1, where w = 0 is optimal for none
-# Where w = 0 is optimal from some value on, the values are from there: as lasso_path has them.
+_EPS = 1e-6  # ratio of the smallest value to the largest, 1, if w = 0 is never optimal
+# If w = 0 is optimal from some value on, values start there, as in lasso_path.
 _SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
 
 
 class Grid(NamedTuple):
-    """The values themselves, the largest first; or how many of them, over which range."""
+    """The values themselves in descending order, or their number and range."""
 
     values: NDArray[np.float64] | None
     number: int | None = None
@@ -34,12 +34,12 @@ class Grid(NamedTuple):
     def of(
         self, estimator: BundleEstimator, data: TrainingData, default: int
     ) -> NDArray[np.float64]:
-        """The values for these data; ``default`` of them where none are zeros of a norm."""
+        """The values for these data; ``default`` of them for a regularizer without exact zeros."""
         if self.values is not None:
             return self.values
         largest, number, eps = 1.0, default, _EPS
         if _makes_zeros(estimator, data):
-            # Where it is not known, or w = 0 is optimal for every value, 1 is as good as another.
+            # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
             largest, number, eps = _largest(estimator, data) or 1.0, _SPARSE_NUMBER, _SPARSE_EPS
         eps = eps if self.eps is None else self.eps
         number = number if self.number is None else self.number
@@ -47,7 +47,7 @@ class Grid(NamedTuple):
 
 
 def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
-    """What is asked for by ``reg_lambdas``, and where it does not hold values by the others."""
+    """The values requested by ``reg_lambdas`` or by the other parameters."""
     number, eps = plain(number), plain(eps)
     if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):
         raise ValueError(
@@ -88,18 +88,18 @@ def reg_lambda_max(
     sample_weight: ArrayLike | None = None,
     **params: Any,
 ) -> float:
-    """The reg_lambda from which on w = 0 is optimal, with L1 and the elastic net.
+    """The reg_lambda at and above which w = 0 is optimal, with L1 and the elastic net.
 
-    It is the least one if the loss is smooth. R is the weighted mean loss of
-    :class:`BMRMClassifier` or :class:`BMRMRegressor`, whichever knows the loss, and g its
-    derivative by the scores, at w = 0 and the best intercept, so that g sums to 0::
+    It is the smallest such value if the loss is smooth. With R the weighted mean loss of
+    :class:`BMRMClassifier` or :class:`BMRMRegressor` (the one that has the loss), and g its
+    derivative in the scores, at w = 0 and the best intercept, so that g sums to 0::
 
         reg_lambda_max = max_j |x_j' g| / l1_ratio
 
     For squared errors this is ``max_j |sum_i s_i (y_i - mean) x_ij|``. L1 is ``l1_ratio=1``; with
     :class:`~sklearn_bundle.regularizers.WeightedL1` each feature's weight divides its product.
-    Where g is not unique, as with the hinge loss and classes of different weight, any g proves that
-    w = 0 is optimal from there on, and it may be so from a smaller value on too.
+    If g is not unique, as with the hinge loss and classes of different weight, any g proves that w
+    = 0 is optimal above this value; it may be optimal above a smaller value too.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def reg_lambda_max(
     loss : str or Loss, default="hinge"
         A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+        Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
     **params : dict
         Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`, such as
         `fit_intercept`, `class_weight` and `l1_ratio`. `regularizer` is "l1" by default.
@@ -118,19 +118,19 @@ def reg_lambda_max(
     Returns
     -------
     reg_lambda : float
-        Of several problems, one for each class or target, the largest value.
+        The largest value over all problems, if there is one for each class or target.
 
     Raises
     ------
     ValueError
-        As the estimators do, and for another regularizer, a loss of ranking, `reg_lambda` or
-        `warm_start`, or a joint loss but "softmax" with intercepts.
+        As for the estimators; also for another regularizer, a loss of ranking, `reg_lambda` or
+        `warm_start`, or a joint loss other than "softmax" with intercepts.
     TypeError
         For a parameter that the estimator does not have.
 
     See Also
     --------
-    bmrm_path : Solutions from there on down.
+    bmrm_path : Solutions for smaller values.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def reg_lambda_max(
         ratio = ", l1_ratio=0" if estimator.penalty == "elasticnet" else ""
         raise ValueError(
             "reg_lambda_max is for regularizer='l1', 'elasticnet' or WeightedL1, with which w = 0 "
-            f"is optimal from some reg_lambda on; got regularizer={estimator.regularizer!r}{ratio}."
+            f"is optimal above some reg_lambda; got regularizer={estimator.regularizer!r}{ratio}."
         )
     largest = _largest(estimator, data)
     if largest is None:
@@ -162,11 +162,11 @@ def reg_lambda_max(
 
 
 def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstimator:
-    """The classifier or the regressor, whichever knows the loss."""
+    """The classifier or the regressor, whichever has the loss."""
     if BMRMRanker._takes_loss(loss):
         raise ValueError(
             f"{caller} takes losses of classification and regression, got loss={loss!r}, which "
-            "is one of ranking."
+            "is a loss of ranking."
         )
     for name in {"reg_lambda", "warm_start"} & set(params):
         raise ValueError(f"{caller} takes no {name}, which is for a fit of one value.")
@@ -175,13 +175,13 @@ def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstima
 
 
 def _makes_zeros(estimator: BundleEstimator, data: TrainingData) -> bool:
-    """Whether w = 0 is optimal from some value on: not with an elastic net that is L2."""
+    """Whether w = 0 is optimal above some value: not for an elastic net that is L2."""
     n_features = data.n_features
     return estimator._omega().bind(n_features, n_features).lasso_form is not None
 
 
 def _largest(estimator: BundleEstimator, data: TrainingData) -> float | None:
-    """The largest one of all problems, or None."""
+    """The largest value of all problems, or None."""
     _, n_threads = split_threads(estimator.n_jobs, 1)
     values = []
     with blas_threads(1), estimator._problems(data, n_threads) as problems:

@@ -1,4 +1,4 @@
-"""What kernel machines share: checked kernels, attributes in SVC's shapes, scores and labels."""
+"""Base of kernel machines: checked kernels, attributes in SVC's shapes, scores and labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ from sklearn_bundle.problems.kernel_function import Kernel, Matrix, resolve_gamm
 from sklearn_bundle.problems.kernel_scores import KernelScores
 
 _LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
-_SINGLE_TOL = 1e-6  # below, rounding of single precision would be in the way from the start
+_SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
 
 
 @dataclass
 class KernelTraining:
     """Labeled samples, and kernel values between them.
 
-    ``places`` are the samples' places among the points of ``values``, None if they are all of these
-    in their order; ``shape`` is that of the caller's X; each solver may keep rows of
+    ``places`` are the indices of the samples among the points of ``values``, None if they are all
+    points in order; ``shape`` is that of the caller's X; each solver may keep rows of
     ``cache_bytes``.
     """
 
@@ -53,7 +53,7 @@ class KernelTraining:
         return members if self.places is None else self.places[members]
 
     def divide_cache(self, megabytes: float, n_threads: int) -> None:
-        """What of the memory for kernel values is left for each of so many solvers at a time."""
+        """Memory for kernel values per solver, if this many solvers run at a time."""
         left = megabytes * 2**20 - self.values.bytes_kept
         self.cache_bytes = int(left / n_threads) - self.values.bytes_shared
 
@@ -62,9 +62,9 @@ Pair = tuple[NDArray[np.intp], NDArray[np.float64]]  # samples, and their target
 
 
 def pairs_of(data: ClassificationData) -> list[Pair]:
-    """Points and targets of every subproblem: one for two classes, else one a pair i < j.
+    """Points and targets of every subproblem: one for two classes, else one per pair i < j.
 
-    Of two classes the second is +1, of a pair the first: these are SVC's signs.
+    As in SVC, +1 is the second of two classes, but the first class of a pair.
     """
     labels, n_classes = data.labels, len(data.classes)
     if n_classes == 2:
@@ -150,8 +150,8 @@ class KernelMachine(BaseEstimator):
     def _validate_params(self) -> None:
         if isinstance(self.kernel, str) and self.kernel == "sigmoid":
             raise ValueError(
-                f"kernel='sigmoid' is not positive definite, so that {type(self).__name__} has no "
-                "optimum to find. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
+                f"kernel='sigmoid' is not positive definite, so {type(self).__name__} may have no "
+                "optimum. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
             )
         super()._validate_params()
 
@@ -159,7 +159,7 @@ class KernelMachine(BaseEstimator):
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _objects(self, X: Any) -> np.ndarray | None:
-        """What only a callable kernel can read, as an array of it; None if X is rows of numbers."""
+        """X as an array of objects for a callable kernel; None if X holds rows of numbers."""
         if not callable(self.kernel) or sp.issparse(X):
             return None
         if isinstance(X, np.ndarray):
@@ -174,7 +174,7 @@ class KernelMachine(BaseEstimator):
         return objects
 
     def _checked(self, check: Callable[..., Any], X: Any, *arguments: Any) -> Any:
-        """``check(self, X, ...)``, where objects are not looked at, as in SVC."""
+        """``check(self, X, ...)`` without a check of objects, as in SVC."""
         objects = self._objects(X)
         if objects is None:
             return check(self, X, *arguments)
@@ -184,7 +184,7 @@ class KernelMachine(BaseEstimator):
         return data
 
     def _shape_of(self, X: Any) -> tuple[int, ...]:
-        """That of training data; objects of no shape have one dimension."""
+        """Shape of the training data; objects without a shape have one dimension."""
         if self._objects(X) is None:
             return _num_samples(X), self.n_features_in_
         return (len(X),)
@@ -194,7 +194,7 @@ class KernelMachine(BaseEstimator):
             raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
 
     def _kernel_values(self, data: TrainingData, n_samples: int) -> KernelData:
-        """Kernel values of checked data; ``n_samples`` are those of the caller's X."""
+        """Kernel values of checked data; ``n_samples`` is that of the caller's X."""
         if self._given():
             n_columns = data.X.shape[1]
             if n_columns != n_samples:
@@ -282,7 +282,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return KernelTraining(samples, values, self._shape_of(X))
 
     def _check_kernel(self, X: Any) -> None:
-        """What the constraints on single parameters do not say."""
+        """Checks beyond the constraints on single parameters."""
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError(
                 "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
@@ -291,7 +291,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self._refuse_sparse_matrix(X)
 
     def _gamma_weights(self, data: ClassificationData) -> NDArray[np.float64]:
-        """Sample weights alone, as in SVC."""
+        """Sample weights without class weights, as in SVC."""
         return data.sample_weight
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -305,10 +305,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         Returns
         -------
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            In single precision if X of fit was. For two classes f(x), positive where the second
-            one is predicted. For more with ``decision_function_shape="ovr"``, votes plus a monotone
-            function of the sum of the scores, and with "ovo" the scores of the pairs, positive
-            where the first one wins.
+            In single precision if the X of fit was. For two classes f(x), positive if the second
+            class is predicted. For more classes, ``decision_function_shape="ovr"`` gives votes plus
+            a monotone function of the sum of the scores, and "ovo" gives the scores of the pairs,
+            positive if the first class wins.
         """
         scores = self._pair_scores(X)
         if len(self.classes_) == 2:
@@ -328,8 +328,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels out of ``classes_``. Equal votes go to the class that comes first, or with
-            ``break_ties=True`` to the one with the largest score.
+            Elements of ``classes_``. Ties go to the first class, or with ``break_ties=True`` to the
+            class with the largest score.
         """
         check_is_fitted(self)
         n_classes = len(self.classes_)

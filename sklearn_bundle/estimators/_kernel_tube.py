@@ -1,4 +1,4 @@
-"""What SwapSVR and SwapNoveltyDetector share: one problem, solved by conjugate gradients."""
+"""Base of SwapSVR and SwapNoveltyDetector: one problem, solved by conjugate gradients."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -22,7 +22,7 @@ from sklearn_bundle.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.kernel_gradients import KernelGradients
 
-_LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
+_LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
 
 
 @dataclass
@@ -36,7 +36,7 @@ class TubeTraining:
 
 
 class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
-    """A kernel machine whose squared losses are those outside of a tube."""
+    """A kernel machine with squared losses outside of a tube."""
 
     _tube_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._kernel_constraints,
@@ -53,12 +53,12 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C.",
         Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
-        Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
     _intercept: ClassVar[bool]  # whether functions have one, which is penalized
 
     def _tube(self, data: TubeTraining) -> Tube:
-        """Targets and what of the residuals costs nothing."""
+        """Targets, and the limits between which residuals cost nothing."""
         raise NotImplementedError
 
     def _training(
@@ -98,7 +98,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
         return data_fingerprint(data.samples), data.values.kernel
 
     def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
-        """A callable kernel may have changed by now: its last point is a start, and no result."""
+        """A callable kernel may have changed: its last point is only a start, not a result."""
         tube = self._tube(data)
         scale = object() if callable(self.kernel) else tuple(data.costs[:1])
         return scale, tube.above, tube.below, self.cache_size
@@ -138,5 +138,5 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
             return None
         return (
             f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
-            "stopped where it met this, and there is no lower bound."
+            "stopped when it found this, and there is no lower bound."
         )

@@ -1,7 +1,7 @@
-"""What a fitted chain is asked: labels, probabilities, the best labelings, its weights.
+"""Queries of a fitted chain: labels, probabilities, the best labelings, weights.
 
-The functions are for any estimator with ``classes_``, ``coef_``, ``transitions_``, ``intercept_``,
-``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` is one that has probabilities.
+The functions work for any estimator with ``classes_``, ``coef_``, ``transitions_``, ``intercept_``,
+``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` also has probabilities.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sklearn_bundle.models.chain import ChainModel, Weights
 
 
 def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel]:
-    """Checked sequences, and what the fitted model says about them."""
+    """Checked sequences, and the labelings and probabilities of the fitted model."""
     check_is_fitted(estimator)
     sequences = check_prediction_sequences(estimator, X)
     parts = (getattr(estimator, f"{name}_") for name in Weights._fields)
@@ -40,7 +40,7 @@ def bound_chain(estimator: BaseEstimator, X: Any) -> tuple[Sequences, ChainModel
 
 
 def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray[np.int64]) -> Any:
-    """Labels of all tokens in the shape that X came in."""
+    """Labels of all tokens in the shape of X."""
     labels = shaped(estimator.classes_[indices], sequences)
     return labels if sequences.plain else PerSequence(part.tolist() for part in labels)
 
@@ -48,7 +48,7 @@ def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray
 def best_labellings(
     estimator: BaseEstimator, X: Any, n_best: int, *, normalised: bool
 ) -> list[list[tuple[Any, float]]]:
-    """For each sequence up to ``n_best`` pairs of labels and log-probability, or score."""
+    """Up to ``n_best`` pairs of labels and log-probability (or score) per sequence."""
     check_count("n_best", n_best)
     sequences, model = bound_chain(estimator, X)
 
@@ -63,7 +63,7 @@ def best_labellings(
 
 
 def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[Any, float]]]:
-    """For each label the features with the largest weights, by size."""
+    """The features with the largest weights for each label, by size."""
     check_is_fitted(estimator)
     check_count("n", n)
     names, features = _names_of_features(estimator), {}
@@ -76,7 +76,7 @@ def heaviest_features(estimator: BaseEstimator, n: int) -> dict[Any, list[tuple[
 
 
 def _names_of_features(estimator: BaseEstimator) -> np.ndarray:
-    """Of attributes, of columns of a data frame, or their numbers."""
+    """Names of attributes or of columns of a data frame, or their numbers."""
     for names in ("attribute_names_", "feature_names_in_"):
         if hasattr(estimator, names):
             return getattr(estimator, names)
@@ -84,13 +84,13 @@ def _names_of_features(estimator: BaseEstimator) -> np.ndarray:
 
 
 def check_count(name: str, value: Any) -> None:
-    """ValueError unless it is an integer of at least 1."""
+    """Raise ValueError unless it is an integer of at least 1."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {shown(value)}.")
 
 
 class _Features(Mapping[tuple[Any, Any], float]):
-    """The weights of a fitted chain that are not 0, by name; no array is copied."""
+    """The nonzero weights of a fitted chain, by name; no array is copied."""
 
     def __init__(
         self, weights: NDArray[np.float64] | sp.csr_array, rows: list[Any], columns: list[Any]
@@ -132,21 +132,21 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
     """Labels sequences, with probabilities."""
 
     classes_: np.ndarray
-    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which checkers are not told of
+    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which the annotation omits
     transitions_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     start_: NDArray[np.float64]
     end_: NDArray[np.float64]
-    attribute_names_: np.ndarray  # of dicts and of strings
+    attribute_names_: np.ndarray  # for dicts and strings
     n_features_in_: int
 
     def sparsify(self) -> Self:
-        """Leave the weights in ``coef_`` alone that are not 0: few with `l1_ratio` above 0.
+        """Keep only the nonzero weights in ``coef_``; there are few with `l1_ratio` above 0.
 
-        ``coef_`` becomes a sparse matrix in CSR format. Named attributes, of dicts and of strings,
-        are forgotten that have no such weight: ``attribute_names_``, the columns of ``coef_`` and
-        ``n_features_in_`` are those of the others then. Predictions stay the same, and pickles are
-        as small as the model. ``fit`` makes an array of all weights again.
+        ``coef_`` becomes a sparse matrix in CSR format. Named attributes (of dicts and of strings)
+        without a nonzero weight are removed from ``attribute_names_``, the columns of ``coef_`` and
+        ``n_features_in_``. Predictions stay the same, and pickles are as small as the model.
+        ``fit`` makes an array of all weights again.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         NotFittedError
-            If there is no model yet.
+            If the estimator is not fitted.
         """
         check_is_fitted(self)
         if hasattr(self, "attribute_names_"):
@@ -170,7 +170,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         return super().sparsify()
 
     def densify(self) -> Self:
-        """Make ``coef_`` an array again; attributes that :meth:`sparsify` has forgotten stay so.
+        """Make ``coef_`` an array again, without the attributes that :meth:`sparsify` removed.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         NotFittedError
-            If there is no model yet.
+            If the estimator is not fitted.
         """
         return super().densify()
 
@@ -194,7 +194,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
 
     @property
     def transition_features_(self) -> Mapping[tuple[Any, Any], float]:
-        """Weights of two labels in sequence, ``{(from, to): weight}``, read-only."""
+        """Weights of pairs of successive labels, ``{(from, to): weight}``, read-only."""
         check_is_fitted(self)
         labels = self.classes_.tolist()
         return _Features(self.transitions_, labels, labels)
@@ -205,12 +205,12 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Parameters
         ----------
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Data of the kind that was fitted. Attributes that `fit` has not seen are ignored.
+            Data of the kind used in `fit`. Attributes that `fit` has not seen are ignored.
 
         Returns
         -------
         y : list of lists of labels, or ndarray of shape (n_samples,)
-            Shaped like X. numpy takes such a list for a vector of objects, its lists.
+            Shaped like X. numpy treats such a list as a vector of objects, the inner lists.
         """
         sequences, model = bound_chain(self, X)
         return labels_like(self, sequences, model.best_labels())
@@ -233,7 +233,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         return shaped(model.marginals(), sequences)
 
     def predict_pairwise_marginals(self, X: Any) -> np.ndarray | list[NDArray[np.float64]]:
-        """Probability of each two labels at tokens that follow one another.
+        """Probability of each pair of labels at successive tokens.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Data.
         y : list of sequences of labels, or array-like of shape (n_samples,), default=None
-            The labels in question. None are those that `predict` gives.
+            The labels. None means those that `predict` returns.
 
         Returns
         -------
@@ -270,7 +270,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For labels that `fit` has not seen, or that do not fit to X.
+            For labels that `fit` has not seen, or that do not match X.
         """
         sequences, model = bound_chain(self, X)
         labels = model.best_labels() if y is None else check_labels(self, sequences, y)
@@ -284,13 +284,13 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Data.
         n_best : int, default=1
-            How many, at least 1.
+            Number of labelings, at least 1.
 
         Returns
         -------
         labelings : list of lists of (labels, log_probability)
-            For each sequence up to `n_best` of them (there may be less in all), best first. For a
-            two-dimensional X, labels are one label.
+            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
+            two-dimensional X, each labeling is a single label.
 
         Raises
         ------
@@ -307,9 +307,9 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Data.
         y : list of sequences of labels, or array-like of shape (n_samples,)
-            True labels. Those that `fit` has not seen are missed by every prediction.
+            True labels. Labels that `fit` has not seen count as wrong in every prediction.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weights, one a sequence.
+            Weights, one per sequence.
 
         Returns
         -------
@@ -319,7 +319,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For labels that do not fit to X.
+            For labels that do not match X.
         """
         sequences, model = bound_chain(self, X)
         labels = check_labels(self, sequences, y, all_known=False)
@@ -328,18 +328,18 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         return float(np.average(model.best_labels() == labels, weights=weights))
 
     def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
-        """For each label the features with the largest weights, by size.
+        """The features with the largest weights for each label, by size.
 
         Parameters
         ----------
         n : int, default=10
-            How many a label; less where less have a weight that is not 0.
+            Number per label; fewer if fewer have a nonzero weight.
 
         Returns
         -------
         features : dict of lists of (attribute, weight)
-            By label. Attributes have the names of ``attribute_names_`` or ``feature_names_in_``,
-            and else are columns of ``coef_``.
+            Lists by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
+            otherwise by their column of ``coef_``.
 
         Raises
         ------

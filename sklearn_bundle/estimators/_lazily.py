@@ -1,4 +1,4 @@
-"""Predictions and scores of collections of dask, not computed before they are asked for."""
+"""Lazy predictions and scores of dask collections."""
 
 import warnings
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Method = TypeVar("Method", bound=Callable)
 
 
 def lazily(method: Method) -> Method:
-    """A method of X that gives a dask array, not computed yet, where X is a collection."""
+    """A method of X that returns a lazy dask array if X is a dask collection."""
 
     @wraps(method)
     def either(self: BaseEstimator, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -34,7 +34,7 @@ def _lazy(call: Callable[[Any], np.ndarray], estimator: BaseEstimator, X: Any) -
     check_is_fitted(estimator)
     parts = parts_of("X", X)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a row of zeros has no names
+        warnings.simplefilter("ignore")  # about a row of zeros without names
         like = call(np.zeros((1, estimator.n_features_in_)))
     lengths = parts.lengths or [np.nan] * len(parts.blocks)
 
@@ -66,10 +66,10 @@ def lazy_accuracy(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
 
 
 def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
-    """R^2 as scikit-learn's, the mean over several targets, as a dask array of shape ()."""
+    """R^2 like scikit-learn's, the mean over several targets, as a dask array of shape ()."""
 
     def moments(block: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
-        """Sums of the weights, means, and squares around the means and the predictions."""
+        """Sums of weights, means, and sums of squares around the means and the predictions."""
         _refuse_other_lengths(block, targets)
         targets = np.asarray(targets, dtype=np.float64)
         if not block.shape[0]:

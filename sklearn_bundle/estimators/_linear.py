@@ -1,4 +1,4 @@
-"""What linear models share: parameters, scores; of classifiers targets and labels."""
+"""Base of linear models: parameters and scores; for classifiers, targets and labels."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from sklearn_bundle.solvers.contract import Status
 
 
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
-    """The parameters of all linear models, and how their problems are known again."""
+    """The parameters of all linear models, and the fingerprints of their problems."""
 
     reg_lambda: float
     fit_intercept: bool
 
-    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which checkers are not told of
+    coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which the annotation omits
     intercept_: float | NDArray[np.float64]
 
     _common_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -52,19 +52,19 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding leaves nothing to gain: scale the features to similar sizes, or "
-        "increase tol or reg_lambda.",
+        Status.STALLED: "Rounding prevents further progress: scale the features to similar sizes, "
+        "or increase tol or reg_lambda.",
     }
 
     @abstractmethod
     def _formulation(self) -> tuple[Any, ...]:
-        """The objects that make the problem what it is, beside the data: the loss first."""
+        """The objects that define the problem in addition to the data; the loss first."""
 
     def _fingerprint(self, data: TrainingData) -> tuple[Any, ...] | None:
         return problem_fingerprint(data, self._formulation(), self.fit_intercept)
 
     def _blas_threads(self, n_threads: int) -> int:
-        """One: more would change the last bits with ``n_jobs``."""
+        """One thread: more would make the last bits depend on ``n_jobs``."""
         return 1
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -85,26 +85,26 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     def sparsify(self) -> Self:
         """Make ``coef_`` a sparse matrix in CSR format, as ``sparsify`` of scikit-learn does.
 
-        It saves memory, and time of predictions, where most coefficients are 0, as with L1.
-        Predictions, pickles and ``fit``, which makes an array of it again, go on as before.
+        This saves memory and prediction time if most coefficients are 0, as with L1. Predictions
+        and pickles work as before; ``fit`` makes ``coef_`` an array again.
 
         Returns
         -------
         self : object
-            With ``coef_`` of shape (1, n_features) where it was a vector.
+            With ``coef_`` of shape (1, n_features) if it was a vector.
 
         Raises
         ------
         NotFittedError
-            If there is no model yet.
+            If the estimator is not fitted.
         """
         check_is_fitted(self)
         if self._has_vector() and not sp.issparse(self.coef_):
-            self.coef_ = self.coef_[None]  # what becomes of a vector depends on scipy's version
+            self.coef_ = self.coef_[None]  # the result for a vector would depend on scipy's version
         return super().sparsify()
 
     def densify(self) -> Self:
-        """Make ``coef_`` an array again, of the shape that it had before :meth:`sparsify`.
+        """Make ``coef_`` an array again, with its shape before :meth:`sparsify`.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         Raises
         ------
         NotFittedError
-            If there is no model yet.
+            If the estimator is not fitted.
         """
         super().densify()
         if self._has_vector():
@@ -128,7 +128,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
 
 
 class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
-    """Two classes make one problem, more of them one each, unless a subclass says otherwise."""
+    """Two classes make one problem, more make one each, unless a subclass overrides this."""
 
     class_weight: dict[Any, float] | str | None
 
@@ -148,9 +148,9 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 
@@ -189,7 +189,7 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes, positive where the second one is predicted.
+            With two classes, positive if the second class is predicted.
         """
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
@@ -206,14 +206,14 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels out of ``classes_``.
+            Elements of ``classes_``.
         """
         scores = self.decision_function(X)
         indices = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[indices]
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Accuracy of the predictions; of collections of dask a dask array, not computed yet.
+        """Accuracy of the predictions; for dask collections, a dask array that is not computed yet.
 
         Parameters
         ----------

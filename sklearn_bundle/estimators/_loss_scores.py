@@ -1,4 +1,4 @@
-"""Scores that say of a loss's models what they were fitted for, where the usual one does not."""
+"""Scores that match the loss of a model, for losses that the usual score does not match."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sklearn.metrics import d2_pinball_score, d2_tweedie_score, fbeta_score, roc
 
 from sklearn_bundle.losses import ROCAUC, AbsoluteError, FBeta, Loss, Poisson, Quantile
 
-LossScorer = Callable[..., float]  # (model, X, y, sample_weight=None) -> the larger the better
+LossScorer = Callable[..., float]  # (model, X, y, sample_weight=None) -> score, larger is better
 
 
 def loss_scorer(loss: Loss) -> LossScorer | None:
-    """What a search selects by unless told otherwise; None is the estimator's own ``score``."""
+    """The default score of a search; None means the estimator's own ``score``."""
     make = _SCORERS.get(type(loss))
     return None if make is None else make(loss)
 
@@ -28,7 +28,7 @@ def _pinball(quantile: float) -> LossScorer:
 
 
 def _deviance(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Means over the targets; exp(f) may round to 0, of which there is no deviance."""
+    """Mean over the targets; exp(f) may round to 0, where the deviance is undefined."""
     means = np.maximum(model.predict(X), np.finfo(np.float64).tiny)
     counts = np.asarray(y, dtype=np.float64)
     targets = zip(counts.reshape(len(counts), -1).T, means.reshape(len(means), -1).T, strict=True)
@@ -36,7 +36,7 @@ def _deviance(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None 
 
 
 def _d2_of_counts(counts: NDArray, means: NDArray, weights: ArrayLike | None) -> float:
-    """0 where all counts are the same, as with R^2: there is no deviance to explain."""
+    """0 if all counts are equal, as with R^2: there is no deviance to explain."""
     if np.ptp(counts) == 0.0:
         return 0.0
     return d2_tweedie_score(counts, means, sample_weight=weights, power=1)

@@ -1,4 +1,4 @@
-"""One-versus-rest: a binary problem a class, in threads."""
+"""One-versus-rest: one binary problem per class, in threads."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from sklearn_bundle.solvers.contract import SolverResult, Status
 
 
 def binary_targets(labels: NDArray[np.intp], n_classes: int) -> list[NDArray[np.float64]]:
-    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one a class."""
+    """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
     positives = [1] if n_classes == 2 else range(n_classes)
     return [np.where(labels == k, 1.0, -1.0) for k in positives]
 
@@ -29,8 +29,8 @@ def solve_each(
 
     Returns the results and whether Ctrl-C ended them.
 
-    What is left of ``max_time`` is shared equally by the subproblems that are still to come. After
-    an interruption ``stop`` is set and each subproblem returns at its next iteration.
+    The rest of ``max_time`` is shared equally by the remaining subproblems. After an interruption
+    ``stop`` is set and each subproblem returns at its next iteration.
     """
     start = perf_counter()
     results: dict[int, SolverResult] = {}
@@ -73,7 +73,7 @@ def _in_threads(task: Callable[[int], None], n_tasks: int, n_threads: int, stop:
 
 
 def _join(pool: ThreadPoolExecutor) -> None:
-    """Wait for the threads, whatever comes: they still work on what the caller is to read."""
+    """Wait for the threads in any case: they still write to what the caller will read."""
     try:
         pool.shutdown()
     except KeyboardInterrupt:

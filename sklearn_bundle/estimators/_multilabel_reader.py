@@ -1,4 +1,4 @@
-"""Sets of labels as users give them: rows of X, and an indicator matrix for y."""
+"""Reader of sets of labels: rows of X, and an indicator matrix for y."""
 
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ Numbers = NDArray[np.int64]
 
 
 class MultilabelReader(Reader):
-    """Rows of X, and for each a row of y of 0 and 1."""
+    """Rows of X, each with a row of 0 and 1 in y."""
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
         X, y = checked_data(estimator, X, y, **X_CHECKS, multi_output=True)
@@ -56,8 +56,8 @@ class MultilabelReader(Reader):
         sets = _sets(estimator, y)
         if sets.shape != found.shape:
             raise ValueError(
-                f"y must have shape {found.shape}, a row for each of X and a column for each label "
-                f"of fit, got {sets.shape}."
+                f"y must have shape {found.shape}, one row per sample and one column per label of "
+                f"fit, got {sets.shape}."
             )
         wrong = np.count_nonzero(sets != found, axis=1).astype(np.float64)
         return wrong, np.full(len(wrong), estimator.model_.max_loss(None))
@@ -78,7 +78,7 @@ def _sets(estimator: BaseEstimator, y: Any) -> Numbers:
     if sets.ndim != 2:
         raise ValueError(
             "y must be an indicator matrix of shape (n_samples, n_labels) for a multilabel model, "
-            f"got shape {sets.shape}. sklearn.preprocessing.MultiLabelBinarizer makes one of lists."
+            f"got shape {sets.shape}. Convert lists with sklearn.preprocessing.MultiLabelBinarizer."
         )
     wrong = np.argwhere((sets != 0.0) & (sets != 1.0))
     if len(wrong):
@@ -88,6 +88,6 @@ def _sets(estimator: BaseEstimator, y: Any) -> Numbers:
 
 
 def _hash(X: Any, sets: Numbers, weights: NDArray[np.float64]) -> str:
-    """Equal for equal data."""
+    """A hash of the data."""
     parts = (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
     return joblib.hash((parts, sets, weights))

@@ -1,4 +1,4 @@
-"""What a fitted structured SVM is asked: outputs, what they cost, scores."""
+"""Queries of a fitted structured SVM: outputs, costs, scores."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sklearn_bundle.estimators._structures import MODELS, Reader, reader_of, wei
 
 
 def _if_read_so(method: str) -> Callable[[Callable], Any]:
-    """For a method that only models of some kinds have."""
+    """Condition for a method that only some kinds of models have."""
     return available_if(lambda estimator: method in estimator._reader.methods)
 
 
 class OutputFinder(BaseEstimator):
-    """Finds outputs with ``w_``, as the reader of ``model_`` does."""
+    """Finds outputs with ``w_``, through the reader of ``model_``."""
 
     model: Any
     loss: str
@@ -31,29 +31,29 @@ class OutputFinder(BaseEstimator):
         Parameters
         ----------
         X : list of inputs
-            Of the kind that was fitted.
+            Of the kind used in `fit`.
 
         Returns
         -------
         y : list of outputs
-            For chains labels in the shape of X, for models of classes an ndarray of labels of shape
-            (n_samples,).
+            For chains, labels in the shape of X; for models of classes, an ndarray of labels of
+            shape (n_samples,).
         """
         check_is_fitted(self)
         return self._reader.predict(self, X)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """One less the normalized loss: ``1 - sum_i s_i l_i(y_hat_i) / sum_i s_i L_i``.
+        """One minus the normalized loss: ``1 - sum_i s_i l_i(y_hat_i) / sum_i s_i L_i``.
 
-        L_i is the model's ``max_loss(y_i)``. That is the share of tokens with the true label for a
-        chain without `cost`, and the accuracy for "multiclass" without `cost`.
+        L_i is the model's ``max_loss(y_i)``. For a chain without `cost` this is the share of tokens
+        with the true label, and for "multiclass" without `cost` the accuracy.
 
         Parameters
         ----------
         X : list of inputs
-            Of the kind that was fitted.
+            Of the kind used in `fit`.
         y : list of outputs
-            The true ones. Labels must be among those of `fit`.
+            True outputs. Labels must be among those of `fit`.
         sample_weight : array-like of shape (n_examples,), default=None
             Weights s_i.
 
@@ -77,7 +77,7 @@ class OutputFinder(BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            With two classes the second's less the first's, as in scikit-learn.
+            With two classes the second score minus the first, as in scikit-learn.
         """
         check_is_fitted(self)
         return self._reader.decision_function(self, X)
@@ -108,13 +108,13 @@ class OutputFinder(BaseEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Data.
         n_best : int, default=1
-            How many, at least 1.
+            Number of labelings, at least 1.
 
         Returns
         -------
         labelings : list of lists of (labels, score)
-            For each sequence up to `n_best` of them (there may be less in all), best first. For a
-            two-dimensional X, labels are one label.
+            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
+            two-dimensional X, each labeling is a single label.
 
         Raises
         ------
@@ -131,13 +131,13 @@ class OutputFinder(BaseEstimator):
         Parameters
         ----------
         n : int, default=10
-            How many a label.
+            Number per label.
 
         Returns
         -------
         features : dict of lists of (attribute, weight)
-            By label. Attributes have the names of ``attribute_names_`` or ``feature_names_in_``,
-            and else are columns of ``coef_``.
+            Dict by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
+            otherwise by their column of ``coef_``.
 
         Raises
         ------
@@ -149,6 +149,6 @@ class OutputFinder(BaseEstimator):
 
     @property
     def _reader(self) -> Reader:
-        """Of the model that was fitted, or else of the one that will be."""
+        """Reader of the fitted model, or of the model to be fitted."""
         model = vars(self).get("model_", self.model)
         return reader_of(MODELS[model]() if isinstance(model, str) and model in MODELS else model)

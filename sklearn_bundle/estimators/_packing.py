@@ -1,4 +1,4 @@
-"""Sequences of feature vectors as users give them -> one matrix, or list of tokens, of all."""
+"""Packing of users' sequences into one matrix or one list of tokens."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Packed:
     lengths: NDArray[np.int64]
 
     def take(self, kept: NDArray[np.intp]) -> "Packed":
-        """These sequences alone."""
+        """Only these sequences."""
         if len(kept) == len(self.lengths):
             return self
         mask = positions_of(kept, self.lengths)
@@ -48,15 +48,15 @@ class Packed:
 
 
 def positions_of(kept: NDArray[np.intp], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of all positions belong to the sequences that are kept."""
+    """Mask of the positions that belong to the kept sequences."""
     mask = np.zeros(len(lengths), dtype=bool)
     mask[kept] = True
     return np.repeat(mask, lengths)
 
 
 def nature(value: Any) -> str:
-    """What a part of X or y is: the forms are told apart by the first that is not empty."""
-    if sp.issparse(value):  # first of all: a dok_array is a dict as well
+    """The form of a part of X or y, decided by its first nonempty item."""
+    if sp.issparse(value):  # first, since a dok_array is also a dict
         return "matrix"
     if isinstance(value, Mapping):
         return "mapping"
@@ -72,17 +72,17 @@ def nature(value: Any) -> str:
 
 
 def _is_row(value: Any) -> bool:
-    """Whether it is a list of numbers, going by the first."""
+    """Whether it is a list of numbers, judged by the first item."""
     return nature(value) == "list" and len(value) > 0 and nature(next(iter(value))) == "scalar"
 
 
 def listed(value: Any) -> Any:
-    """What an iterator, such as a generator, yields: it can be read once. Others stay."""
+    """The items of an iterator, which can be read only once; other objects unchanged."""
     return list(value) if isinstance(value, Iterator) else value
 
 
 def sequences_in(X: Any) -> list | None:
-    """The sequences that X holds, or None: X is 2-D, or it is scikit-learn that refuses it."""
+    """The sequences in X, or None if X is 2-D or scikit-learn will refuse it."""
     X = listed(X)
     if isinstance(X, np.ndarray) and X.ndim > 1:
         if X.ndim == 2 and not _cells_are_tokens(X):
@@ -101,7 +101,7 @@ def sequences_in(X: Any) -> list | None:
 
 
 def _cells_are_tokens(X: np.ndarray) -> bool:
-    """numpy makes a 2-D array of equally long sequences of dicts, or of lists of strings."""
+    """Whether X is numpy's 2-D array of equally long sequences of dicts or of lists of strings."""
     if X.dtype.kind != "O":
         return X.dtype.kind in "US"
     return X.size > 0 and all(
@@ -116,12 +116,12 @@ def _is_empty(value: Any) -> bool:
 
 
 def pack_plain(X: Any) -> Packed:
-    """A matrix that scikit-learn has checked."""
+    """A matrix checked by scikit-learn."""
     return Packed("plain", csr(X), np.ones(X.shape[0], dtype=np.int64))
 
 
 def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None) -> Packed:
-    """Check and concatenate sequences; ``fitted`` is the form that was fitted, None in fit."""
+    """Check and concatenate sequences; ``fitted`` is the form used in fit, None in fit itself."""
     if not sequences:
         raise ValueError("Found no sequence in X, while a minimum of 1 is required.")
     forms, values = zip(
@@ -154,7 +154,7 @@ def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
 
 def _read(sequence: Any, name: str) -> tuple[str, Any]:
     """The form of a sequence, and its matrix or list of tokens."""
-    if type(sequence) is list and sequence:  # the usual ones, at once
+    if type(sequence) is list and sequence:  # the common case, first
         token = sequence[0]
         if type(token) is dict and token:
             return "dicts", sequence
@@ -218,7 +218,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _stacked(estimator: BaseEstimator, matrices: tuple, *, reset: bool) -> Any:
-    """One matrix, checked by scikit-learn but for NaN, whose row says nothing."""
+    """One matrix, checked by scikit-learn except for NaN, since its row number means nothing."""
     frames = [i for i, matrix in enumerate(matrices) if _is_frame(matrix)]
     matrices = list(matrices)
     named = matrices[frames[0]] if frames else None

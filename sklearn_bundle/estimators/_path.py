@@ -1,4 +1,4 @@
-"""Fits over many values of reg_lambda that share what they find, cross-validation over them."""
+"""Fits for many values of reg_lambda that share planes, and cross-validation over them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.solvers.contract import SolverResult
 
-# Values of reg_lambda where their number is not given, and w = 0 is optimal for none of them.
+# Default number of values of reg_lambda if w = 0 is optimal for none of them.
 _ON_A_PATH, _IN_A_SEARCH = 20, 10
 _FOLDS = 5  # as in scikit-learn
 
@@ -55,15 +55,15 @@ def bmrm_path(
     NDArray[np.float64],
     NDArray[np.int64],
 ]:
-    """Solutions for many values of reg_lambda, each from what the last one left.
+    """Solutions for many values of reg_lambda, each started from the last one.
 
-    The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever knows
-    the loss. Planes of the empirical risk (algorithm 2 of [1]_) do not depend on reg_lambda: each
-    fit starts from all planes that were cut before, and from the last solution. Coordinate descent
+    The objective is that of :class:`BMRMClassifier` or of :class:`BMRMRegressor`, whichever has the
+    loss. Planes of the empirical risk (algorithm 2 of [1]_) do not depend on reg_lambda: each fit
+    starts from all planes that were cut before, and from the last solution. Coordinate descent
     starts from the last solution, its support and its dual point. Every value has a certificate.
-    With squared errors, L1 or the elastic net, and few features, all values are solved from X'X;
-    objective and bound come from that too where its rounding, which is taken off the bound, is
-    small beside `tol`, and else from the data.
+    With squared errors, L1 or the elastic net, and few features, all values are solved from X'X.
+    Objective and bound also come from X'X if its rounding, which is subtracted from the bound, is
+    small compared with `tol`; otherwise they come from the data.
 
     Parameters
     ----------
@@ -72,18 +72,19 @@ def bmrm_path(
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale. With L1 and the elastic
-        net they start at :func:`reg_lambda_max`, where all weights are 0, else at 1.
+        Positive values, or their number: they are then equally spaced on a logarithmic scale. With
+        L1 and the elastic net they start at :func:`reg_lambda_max`, where all weights are 0,
+        otherwise at 1.
     n_reg_lambdas : int, default=None
-        How many values, where `reg_lambdas` is None. None is 100 with L1 and the elastic net, and
-        else 20.
+        Number of values if `reg_lambdas` is None. None means 100 with L1 and the elastic net,
+        otherwise 20.
     eps : float, default=None
-        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3 with L1
-        and the elastic net, and else 1e-6.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3 with L1 and the elastic net, otherwise 1e-6.
     loss : str or Loss, default="hinge"
         A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+        Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
     **params : dict
         Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`. `max_time` is for
         each problem at each value. `verbose=1` prints a line per value.
@@ -93,33 +94,32 @@ def bmrm_path(
     reg_lambdas : ndarray of shape (n_lambdas,)
         The values in descending order.
     coefs : ndarray of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas)
-        Weights; the latter for three or more classes, and for several targets. With L1 and the
-        elastic net ``np.count_nonzero(coefs, axis=-2)`` is the number of features in use.
+        Weights; 3-D for three or more classes and for several targets. With L1 and the elastic net
+        ``np.count_nonzero(coefs, axis=-2)`` is the number of features in use.
     intercepts : ndarray of shape (n_lambdas,) or (n_outputs, n_lambdas)
         Intercepts.
     dual_gaps : ndarray of shape (n_lambdas,) or (n_outputs, n_lambdas)
-        Duality gaps, in units of the objective; several where the outputs are problems of their
-        own.
+        Duality gaps, in units of the objective; one per output if each is a problem of its own.
     n_iters : ndarray of the shape of ``dual_gaps``
-        Iterations that each value took.
+        Iterations for each value.
 
     Raises
     ------
     ValueError
-        As the estimators do, and for reg_lambdas that are not positive, `n_reg_lambdas` or `eps`
-        beside values, a loss of ranking, `reg_lambda` or `warm_start`.
+        As for the estimators; also for reg_lambdas that are not positive, `n_reg_lambdas` or `eps`
+        together with values, a loss of ranking, `reg_lambda` or `warm_start`.
     TypeError
         For a parameter that the estimator does not have.
 
     Warns
     -----
     ConvergenceWarning
-        As the estimators do, once for all values.
+        As for the estimators, once for all values.
 
     See Also
     --------
     BMRMClassifierCV, BMRMRegressorCV : Choose reg_lambda by cross-validation.
-    reg_lambda_max : Where a path of L1 begins.
+    reg_lambda_max : The start of a path with L1.
     sklearn.linear_model.lasso_path : The same for the Lasso.
 
     References
@@ -167,10 +167,10 @@ def fit_path(
     reg_lambdas: Sequence[float],
     seed: int | None = None,
 ) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
-    """A fitted copy for each value in turn, with the results of its subproblems.
+    """Yield a fitted copy for each value in turn, with the results of its subproblems.
 
-    ``data`` are what the estimator, a checked copy, has made of the caller's. ``seed`` is that of
-    each fit.
+    ``estimator`` is a checked copy, and ``data`` are the data that it has checked. All fits use
+    ``seed``.
     """
     unfitted = clone(estimator)
     _, n_threads = split_threads(estimator.n_jobs, 1)
@@ -197,14 +197,14 @@ def fit_path(
             results = warm.results
             fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
             fitted |= certificate(results) | estimator._further_attributes(data, warm)
-            model = object.__new__(type(estimator))  # a clone takes as long as a small fit
+            model = object.__new__(type(estimator))  # a clone would take as long as a small fit
             model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
             model._adopt(features_of(estimator) | fitted)
             yield model, results
 
 
 class PathSearch(Search):
-    """Cross-validation over reg_lambda, each fold along a path."""
+    """Cross-validation over reg_lambda, with a path in each fold."""
 
     reg_lambdas: int | ArrayLike | None
     eps: float | None
@@ -227,7 +227,7 @@ class PathSearch(Search):
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, _num_samples(X))
             if self.cv is None or isinstance(self.cv, Integral):
-                rows = np.flatnonzero(weights)  # others get all rows, which they may count on
+                rows = np.flatnonzero(weights)  # other splitters may rely on all rows
                 X, y, weights = (_safe_indexing(array, rows) for array in (X, y, weights))
         single = clone(self._single(n_jobs=1))
         own = loss_scorer(single._loss()) if self.scoring is None else None
@@ -250,7 +250,7 @@ class PathSearch(Search):
         return splits(self.cv, X, y, is_classifier(single)), scores
 
     def _folds_of_blocks(self, X, y, sample_weight, values):
-        """Folds of whole blocks of rows, every k-th of which is held out together."""
+        """Folds of whole blocks of rows: each fold holds out every k-th block."""
         given = {"X": X, "y": y, "sample_weight": sample_weight}
         columns = blocks_beside({name: v for name, v in given.items() if v is not None})
         n_blocks = len(columns[0])
@@ -258,11 +258,11 @@ class PathSearch(Search):
         if not isinstance(n_folds, Integral) or not 2 <= n_folds <= n_blocks:
             raise ValueError(
                 f"cv must be a number of folds from 2 to {n_blocks}, the number of X's blocks, "
-                f"where rows lie in blocks: folds are of whole blocks. Got {shown(self.cv)}."
+                f"if rows lie in blocks: folds are of whole blocks. Got {shown(self.cv)}."
             )
         if self.scoring is not None:
             raise ValueError(
-                "scoring must be None where rows lie in blocks, and is then the accuracy or R^2; "
+                "scoring must be None if rows lie in blocks, and is then the accuracy or R^2; "
                 f"got {shown(self.scoring)}."
             )
         single = clone(self._single(n_jobs=1))

@@ -1,4 +1,4 @@
-"""Default scores of the models of a path on held-out rows, which are looked at once for many."""
+"""Default scores of the models of a path on held-out rows, which are read once for many models."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -12,17 +12,17 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._validation import check_prediction_data
 
-_SCORES = 1 << 18  # of rows and models at a time: 2 MB, which stay in cache
-_FEWEST_MODELS = 16  # but at least so many models, or X is read too often
+_SCORES = 1 << 18  # per step of rows and models: 2 MB, which stay in cache
+_FEWEST_MODELS = 16  # lower limit on models per step, since X must not be read too often
 
 
 def default_scores(
     models: Iterable[BundleEstimator], X: Any, y: Any, weights: NDArray[np.float64] | None
 ) -> Iterator[float]:
-    """What ``score`` of each model returns: R^2, or the accuracy.
+    """The results of ``score`` of each model: R^2 or the accuracy.
 
-    Models of several targets or of more than two classes are asked themselves, and so are those
-    of targets for which scikit-learn's formulas have exceptions.
+    For several targets, more than two classes, and targets for which scikit-learn's formulas have
+    exceptions, it calls ``score`` of each model.
     """
     models = iter(models)
     y = np.asarray(y)
@@ -51,7 +51,7 @@ def default_scores(
 
 
 def _denominator(y: NDArray, weights: NDArray[np.float64], labels: bool) -> float:
-    """Of the accuracy or of R^2; 0 where there is none."""
+    """Denominator of the accuracy or of R^2; 0 if undefined."""
     total = float(weights.sum())
     if y.ndim != 1 or not total > 0.0:
         return 0.0

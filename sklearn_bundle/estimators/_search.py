@@ -1,4 +1,4 @@
-"""What cross-validation over the values of one parameter is, whatever is fitted."""
+"""Cross-validation over the values of one parameter, for any estimator."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome
 from sklearn_bundle.estimators._reports import Report, SearchMonitor
 from sklearn_bundle.estimators._validation import first_best, splits
 
-MOST_VALUES = 100_000  # of a parameter: more of them are a slip
+MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
 
-Fold = tuple[np.ndarray, np.ndarray]  # rows to fit to, rows to score
+Fold = tuple[np.ndarray, np.ndarray]  # training rows, test rows
 
 
 def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
-    """Constraints on what a search shares with its estimator, and on what it adds."""
+    """Constraints on the parameters that a search shares with its estimator, and on its own."""
     shared = {k: v for k, v in kind._parameter_constraints.items() if k not in not_shared}
     return shared | {
         values: [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -42,10 +42,9 @@ def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
 
 
 def folds_among(cv: Any, X: Any, y: Any, kept: np.ndarray, classifier: bool) -> list[Fold]:
-    """Training and test part of every fold, among the rows that are kept.
+    """Training and test part of every fold, as numbers of kept rows.
 
-    None and a number split these alone. Others are the caller's, and so are the rows that they
-    split: they get all.
+    None and an integer split only the kept rows. The caller's own splitters get all rows.
     """
     if cv is None or isinstance(cv, Integral):
         X, y = (_safe_indexing(array, kept) for array in (X, y))
@@ -58,10 +57,10 @@ def folds_among(cv: Any, X: Any, y: Any, kept: np.ndarray, classifier: bool) -> 
 
 
 class Search(CertifiedEstimator):
-    """Chooses a parameter of an estimator by cross-validation, then fits to all data with it.
+    """Chooses a parameter of an estimator by cross-validation, then fits to all data.
 
-    A subclass derives from that estimator as well, which checks data and predicts. What is fitted
-    are estimators of this kind, with the parameters of the search.
+    A subclass also derives from that estimator, which checks data and predicts. The fitted
+    estimators are of this kind, with the parameters of the search.
     """
 
     cv: Any
@@ -70,36 +69,36 @@ class Search(CertifiedEstimator):
     scores_: NDArray[np.float64]
     mean_test_scores_: NDArray[np.float64]
 
-    _kind: ClassVar[type[CertifiedEstimator]]  # what is fitted
-    _chosen: ClassVar[str]  # its parameter; the search has the values under this name and an s
-    _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search does not have
-    _require: ClassVar[str | None] = "sharedmem"  # of joblib: None where folds may be processes
+    _kind: ClassVar[type[CertifiedEstimator]]  # class of the fitted estimators
+    _chosen: ClassVar[str]  # its parameter; the search has the values under this name plus "s"
+    _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search lacks
+    _require: ClassVar[str | None] = "sharedmem"  # for joblib: None if folds may run in processes
 
     @abstractmethod
     def _values(self, data: Any) -> NDArray[np.float64]:
-        """The values of the parameter, of two that are as good the better one first."""
+        """The values of the parameter, in order of preference for ties."""
 
     @abstractmethod
     def _folds(
         self, data: Any, X: Any, y: Any, sample_weight: Any, values: NDArray[np.float64]
     ) -> tuple[list[Fold], Callable[[np.ndarray, np.ndarray, Report], list[float]]]:
-        """The folds, and what returns the score of every value on one of them, reporting its fits.
+        """The folds, and a function that returns the scores of all values on one of them.
 
-        It is called with the rows to fit to, those to score, and what to report to.
+        It is called with the rows to fit to, those to score, and the object to report fits to.
         """
 
     def _fits_per_value(self, data: Any) -> int:
-        """How many of them a fold reports."""
+        """The number of fits that a fold reports per value."""
         return 1
 
     def _single(self, **parameters: Any) -> CertifiedEstimator:
-        """An estimator of the kind that is fitted; what the search does not have is at default."""
+        """An estimator to fit; parameters that the search lacks have their defaults."""
         names = [name for name in self._kind._get_param_names() if name not in self._not_shared]
         return self._kind(**{name: getattr(self, name) for name in names} | parameters)
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, warm: None) -> Outcome:
-        data = self._check(X, y, sample_weight)  # what is wrong is told before any work starts
+        data = self._check(X, y, sample_weight)  # errors come before any work starts
         values = self._values(data)
         folds, scores_of = self._folds(data, X, y, sample_weight, values)
         name, n_fits = self._chosen, len(values) * self._fits_per_value(data)

@@ -1,4 +1,4 @@
-"""Segmentations as users give them: sequences, and their segments with labels."""
+"""Reader of segmentations: sequences, and their segments with labels."""
 
 from itertools import chain, pairwise
 from numbers import Integral
@@ -36,7 +36,7 @@ Segmentation = list[tuple[Any, int, int]]
 
 
 class SegmentReader(Reader):
-    """Sequences as SDCACRF takes them, and for each a list of (label, start, stop)."""
+    """Sequences as in SDCACRF, each with a list of (label, start, stop)."""
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
         segmentations = _checked(estimator, X, y)
@@ -115,7 +115,7 @@ def _refuse_plain(X: Any) -> None:
 
 
 def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
-    """The segments of each sequence, which cover it; what is wrong with X is said elsewhere."""
+    """The segments of each sequence, which cover it; errors of X are raised elsewhere."""
     name = type(estimator).__name__
     if y is None:
         raise ValueError(
@@ -128,7 +128,7 @@ def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
             f"got {short(y)} of type {type(y).__name__}."
         )
     y, sequences = list(y), sequences_in(X)
-    if sequences is None:  # scikit-learn says what is wrong with it
+    if sequences is None:  # scikit-learn raises the error
         return []
     if len(sequences) != len(y):
         raise ValueError(
@@ -140,7 +140,7 @@ def _checked(estimator: BaseEstimator, X: Any, y: Any) -> list[Segmentation]:
 
 
 def _segments(i: int, x: Any, segments: Any) -> Segmentation:
-    """Those of sequence i, with Python's integers."""
+    """The segments of sequence i, with Python's integers."""
     if nature(segments) not in ("list", "matrix"):
         raise ValueError(
             f"Sequence {i} of y must be a list of segments (label, start, stop), got "
@@ -181,7 +181,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _length(x: Any) -> int | None:
-    """Positions of a sequence, None where it is none."""
+    """Number of positions of a sequence; None if it is not a sequence."""
     kind = nature(x)
     if kind == "matrix":
         return x.shape[0]
@@ -194,7 +194,7 @@ def _spread(segments: Segmentation) -> list:
 
 
 def _sizes(segmentations: list[Segmentation]) -> NDArray[np.int64]:
-    """For all positions the length of the segment that begins there, or 0."""
+    """The length of the segment that begins at each position, or 0."""
     sizes = [stop - start for segments in segmentations for _, start, stop in segments]
     by_token = np.zeros(sum(sizes), np.int64)
     by_token[np.cumsum([0, *sizes[:-1]])] = sizes
@@ -202,7 +202,7 @@ def _sizes(segmentations: list[Segmentation]) -> NDArray[np.int64]:
 
 
 def _numbered(labels: list[int], sizes: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Segments with numbers of labels, as the model's methods take them."""
+    """Segments with numbers of labels, for the model's methods."""
     begins = np.flatnonzero(sizes)
     stops = (begins + sizes[begins]).tolist()
     return [(labels[s], s, stop) for s, stop in zip(begins.tolist(), stops, strict=True)]

@@ -1,4 +1,4 @@
-"""What the CRF accepts: sequences of feature vectors, labels and weights -> one CSR matrix."""
+"""Checks of the CRF's input: sequences, labels and weights, packed into one CSR matrix."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from sklearn_bundle.estimators._packing import (
 )
 from sklearn_bundle.estimators._validation import checked_data, normalised
 
-_NUMPY_KINDS = "biufUS"  # that sort and compare as Python's own values do
-_OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # by the kind of X
+_NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
+_OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # depending on the kind of X
 
 
 @dataclass
 class Sequences:
-    """Sequences in the solver's language, all positions one below the other.
+    """Sequences in the form for solvers, with stacked positions.
 
     X is CSR, float32 or float64, its indices sorted, without duplicates or explicit zeros;
-    ``lengths`` are all >= 1; ``plain`` says that X came as a 2-D matrix: chains of length one.
+    ``lengths`` are all >= 1; ``plain`` means that X was a 2-D matrix: chains of length one.
     """
 
     X: sp.csr_array
@@ -60,7 +60,7 @@ class Sequences:
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths)])
 
     def sequences(self, which: NDArray[np.intp]) -> Sequences:
-        """These alone, in this order."""
+        """Only these sequences, in this order."""
         return Sequences(self.X[self._tokens(which)], self.lengths[which], self.plain)
 
     def _tokens(self, which: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -71,25 +71,26 @@ class Sequences:
 
 
 class KnownSequences(list):
-    """Sequences as the caller gave them, and what they are to the estimators of one search."""
+    """The caller's sequences, and their checked form for the estimators of one search."""
 
     def __init__(self, given: list, sequences: Sequences, fitted: dict[str, Any]):
         super().__init__(given)
         self._sequences, self._fitted = sequences, fitted
 
     def known_to(self, estimator: BaseEstimator) -> Sequences | None:
-        """What the estimator would make of them, if it is one of that search."""
+        """The checked form, if the estimator belongs to that search."""
         same = all(getattr(estimator, name, None) is self._fitted[name] for name in self._fitted)
         return self._sequences if same else None
 
 
 @dataclass
 class TrainingSequences(Sequences):
-    """Sequences to learn from; those of weight zero are gone.
+    """Training sequences, without those of weight zero.
 
-    ``labels[t]`` is an index into the sorted ``classes``; ``weights``, one a sequence, are positive
-    and sum to one, ``total`` is what they summed to before; ``kept`` are the caller's sequences
-    that are left; ``fitted`` are attributes of the estimator, those that prediction needs included.
+    ``labels[t]`` is an index into the sorted ``classes``; ``weights``, one per sequence, are
+    positive and sum to one, ``total`` is their previous sum; ``kept`` are the remaining sequences
+    of the caller; ``fitted`` are attributes of the estimator, including those that prediction
+    needs.
     """
 
     labels: NDArray[np.intp]
@@ -100,10 +101,10 @@ class TrainingSequences(Sequences):
     fitted: dict[str, Any]
 
     def part(self, which: NDArray[np.intp], min_frequency: int | None = None) -> TrainingSequences:
-        """These sequences alone, classes and weights as if no others had been given.
+        """Only these sequences, with classes and weights as if no others had been given.
 
-        All attributes stay, those with names empty where they are not frequent: the optimal
-        weights of attributes that are in no token are 0.
+        All attributes stay, but infrequent named attributes become empty: the optimal weights of
+        attributes without tokens are 0.
         """
         part, weights = self.sequences(which), self.weights[which]
         if min_frequency is not None and "_vocabulary" in self.fitted:
@@ -126,11 +127,11 @@ def check_training_sequences(
     least_classes: int = 2,
     min_frequency: int | None = None,
 ) -> TrainingSequences:
-    """Check everything that is wrong with training data before any work starts.
+    """Check training data completely before any work starts.
 
-    Named attributes are left out whose tokens weigh less than ``min_frequency``, all together.
-    On the estimator only scikit-learn's ``validate_data`` writes, and attributes of an earlier fit
-    are removed that this one does not have.
+    Named attributes whose tokens have a total weight below ``min_frequency`` are left out. Only
+    scikit-learn's ``validate_data`` writes to the estimator; attributes of an earlier fit that this
+    one lacks are removed.
     """
     name = type(estimator).__name__
     if y is None:
@@ -139,13 +140,13 @@ def check_training_sequences(
         )
     sequences = sequences_in(X)
     if sequences is None:
-        if nature(X) in ("list", "matrix"):  # else it is X that is wrong
+        if nature(X) in ("list", "matrix"):  # otherwise X is wrong
             _refuse_several_labels(name, y)
         if mixed(y):
-            _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # says what is wrong
+            _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # raises the error
         X, y = checked_data(estimator, X, y, **X_CHECKS)
         if y.dtype.kind == "O":
-            _sorted_labels(y.tolist(), None)  # says what is wrong, which scikit-learn does not
+            _sorted_labels(y.tolist(), None)  # for a more precise error than scikit-learn's
         check_classification_targets(y)
         packed = pack_plain(X)
         classes, labels = np.unique(y, return_inverse=True)
@@ -191,14 +192,14 @@ def check_training_sequences(
 
 
 def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
-    """X for predict: of the kind that was fitted; attributes that fit has not seen are ignored."""
+    """X for predict, of the kind used in fit; attributes that fit has not seen are ignored."""
     known = X.known_to(estimator) if isinstance(X, KnownSequences) else None
     if known is not None:
         return known
     form = estimator._form
     sequences = sequences_in(X)
     if sequences is None and form != "plain":
-        given = f"a {type(X).__name__} that is no list of sequences. One sequence is written [X]."
+        given = f"a {type(X).__name__} that is not a list of sequences. Write one sequence as [X]."
         raise ValueError(another_kind(estimator, form, given))
     if sequences is None:
         packed = pack_plain(checked_data(estimator, X, reset=False, **X_CHECKS))
@@ -214,7 +215,7 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
 def check_labels(
     estimator: BaseEstimator, sequences: Sequences, y: Any, *, all_known: bool = True
 ) -> NDArray[np.intp]:
-    """The true labels of sequences as indices into ``classes_``; -1 are others, if they may be."""
+    """The true labels of sequences as indices into ``classes_``; -1 for others, if allowed."""
     name, y = type(estimator).__name__, listed(y)
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
@@ -244,9 +245,9 @@ def check_labels(
 
 
 class PerSequence(list):
-    """A list with an entry per sequence, which numpy takes for a vector of objects.
+    """A list with one entry per sequence, which numpy treats as a vector of objects.
 
-    Of entries of several lengths it would make nothing, and of equally long ones a matrix.
+    numpy would refuse entries of different lengths, and make a matrix of equally long ones.
     """
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -259,7 +260,7 @@ class PerSequence(list):
 
 
 def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence:
-    """Values of all positions in the shape that X came in: a list by sequences, or one array."""
+    """Values of all positions in the shape of X: a list by sequences, or one array."""
     if sequences.plain:
         return values
     starts = sequences.starts.tolist()
@@ -267,7 +268,7 @@ def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence
 
 
 def _refuse_several_labels(name: str, y: Any) -> None:
-    """For a 2-D X; scikit-learn knows only arrays of numbers as multilabel."""
+    """Refuse multilabel y for a 2-D X; scikit-learn recognizes only arrays of numbers."""
     kind = nature(y)
     several = kind == "matrix" and y.shape[1] > 1
     if kind == "list":
@@ -282,7 +283,7 @@ def _refuse_several_labels(name: str, y: Any) -> None:
 
 
 def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
-    """The labels of all positions: an array if all sequences are arrays of one kind."""
+    """The labels of all positions: an array if all sequences are arrays of the same kind."""
     if nature(y) not in ("list", "matrix") or hasattr(y, "columns"):
         raise TypeError(
             f"y must be a list with a sequence of labels for each sequence of X, got "
@@ -369,19 +370,19 @@ def _is_missing(label: Any) -> bool:
         return True
     try:
         return bool(label != label)
-    except (TypeError, ValueError):  # pandas.NA answers neither yes nor no
+    except (TypeError, ValueError):  # pandas.NA has no truth value
         return True
 
 
 def _class_array(labels: list) -> np.ndarray:
-    """An array of numbers or strings where it holds just these, else of objects."""
+    """An array of numbers or of strings if it holds nothing else, otherwise of objects."""
     values = [
         x.item() if isinstance(x, np.generic) and x.dtype.kind in _NUMPY_KINDS else x
         for x in labels
     ]
     try:
         classes = np.array(values)
-    except ValueError:  # tuples of several lengths
+    except ValueError:  # tuples of different lengths
         classes = np.empty(0, dtype=object)
     if classes.dtype.kind in _NUMPY_KINDS and classes.ndim == 1:
         kinds = set(map(type, values))

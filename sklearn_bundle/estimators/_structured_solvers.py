@@ -1,4 +1,4 @@
-"""Which problem and which solver a loss of structured outputs takes, and what goes with it."""
+"""Problems and solvers of each loss of structured outputs, and checks of their parameters."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.solvers.simplicial import SimplicialSolver
 from sklearn_bundle.solvers.structured_lbfgs import StructuredLBFGS
 
-# By name: solvers with points of all examples together, ways to apply restricted simplicial
-# decomposition to a product of simplexes, and the solvers of the logistic loss.
+# By name: solvers with points of all examples together, variants of restricted simplicial
+# decomposition for a product of simplexes, and the solvers of the logistic loss.
 _TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
 _PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
 _SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
@@ -27,7 +27,7 @@ SOLVERS = {"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
 
 
 def check_formulation(loss: str, solver: str, scaling: str) -> None:
-    """That solver and scaling go with the loss.
+    """Check that solver and scaling support the loss.
 
     Raises
     ------
@@ -36,10 +36,10 @@ def check_formulation(loss: str, solver: str, scaling: str) -> None:
     """
     if loss != "log":
         if solver == "lbfgs":
-            raise ValueError(f"solver='lbfgs' is for loss='log' alone, got loss={loss!r}.")
+            raise ValueError(f"solver='lbfgs' is only for loss='log', got loss={loss!r}.")
         if solver == "excessive-gap" and (loss, scaling) != ("hinge", "margin"):
             raise ValueError(
-                "solver='excessive-gap' takes loss='hinge' with scaling='margin' alone, whose dual "
+                "solver='excessive-gap' takes only loss='hinge' with scaling='margin', whose dual "
                 f"is one of marginals, but got loss={loss!r} with scaling={scaling!r}; use "
                 "solver='auto'."
             )
@@ -55,7 +55,7 @@ def check_formulation(loss: str, solver: str, scaling: str) -> None:
 
 
 def check_examples(loss: str, solver: str, examples: Examples, name: str) -> None:
-    """That the model, which has this name, goes with the loss and the solver.
+    """Check that the model of this name supports the loss and the solver.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def check_examples(loss: str, solver: str, examples: Examples, name: str) -> Non
         )
     if solver == "excessive-gap" and not examples.has_edges:
         raise ValueError(
-            "solver='excessive-gap' takes the model 'chain' alone, whose marginals it projects "
+            "solver='excessive-gap' takes only the model 'chain', whose marginals it projects "
             f"onto, but got {name}; use solver='auto'."
         )
     if len(examples.nonnegative) and (loss == "log" or solver == "bundle"):
@@ -78,13 +78,13 @@ def check_examples(loss: str, solver: str, examples: Examples, name: str) -> Non
             ("loss='log'", "loss='hinge'") if of_loss else ("solver='bundle'", "solver='auto'")
         )
         raise ValueError(
-            f"{what} takes no model with parameters that must not be negative, but "
+            f"{what} does not support models with parameters that must not be negative, but "
             f"{name}.nonnegative returns some. Use {instead}."
         )
 
 
 def further_advice(examples: Examples, name: str) -> dict[Status, str]:
-    """What to change after a miss of ``tol``, where the model of this name is not exact."""
+    """Advice if ``tol`` was not reached and the model of this name is not exact."""
     if examples.exact:
         return {}
     return {
@@ -94,7 +94,7 @@ def further_advice(examples: Examples, name: str) -> dict[Status, str]:
 
 
 def is_proved(loss: str, examples: Examples, model: StructuredModel, point: Any) -> bool:
-    """Whether no output is worse than the objective says: the oracle is exact, or bounds itself."""
+    """Whether the objective is an upper bound: the oracle is exact, or has upper bounds."""
     if loss == "log":
         return True
     if examples.exact or model.upper_bound is None:
@@ -115,7 +115,7 @@ def bound_problem(
 def new_solver(
     problem: Any, loss: str, solver: str, *, tol: float, seed: int, sampling: str, **given: Any
 ) -> Any:
-    """The solver of that name; ``given`` are ``cache_size`` and what it has ``kept``."""
+    """The solver of that name; ``given`` are ``cache_size`` and the state that it ``kept``."""
     if loss == "log":
         return _SMOOTH[solver](problem, **given)
     if solver == "excessive-gap":

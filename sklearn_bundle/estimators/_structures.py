@@ -1,7 +1,7 @@
-"""Structures as users give them: a reader for each kind of model, found by the model's class.
+"""Readers of structures, one for each kind of model, found by the model's class.
 
-A reader checks training data, makes fitted attributes of w, predicts, and says what predictions
-cost. It has no state: what was fitted stands on the estimator.
+A reader checks training data, converts w to fitted attributes, predicts, and computes the costs of
+predictions. It has no state: fitted attributes belong to the estimator.
 """
 
 from abc import ABC, abstractmethod
@@ -66,12 +66,12 @@ MODELS: dict[str, type[StructuredModel]] = {
 
 
 def checked_model(caller: str, model: Any) -> StructuredModel:
-    """A clone of the model, or of the one of that name.
+    """A clone of the model, or of the model of that name.
 
     Raises
     ------
     TypeError, ValueError
-        For all else.
+        For anything else.
     """
     if isinstance(model, str) and model in MODELS:
         return MODELS[model]()
@@ -88,7 +88,7 @@ def checked_model(caller: str, model: Any) -> StructuredModel:
 
 
 def forget(estimator: BaseEstimator) -> None:
-    """Remove what another fit has left: the next one may be of another kind."""
+    """Remove attributes of another fit, since the next one may be of another kind."""
     parameters = estimator.get_params(deep=False)
     for name in set(vars(estimator)) - set(parameters):
         if name.endswith("_") or name in _PRIVATE:
@@ -96,7 +96,7 @@ def forget(estimator: BaseEstimator) -> None:
 
 
 def weighted_score(losses: Array, largest: Array, sample_weight: Any) -> float:
-    """One less the weighted loss, divided by what it can be at most."""
+    """One minus the weighted loss divided by its maximum."""
     weights = normalised(check_sample_weight(sample_weight, len(losses)))
     worst = float(weights @ largest)
     return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
@@ -104,11 +104,11 @@ def weighted_score(losses: Array, largest: Array, sample_weight: Any) -> float:
 
 @dataclass
 class Reading:
-    """What a reader has made of training data; examples of weight zero are gone.
+    """Training data checked by a reader, without examples of weight zero.
 
-    ``X`` and ``y`` are what the model's ``examples`` takes. The weights are positive and sum to
-    one, ``total`` is what they summed to before. ``fitted`` are attributes that do not depend on w;
-    ``fingerprint`` returns what is equal for equal data.
+    ``X`` and ``y`` are the arguments of the model's ``examples``. The weights are positive and sum
+    to one, ``total`` is their previous sum. ``fitted`` are attributes that do not depend on w;
+    ``fingerprint`` returns a hash of the data.
     """
 
     X: Any
@@ -120,19 +120,19 @@ class Reading:
 
 
 class Reader(ABC):
-    """What depends on the kind of a model, and on nothing else."""
+    """The parts of an estimator that depend only on the kind of model."""
 
-    #: Methods of the estimator that it has for this kind alone.
+    #: Methods that the estimator has only for this kind.
     methods: ClassVar[frozenset[str]] = frozenset()
-    #: Whether scikit-learn is to know the estimator as a classifier.
+    #: Whether the estimator is a classifier for scikit-learn.
     is_classifier: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Reading:
-        """Check everything that is wrong with training data before any work starts."""
+        """Check training data completely before any work starts."""
 
     def attributes(self, model: StructuredModel, reading: Reading, w: Array) -> dict[str, Any]:
-        """Fitted attributes of a point."""
+        """Fitted attributes for a point."""
         return {"w_": w}
 
     @abstractmethod
@@ -141,12 +141,12 @@ class Reader(ABC):
 
     @abstractmethod
     def losses(self, estimator: BaseEstimator, X: Any, y: Any) -> tuple[Array, Array]:
-        """Loss of the best output of each example, and what it is divided by."""
+        """Loss of the best output of each example, and its divisor."""
 
 
 @singledispatch
 def reader_of(model: Any) -> Reader:
-    """The reader for this kind of model: registered for its class or the nearest one above."""
+    """The reader for this kind of model: registered for its class or the nearest base class."""
     return StructureReader()
 
 
@@ -154,7 +154,7 @@ def reader_of(model: Any) -> Reader:
 
 
 class ChainReader(Reader):
-    """Sequences, as SDCACRF takes them."""
+    """Sequences, as in SDCACRF."""
 
     methods = frozenset({"decode", "heaviest_features"})
 
@@ -205,7 +205,7 @@ def _(model: Chain) -> Reader:
 
 
 class ClassReader(Reader):
-    """A row of X for an example, and a label for an output."""
+    """One row of X per example, and one label per output."""
 
     methods = frozenset({"decision_function", "predict_proba"})
     is_classifier = True
@@ -227,14 +227,14 @@ class ClassReader(Reader):
         return {"coef_": coef} | super().attributes(model, reading, w)
 
     def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
-        """Scores of the classes; of two, the second's less the first's."""
+        """Scores of the classes; for two classes, the second minus the first."""
         check_is_fitted(estimator)
         X = check_prediction_data(estimator, X)
         scores = estimator.model_.decision_values(X, estimator.w_)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
-        """In proportion to the exponentials of the scores."""
+        """Probabilities, in proportion to the exponentials of the scores."""
         scores = self.decision_function(estimator, X)
         return softmax(np.c_[np.zeros(len(scores)), scores] if scores.ndim == 1 else scores, axis=1)
 
@@ -265,7 +265,7 @@ def _(model: Multiclass | Ontology) -> Reader:
 
 
 class StructureReader(Reader):
-    """Lists of whatever the model understands."""
+    """Lists of objects that the model accepts."""
 
     def read(self, estimator, X, y, sample_weight) -> Reading:
         X, y = _same_length(estimator, X, y)
@@ -299,10 +299,10 @@ class StructureReader(Reader):
 
 @contextmanager
 def _named(i: int) -> Iterator[None]:
-    """A model sees one example and cannot say which: what it raises has a note with the number."""
+    """Add the number of the example to exceptions, since a model sees one example without it."""
     try:
         yield
-    except Exception as error:  # a model of a user's own may raise anything; it goes on
+    except Exception as error:  # a user's model may raise anything; it is raised again
         error.add_note(f"This is example {i} of those given.")
         raise
 

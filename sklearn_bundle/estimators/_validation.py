@@ -1,4 +1,4 @@
-"""X, y and weights as users give them -> arrays in few layouts."""
+"""Conversion of users' X, y and weights to arrays in few layouts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.losses import Prepared
 
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
-_TIE = 1e-12  # relative: weighted means of equal scores, summed in another order
+_TIE = 1e-12  # relative: rounding of weighted means of equal scores, summed in another order
 
-# What scikit-learn makes of X: few layouts, since each one that reaches a kernel is compiled anew.
+# Layouts of X after scikit-learn's checks: few, since compiled code is compiled for each.
 X_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
@@ -33,11 +33,11 @@ X_CHECKS: dict[str, Any] = {
 
 @dataclass
 class TrainingData:
-    """Training data in the solver's language; rows of weight zero are gone.
+    """Training data in the form for solvers, without rows of weight zero.
 
     X is C-ordered dense or CSR, float32 or float64; ``weights`` are positive float64 and sum to
-    one; ``left`` are the rows of the caller's X that are left, None if all are. ``prepared`` are
-    loss and target of each problem, for estimators that have a loss.
+    one; ``left`` are the remaining rows of the caller's X, None if all remain. ``prepared`` holds
+    the loss and target of each problem, for estimators with a loss.
     """
 
     X: np.ndarray | sp.spmatrix | sp.sparray
@@ -47,12 +47,12 @@ class TrainingData:
 
     @property
     def rows(self) -> NDArray[np.intp]:
-        """The rows of the caller's X that are left."""
+        """The remaining rows of the caller's X."""
         return np.arange(len(self.weights)) if self.left is None else self.left
 
     @property
     def targets(self) -> tuple[Any, ...]:
-        """What the data hold beside X and weights."""
+        """Data other than X and weights."""
         return ()
 
     @property
@@ -68,9 +68,9 @@ class TrainingData:
 class ClassificationData(TrainingData):
     """Data with labels.
 
-    ``labels[i]`` is an index into ``classes``; the weights are sample and class weights merged,
-    ``total`` is what they summed to before, ``sample_weight`` the sample weights alone, as they
-    came; ``all_labels`` is y of all rows.
+    ``labels[i]`` is an index into ``classes``; the weights are products of sample and class
+    weights, ``total`` is their previous sum, ``sample_weight`` holds the sample weights as given;
+    ``all_labels`` is y of all rows.
     """
 
     labels: NDArray[np.integer]
@@ -96,12 +96,12 @@ class RegressionData(TrainingData):
 
     @property
     def n_targets(self) -> int | None:
-        """None where y has one dimension."""
+        """None if y has one dimension."""
         return None if self.y.ndim == 1 else self.y.shape[1]
 
 
 def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
-    """scikit-learn's ``validate_data``; before it looks at a sparse X, the format is checked."""
+    """scikit-learn's ``validate_data``, after a check of the format of a sparse X."""
     for labels in y:
         refuse_mixed("y", labels)
     return validate_data(estimator, well_formed(X, "X"), *y, **checks)
@@ -114,7 +114,7 @@ def check_classification_data(
     sample_weight: ArrayLike | float | None,
     class_weight: dict[Any, float] | str | None,
 ) -> ClassificationData:
-    """Check everything that is wrong with training data before any work starts."""
+    """Check training data completely before any work starts."""
     if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
         raise ValueError(
             f"{type(estimator).__name__} takes one label per sample, y of shape (n_samples,); got "
@@ -150,9 +150,9 @@ def check_classification_data(
 def check_regression_data(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
 ) -> RegressionData:
-    """The same for a regressor."""
+    """Check the training data of a regressor."""
     if getattr(getattr(y, "dtype", None), "kind", "O") not in "fiu" and y is not None:
-        as_numbers("y", y)  # what is wrong is told by name, which scikit-learn does not
+        as_numbers("y", y)  # names y in the error, which scikit-learn does not
     X, y = checked_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -162,13 +162,13 @@ def check_regression_data(
 
 
 def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
-    """The same where there is no y."""
+    """Check training data without y."""
     X = checked_data(estimator, X, **X_CHECKS)
     return TrainingData(*drop_weightless(X, check_sample_weight(sample_weight, X.shape[0])))
 
 
 def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray, NDArray | None]:
-    """X without rows of weight zero, the other weights normalized; the rows left, if not all."""
+    """X without rows of weight zero, normalized weights, and the remaining rows, if not all."""
     weights = normalised(weights)
     if weights.all():
         return X, weights, None
@@ -177,14 +177,14 @@ def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray,
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
-    """X for predict: same checks as in fit, and the same features."""
+    """X for predict, with the same checks and features as in fit."""
     return checked_data(estimator, X, reset=False, **X_CHECKS)
 
 
 def checked_reg_lambda(value: float | None, total: float) -> float:
-    """The strength itself, or one over the sum of the weights; of a size that compiled code takes.
+    """The strength, or one over the sum of the weights, in the range for compiled code.
 
-    This is for strengths on the mean loss where None is allowed.
+    For strengths relative to the mean loss that may be None.
     """
     what = "reg_lambda"
     if value is None:
@@ -199,7 +199,7 @@ def checked_reg_lambda(value: float | None, total: float) -> float:
 
 
 def splits(cv: Any, X: Any, y: Any, classifier: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows of each fold, by what scikit-learn makes of ``cv``."""
+    """Training and test rows of each fold, from scikit-learn's reading of ``cv``."""
     folds = check_cv(cv, y, classifier=classifier)
     if (
         cv is None
@@ -220,7 +220,7 @@ def splits(cv: Any, X: Any, y: Any, classifier: bool) -> list[tuple[np.ndarray, 
 
 
 def checked_score(score: Any) -> float:
-    """What a scorer has returned, as a number."""
+    """The result of a scorer, as a number."""
     number = as_float(score.item() if isinstance(score, np.ndarray) and score.size == 1 else score)
     if not isinstance(number, float):
         raise ValueError(f"scoring must return a number, got {shown(score)}.")
@@ -228,13 +228,13 @@ def checked_score(score: Any) -> float:
 
 
 def first_best(means: NDArray[np.float64]) -> int:
-    """The first of the largest scores; those that differ by rounding are the same score."""
+    """The first of the largest scores; scores that differ by rounding are equal."""
     top = means.max()
     return int(np.argmax(means >= top - _TIE * abs(top)))
 
 
 def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of sum one; by the largest first, since the sum of large weights may overflow."""
+    """Weights of sum one; divided by the largest first, since their sum may overflow."""
     scaled = weights / weights.max()
     return scaled / scaled.sum()
 

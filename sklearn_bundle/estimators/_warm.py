@@ -1,4 +1,4 @@
-"""What a fit leaves for the next one, and how it is known to belong to the same problem."""
+"""The state that a fit leaves for the next one, and fingerprints of problems."""
 
 import pickle
 from dataclasses import dataclass, field, replace
@@ -15,11 +15,10 @@ from sklearn_bundle.solvers.contract import Resumable, SolverResult, Status
 
 @dataclass
 class WarmStart:
-    """What the solver of each subproblem has left, and the problem that it belongs to.
+    """The state that the solver of each subproblem left, and the problem that it belongs to.
 
-    A solver of the same ``settings`` and ``tol`` goes on itself, as many refits of an iteration
-    ask for; a new one starts from what the last one has ``kept``. Results are those of the same
-    settings.
+    A solver of the same ``settings`` and ``tol`` continues itself, which refits of few iterations
+    need; a new one starts from what the last one ``kept``. Results are those of the same settings.
     """
 
     fingerprint: tuple | None
@@ -37,20 +36,20 @@ class WarmStart:
             self.tols, self.solvers, self.results = [None] * n, [None] * n, [None] * n
 
     def solver(self, k: int, tol: float) -> Resumable | None:
-        """The one that can go on: what it does depends on the tol that it was made for."""
+        """The solver that can continue; its steps depend on the tol it was created for."""
         return self.solvers[k] if tol == self.tols[k] else None
 
     def leave(
         self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None
     ) -> None:
-        """For the next fit: what a new solver starts from, how this fit ended, and its solver."""
+        """Keep the start of a new solver, the result of this fit, and its solver."""
         self.kept[k], self.results[k] = kept, result
         self.tols[k], self.solvers[k] = tol, solver
 
     def reached(self, k: int, tol: float) -> SolverResult | None:
-        """How the last fit ended, if that is within ``tol``: the very same point.
+        """The result of the last fit if it is within ``tol``, so that the point stays the same.
 
-        Another point within ``tol`` would be as good, and a nuisance: some labels would change.
+        Another point within ``tol`` would be valid too, but some labels would change.
         """
         result = self.results[k]
         if result is None or not result.relative_gap <= tol:
@@ -61,36 +60,36 @@ class WarmStart:
 
 
 def data_fingerprint(data: TrainingData | BlockedData) -> str:
-    """Equal for equal X, targets and weights."""
+    """A hash of X, targets and weights."""
     if isinstance(data, BlockedData):
         return data.fingerprint()
     return joblib.hash((_arrays(data.X), *data.targets, data.weights))
 
 
 def sequences_fingerprint(data: TrainingSequences) -> str:
-    """Equal for equal X, bounds of sequences, labels and weights."""
+    """A hash of X, bounds of sequences, labels and weights."""
     parts = data.lengths, data.labels, data.classes, data.weights
     return joblib.hash((_arrays(data.X), *parts))
 
 
 def _arrays(X: Any) -> Any:
-    """Not a sparse matrix as an object, which has cached flags as well."""
+    """The arrays of a sparse matrix, since the object also has cached flags."""
     return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
 
 
 def problem_fingerprint(
     data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
 ) -> tuple[Any, ...] | None:
-    """Equal for equal data, loss, regularizer and intercept; None if one has no hash."""
+    """A key of data, loss, regularizer and intercept; None if one has no hash."""
     parts = parts_fingerprint([(type(part), vars(part)) for part in formulation])
     return None if parts is None else (data_fingerprint(data), *parts, fit_intercept)
 
 
 def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple[Any, ...] | None:
-    """Equal for the same classes with equal values in attributes; None if one has no hash.
+    """A key of the classes and the values of their attributes; None if one has no hash.
 
-    Classes and functions are compared as objects: one that was edited in a notebook and defined
-    again has the same name, and makes another problem.
+    Classes and functions are compared as objects: a class that was edited and defined again in a
+    notebook has the same name but makes another problem.
     """
     values, functions = [], []
     for _, attributes in parts:

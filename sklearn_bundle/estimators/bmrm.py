@@ -59,12 +59,11 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
     where the risk R of all scores is ``sum_i s_i l(y_i, <w, x_i> + b)`` for most losses. The s_i
     are the products of sample and class weight, normalized to sum to one (1/n each without
     weights). The intercept b is not penalized. Every fit returns a lower bound of the optimum, and
-    with it the duality gap.
+    thus the duality gap.
 
-    Losses of two classes, the measures among them, make one problem; with three or more classes
-    they are handled one-versus-rest, a problem per class. The joint losses "multiclass_hinge",
-    "softmax" and "ontology" have a score per class (or node) and make one problem of any number of
-    classes.
+    For two classes there is one problem. Three or more classes are handled one-versus-rest, with
+    one problem per class; this includes the measures. The joint losses "multiclass_hinge",
+    "softmax" and "ontology" have one score per class (or node) and always make a single problem.
 
     Parameters
     ----------
@@ -76,100 +75,102 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         and a negative j, a bound of 1 - AUC. "fbeta": a bound of 1 - F_beta of all predictions, see
         :class:`~sklearn_bundle.losses.FBeta`; it takes no weights.
         "multiclass_hinge": ``max_k f_k - f_y + Delta(y, k)``; "softmax": ``log sum_k exp f_k -
-        f_y``; "ontology": the former with a score of a class that is the sum over its ancestors in
-        a hierarchy, see :class:`~sklearn_bundle.losses.Ontology`.
-        Or an instance of a class of :mod:`sklearn_bundle.losses`, or of one derived from
+        f_y``; "ontology": "multiclass_hinge" where the score of a class is the sum over its
+        ancestors in a hierarchy, see :class:`~sklearn_bundle.losses.Ontology`.
+        Or an instance of a class in :mod:`sklearn_bundle.losses`, or of your own subclass of
         :class:`~sklearn_bundle.losses.BinaryLoss`, :class:`~sklearn_bundle.losses.MulticlassLoss`
         or :class:`~sklearn_bundle.losses.MeasureLoss`.
     reg_lambda : float, default=1e-4
-        Regularization strength, on the mean loss: it does not scale with n as C does. LIBLINEAR's
-        and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n reg_lambda)``.
+        Regularization strength relative to the mean loss: it does not scale with n as C does.
+        LIBLINEAR's and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n
+        reg_lambda)``.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With a
-        joint loss it is that of the weights of all classes (or nodes) together.
+        joint loss it applies to the weights of all classes (or nodes) together.
     l1_ratio : float, default=0.5
         For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     cost : array-like of shape (n_classes, n_classes), default=None
         For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
-        ``classes_``, y the row; at least 0, and 0 on the diagonal. None is 1 for every confusion;
-        for "ontology" the number of nodes that are an ancestor of only one of the two classes.
+        ``classes_``, y the row; at least 0, and 0 on the diagonal. None means 1 for every
+        confusion; for "ontology", the number of nodes that are ancestors of exactly one of the two
+        classes.
     scaling : {"margin", "slack"}, default="margin"
-        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``, where the cost
-        multiplies the loss instead of asking for a larger margin.
+        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``: the cost
+        multiplies the loss instead of requiring a larger margin.
     edges : list of (parent, child) pairs, default=None
-        For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
+        Required for "ontology": a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
         "newton": planes and candidates from Newton's method on the smoothed loss; it refuses more
-        than 10,000 features, and "auto" takes it for up to 2,000. "dual-coordinate": dual
-        coordinate epochs, each an aggregate plane; where they are far too slow, or stall, "newton"
-        or "line-search" goes on. These two are for "hinge", "squared_hinge" and "log_loss" with L2;
-        "newton" takes "exponential" too. "lbfgs" needs no matrix and is for those of these losses
-        that are smooth: all but "hinge". "auto" takes it for "exponential" with many features. For
-        "softmax" with L2 there are "newton", which "auto" takes for up to 3000 weights and
-        intercepts of all classes, and "lbfgs".
-        "dual-coordinate" takes "multiclass_hinge" with L2 too, but for slack scaling with costs.
-        "coordinate-descent": working sets of features, for "squared_hinge", "log_loss" and
-        "exponential" with L1, weighted or not, and the elastic net; "auto" takes it for these.
-        "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for all losses and
-        regularizers. The latter is there for comparison: it takes many more iterations, above all
-        with "exponential".
-        "auto" chooses by the shape of X, the loss and the regularizer, and may change its mind on
-        the way; ``history_["solver"]`` says what it did. See the user guide for the rule.
+        than 10,000 features, and "auto" uses it for up to 2,000. "dual-coordinate": epochs of dual
+        coordinate ascent, each of which yields an aggregate plane; if they are far too slow or
+        stall, "newton" or "line-search" takes over.
+        Both are for "hinge", "squared_hinge" and "log_loss" with L2; "newton" also supports
+        "exponential". "lbfgs" needs no matrix and supports the smooth ones of these losses (all
+        except "hinge"); "auto" uses it for "exponential" with many features. For "softmax" with L2
+        there are "newton", which "auto" uses for up to 3000 weights and intercepts over all
+        classes, and "lbfgs". "dual-coordinate" also supports "multiclass_hinge" with L2, except
+        slack scaling with costs. "coordinate-descent": working sets of features, for
+        "squared_hinge", "log_loss" and "exponential" with L1 (weighted or not) and the elastic net;
+        "auto" uses it for these. "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for
+        all losses and regularizers. "cutting-plane" is for comparison: it takes many more
+        iterations, above all with "exponential".
+        "auto" chooses by the shape of X, the loss and the regularizer, and may switch during the
+        fit; ``history_["solver"]`` records what ran. See the user guide for the rule.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2; None keeps all. The bound is not lost.
-        "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size`` vectors of
-        n_features, times the scores a sample of a joint loss; of ``2 n_samples + 1`` where X has
-        more than twice as many features as samples. "dual-coordinate" keeps 2 planes. With L1, and
-        with the intercepts of "fbeta" and the joint losses, it has to be at least 10, or 10 and the
-        number of these intercepts.
+        Maximum number of planes to keep, at least 2; None keeps all. The bound is not lost by
+        dropping planes. "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size``
+        vectors of length n_features, times the number of scores per sample for a joint loss; the
+        length is ``2 n_samples + 1`` if X has more than twice as many features as samples.
+        "dual-coordinate" keeps 2 planes. The minimum is 10 with L1, and 10 plus the number of
+        intercepts with the intercepts of "fbeta" and the joint losses.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations, for each class: one product with X and one with X' each, of
-        "dual-coordinate" an epoch, which may leave rows out; of "multiclass_hinge" as many steps as
-        there are rows, and 16,384.
+        Maximum number of iterations for each class. An iteration is one product with X and one with
+        X'; for "dual-coordinate" it is an epoch, which may skip rows, and with "multiclass_hinge"
+        as many steps as there are rows, and at least 16,384.
     max_time : float, default=None
-        Limit in seconds on the whole fit, checked after every iteration. None is no limit.
+        Time limit in seconds for the whole fit, checked after every iteration. None means no limit.
     fit_intercept : bool, default=True
-        Whether to fit b. It is never penalized. It is minimized exactly wherever a plane is cut, or
-        a variable beside w for "fbeta" and the joint losses; "roc_auc" does not depend on it.
+        Whether to fit b. It is never penalized. It is minimized exactly at every plane; for "fbeta"
+        and the joint losses it is a variable like w. "roc_auc" does not depend on it.
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class. "balanced" gives all classes the same total
         weight, sample weights included. "fbeta" refuses it; with "roc_auc" and two classes it
-        cancels but for `intercept_`.
+        affects only `intercept_`.
     warm_start : bool, default=False
-        Whether to keep the planes (of "dual-coordinate" the dual point), and start from them when
+        Whether to keep the planes (for "dual-coordinate", the dual point) and start from them when
         the next fit has the same X, y, weights, loss, regularizer and intercept. reg_lambda, tol
         and the solver may differ. If only `max_iter`, `max_time`, `n_jobs` or `verbose` does, the
-        fit goes on with the next iteration; where it has reached `tol`, it stays as it is.
+        fit continues with the next iteration; a fit that has reached `tol` is kept.
     n_jobs : int, default=None
-        Threads, over the classes if there is a problem for each and over blocks of rows otherwise.
-        The result does not depend on it by a single bit. None is 1 outside of a joblib context.
+        Threads: over the classes if each is a problem of its own, otherwise over blocks of rows.
+        The result does not depend on it, to the last bit. None means 1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times per second.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights w. With two classes there is one row; for a joint loss it is the difference of the
-        two. For "ontology" a row is the sum over the ancestors of the class.
+        Weights w. With two classes there is one row, for a joint loss the difference of the two.
+        For "ontology" a row is the sum over the ancestors of the class.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts b, in the same manner. With "roc_auc" they are chosen after the fit: the
-        threshold of the best balanced accuracy on the training data, or with a `class_weight` of
-        the best accuracy in these weights.
+        Intercepts b, arranged like `coef_`. With "roc_auc" they are chosen after the fit, for the
+        best balanced accuracy on the training data, or with a `class_weight` for the best accuracy
+        under these weights.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
     objective_ : float, or ndarray of shape (n_classes,)
-        J at the returned point. With a problem for each of three or more classes this and the
-        following have an entry per class.
+        J at the returned point. With one problem per class, this and the following attributes have
+        one entry per class.
     lower_bound_ : float, or ndarray of shape (n_classes,)
-        A value that J cannot fall below.
+        Lower bound of the minimum of J.
     dual_gap_ : float, or ndarray of shape (n_classes,)
         ``objective_ - lower_bound_``.
     converged_ : bool
@@ -180,10 +181,10 @@ default="l2"
         Iterations.
     status_ : str, or list of str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,), or list of them
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far), ``solver`` (what made the iteration).
+        with X or X' so far), ``solver`` (the solver of the iteration).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -193,8 +194,8 @@ default="l2"
     ------
     ValueError
         For a parameter out of its range, `cost`, `scaling`, `edges` or `beta` with a loss that does
-        not take it (unless it has its default), one class only, NaN or infinity, negative or
-        all-zero weights, weights where the loss takes none, a cost or edges that do not fit to the
+        not take it (unless it has its default), a single class, NaN or infinity, negative or
+        all-zero weights, weights with a loss that takes none, a cost or edges that do not match the
         classes, multilabel y. Nothing is fitted then.
 
     Warns
@@ -204,20 +205,20 @@ default="l2"
 
     See Also
     --------
-    BMRMClassifierCV : With reg_lambda by cross-validation.
+    BMRMClassifierCV : Chooses reg_lambda by cross-validation.
     bmrm_path : Many values of reg_lambda on shared planes.
-    PragamSVC : The hinge loss by way of its dual.
+    PragamSVC : The hinge loss through its dual.
     SwapSVC : With kernels.
 
     Notes
     -----
-    With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, the intercept minimized out, the
-    lower bound is ``max_alpha c'alpha - reg_lambda Omega*(-A alpha / reg_lambda)`` over the unit
-    simplex, for L2 ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` (theorem 2, equation 10
-    and corollary 3 of [1]_); any alpha gives a valid one. Where b is a variable beside w, its
-    coefficients have to cancel in ``A alpha``. At exit the objective is recomputed in float64 from
-    the data, the bound from the aggregate plane (A alpha, c'alpha). Losses: tables 5 and 6 and
-    appendices A.3 and A.4 of [1]_, the squared hinge with a factor 1/2.
+    With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, with the intercept minimized out,
+    the lower bound is ``max_alpha c'alpha - reg_lambda Omega*(-A alpha / reg_lambda)`` over the
+    unit simplex, for L2 ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` (theorem 2, equation
+    10 and corollary 3 of [1]_); any alpha gives a valid bound. If b is a variable like w, its
+    coefficients must cancel in ``A alpha``. At exit the objective is recomputed in float64 from the
+    data, and the bound from the aggregate plane (A alpha, c'alpha). For the losses see tables 5 and
+    6 and appendices A.3 and A.4 of [1]_; the squared hinge has a factor 1/2.
 
     References
     ----------
@@ -341,10 +342,10 @@ default="l2"
     @available_if(_has_probability)
     @lazily
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities of the classes, finite where a probability is 0.
+        """Logarithms of the class probabilities, finite even if a probability is 0.
 
-        As :meth:`predict_proba`; a loss of one's own without ``log_probability`` gets the logarithm
-        of that.
+        Like :meth:`predict_proba`. A loss of your own without ``log_probability`` gets the
+        logarithm of its probabilities.
 
         Parameters
         ----------
@@ -432,9 +433,9 @@ default="l2"
         return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
 
     def _thresholds(self, data: ClassificationData, weights: list[np.ndarray]) -> np.ndarray:
-        """Where the loss has no intercept: that of the best accuracy on the training data.
+        """The intercept of the best training accuracy, for a loss without one.
 
-        It is balanced, unless there are class weights: those then count in it.
+        The accuracy is balanced, or weighted by class weights if there are any.
         """
         intercepts = []
         for (_, target), w in zip(data.prepared, weights, strict=True):

@@ -1,4 +1,4 @@
-"""BMRMClassifier and BMRMRegressor with reg_lambda by cross-validation."""
+"""BMRMClassifier and BMRMRegressor with reg_lambda chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sklearn_bundle.regularizers import Regularizer
 
 
 class BMRMClassifierCV(PathSearch, BMRMClassifier):
-    """:class:`BMRMClassifier` with reg_lambda by cross-validation, each fold along a path.
+    """:class:`BMRMClassifier` that chooses reg_lambda by cross-validation along paths.
 
-    Within a fold, each fit starts from the solution of that with the next larger value and from
-    what else it left, see :func:`bmrm_path`. Then the model is fitted to all data with the best
-    value. The method of each fit is that of [1]_.
+    Within a fold, each fit starts from the state of the fit with the next larger value; see
+    :func:`bmrm_path`. Then the model is fitted to all data with the best value. Each fit uses the
+    method of [1]_.
 
     Parameters
     ----------
@@ -29,19 +29,19 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
 "multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
         As in :class:`BMRMClassifier`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale. With L1 and the elastic
-        net they start at :func:`reg_lambda_max` of all data, else at 1. None is 100 with these two,
-        and else 10.
+        Positive values, or their number: they are then equally spaced on a logarithmic scale. With
+        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1.
+        None means 100 with these two, otherwise 10.
     eps : float, default=None
-        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3 with L1
-        and the elastic net, and else 1e-6.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3 with L1 and the elastic net, otherwise 1e-6.
     cv : int, cross-validation generator, iterable or None, default=None
-        Folds; None and a number mean stratified ones, 5 by default, of the rows with a positive
-        weight. Others get all rows.
+        Folds. None and an integer mean stratified folds (5 by default) of the rows with a positive
+        weight. Other splitters get all rows.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy, and with
-        two classes the area under the ROC curve for "roc_auc" and F-beta for "fbeta". Sample
-        weights count in it, unless it is a callable.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None means accuracy or, with two
+        classes, the area under the ROC curve for "roc_auc" and F-beta for "fbeta". Sample weights
+        count unless it is a callable.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
@@ -51,33 +51,33 @@ default="l2"
         For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
         ``classes_``, y the row.
     scaling : {"margin", "slack"}, default="margin"
-        For "multiclass_hinge": whether the cost asks for a margin, or multiplies the loss.
+        For "multiclass_hinge": whether the cost requires a margin or multiplies the loss.
     edges : list of (parent, child) pairs, default=None
-        For "ontology", which needs it: a tree or a directed acyclic graph. The classes are leaves.
+        Required for "ontology": a tree or a directed acyclic graph. The classes are leaves.
     beta : float, default=1.0
         For "fbeta": recall counts beta times as much as precision.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
 "cutting-plane"}, default="auto"
         As in :class:`BMRMClassifier`.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2, with L1 and joint losses more, as in
+        Maximum number of planes to keep, at least 2, with L1 and joint losses more, as in
         :class:`BMRMClassifier`; None keeps all.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations of every fit.
+        Maximum number of iterations of every fit.
     max_time : float, default=None
-        Limit in seconds on the final fit, and in the folds on each problem at each value. None is
-        no limit.
+        Time limit in seconds for the final fit, and in the folds on each problem at each value.
+        None means no limit.
     fit_intercept : bool, default=True
         Whether to fit b. It is never penalized.
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class, in every fit; "balanced" gives all classes the same
         total weight in the rows that are fitted.
     n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
+        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line per fold, and a line a few times per second.
 
@@ -90,7 +90,7 @@ default="l2"
     scores_ : ndarray of shape (n_folds, n_lambdas)
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
-        Means over the folds.
+        Mean scores over the folds.
     classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
@@ -107,7 +107,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     See Also
     --------
-    BMRMClassifier : With a given reg_lambda; there are the objective and its reference.
+    BMRMClassifier : With a given reg_lambda; describes the objective.
 
     References
     ----------
@@ -177,16 +177,17 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose reg_lambda and fit the model to all data.
+        """Choose reg_lambda, then fit the model to all data.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one, in every fit.
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one, in
+            every fit.
 
         Returns
         -------
@@ -196,17 +197,17 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 
 
 class BMRMRegressorCV(PathSearch, BMRMRegressor):
-    """:class:`BMRMRegressor` with reg_lambda by cross-validation, each fold along a path.
+    """:class:`BMRMRegressor` that chooses reg_lambda by cross-validation along paths.
 
-    Within a fold, each fit starts from the solution of that with the next larger value and from
-    what else it left, see :func:`bmrm_path`. Then the model is fitted to all data with the best
-    value. The method of each fit is that of [1]_.
+    Within a fold, each fit starts from the state of the fit with the next larger value; see
+    :func:`bmrm_path`. Then the model is fitted to all data with the best value. Each fit uses the
+    method of [1]_.
 
     Parameters
     ----------
@@ -214,20 +215,20 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
 "squared_epsilon_insensitive", "huber", "poisson"} or RegressionLoss, default="squared_error"
         As in :class:`BMRMRegressor`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale. With L1 and the elastic
-        net they start at :func:`reg_lambda_max` of all data, else at 1. None is 100 with these two,
-        and else 10.
+        Positive values, or their number: they are then equally spaced on a logarithmic scale. With
+        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1.
+        None means 100 with these two, otherwise 10.
     eps : float, default=None
-        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3 with L1
-        and the elastic net, and else 1e-6.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3 with L1 and the elastic net, otherwise 1e-6.
     cv : int, cross-validation generator, iterable or None, default=None
-        Folds; None and a number mean consecutive ones, 5 by default, of the rows with a positive
-        weight. Others get all rows.
+        Folds. None and an integer mean consecutive folds (5 by default) of the rows with a positive
+        weight. Other splitters get all rows.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R^2, but for
-        "quantile" and "absolute_error" D^2 of the pinball loss at that level, and for "poisson"
-        D^2 of the Poisson deviance, the mean over the targets. Sample weights count in it, unless
-        it is a callable.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None means R^2, except D^2 of the
+        pinball loss at that level for "quantile" and "absolute_error", and D^2 of the Poisson
+        deviance for "poisson"; the mean over the targets. Sample weights count unless it is a
+        callable.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`.
@@ -241,25 +242,26 @@ default="l2"
     delta : float, default=1.0
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
-        For "squared_error" with several targets: the loss is ``r' M r / 2``. None is the identity.
+        For "squared_error" with several targets: the loss is ``r' M r / 2``. None means the
+        identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
         As in :class:`BMRMRegressor`.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations of every fit.
+        Maximum number of iterations of every fit.
     max_time : float, default=None
-        Limit in seconds on the final fit, and in the folds on each problem at each value. None is
-        no limit.
+        Time limit in seconds for the final fit, and in the folds on each problem at each value.
+        None means no limit.
     fit_intercept : bool, default=True
         Whether to fit b. It is never penalized.
     n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
+        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line per fold, and a line a few times per second.
 
@@ -272,7 +274,7 @@ default="l2"
     scores_ : ndarray of shape (n_folds, n_lambdas)
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
-        Means over the folds.
+        Mean scores over the folds.
     coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.
@@ -289,7 +291,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
 
     See Also
     --------
-    BMRMRegressor : With a given reg_lambda; there are the objective and its reference.
+    BMRMRegressor : With a given reg_lambda; describes the objective.
 
     References
     ----------
@@ -357,7 +359,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose reg_lambda and fit the model to all data.
+        """Choose reg_lambda, then fit the model to all data.
 
         Parameters
         ----------
@@ -366,7 +368,8 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one, in every fit.
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one, in
+            every fit.
 
         Returns
         -------
@@ -376,6 +379,6 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)

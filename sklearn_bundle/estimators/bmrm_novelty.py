@@ -22,14 +22,14 @@ from sklearn_bundle.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.contract import Status
 
-# At an optimum samples lie on the boundary, up to one a weight, to rounding on either side of it:
-# relative to rho, what that leaves of sums over 1e5 features.
+# At an optimum up to one sample per weight lies on the boundary, on either side of it by rounding.
+# This is the tolerance relative to rho, enough for sums over 1e5 features.
 _ON_BOUNDARY = 1e-10
 
 _AROUND_ORIGIN = (
     "If coef_ is 0, no half-space away from the origin holds enough of the data, which is always "
-    "so with centred features: use features that are not centred, for instance of MinMaxScaler or "
-    "RBFSampler."
+    "so with centered features: use features that are not centered, for instance from MinMaxScaler "
+    "or RBFSampler."
 )
 
 
@@ -45,52 +45,52 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
 
         J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
 
-    where the s_i are the sample weights, normalized to sum to one (1/n each without weights): a
-    half-space that is far from the origin and holds most of the data. A sample is new where
-    ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not.
+    where the s_i are the sample weights, normalized to sum to one (1/n each without weights). The
+    result is a half-space that is far from the origin and holds most of the data. A sample is new
+    if ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not new.
 
-    No half-space describes data that lie around the origin, as standardized features do: map the
-    features first, for instance by :class:`sklearn.kernel_approximation.RBFSampler`, or do not
-    centre them. See Notes for what is fitted otherwise.
+    No half-space describes data around the origin, such as standardized features: map the features
+    first, for instance with :class:`sklearn.kernel_approximation.RBFSampler`, or do not center
+    them. See Notes for what is fitted otherwise.
 
     Parameters
     ----------
     nu : float, default=0.5
-        In (0, 1]. With L2, a share of at most nu of the samples (of their weight) is new at the
-        optimum, and at least nu is new or on the boundary. Not used with a `rho`.
+        In (0, 1]. With L2, at the optimum at most a share nu of the samples (by weight) is new, and
+        at least nu is new or on the boundary. Ignored if `rho` is set.
     rho : float, default=None
-        None chooses the formulation with nu. A positive number is the offset, and the share of new
-        samples then depends on reg_lambda. With "l2" it is a scale: w grows in proportion to it
-        where ``reg_lambda`` shrinks in proportion.
+        None chooses the formulation with nu. A positive number is the offset; the share of new
+        samples then depends on reg_lambda. With "l2" it only sets the scale: w grows in proportion
+        to it if ``reg_lambda`` shrinks in proportion.
     reg_lambda : float, default=1e-2
-        Regularization strength, on the mean loss. With nu it only scales w and the offset. With
-        rho more samples are new the larger it is.
+        Regularization strength relative to the mean loss. With nu it only scales w and the offset.
+        With rho, a larger value makes more samples new.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With nu
-        it has to be "l2" or quadratic.
+        it must be "l2" or quadratic.
     l1_ratio : float, default=0.5
         For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     solver : {"auto", "line-search", "cutting-plane"}, default="auto"
-        Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
+        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations (one product with X and one with X' each).
+        Maximum number of iterations (one product with X and one with X' each).
     max_time : float, default=None
-        Limit in seconds, checked after every iteration. None is no limit.
+        Time limit in seconds, checked after every iteration. None means no limit.
     warm_start : bool, default=False
         Whether to keep the planes, and start from them when the next fit has the same X, weights,
         nu or rho, and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`,
-        `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration; where it
-        has reached `tol`, it stays as it is.
+        `max_time`, `n_jobs` or `verbose` does, the fit continues with the next iteration; a fit
+        that has reached `tol` is kept.
     n_jobs : int, default=None
-        Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
-        joblib context.
+        Threads, over blocks of rows. The result does not depend on it, to the last bit. None means
+        1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -99,13 +99,13 @@ default="l2"
     coef_ : ndarray of shape (1, n_features)
         Weights w.
     offset_ : float
-        rho, given or the best one: ``decision_function = score_samples - offset_``. Where several
-        are best, it is in the middle between them.
+        rho, given or the best one: ``decision_function = score_samples - offset_``. If several
+        values are best, it is their midpoint.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
     objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a value that J cannot fall below, and their difference. With nu, J
-        is at most 0.
+        J at the returned point, a lower bound of its minimum, and their difference. With nu, J is
+        at most 0.
     converged_ : bool
         Whether `status_` is "converged".
     relative_gap_ : float
@@ -114,7 +114,7 @@ default="l2"
         Iterations.
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
         with X or X' so far).
@@ -133,7 +133,7 @@ default="l2"
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
-        If the optimum with nu is 0, rounding leaves a gap that no `tol` allows; see Notes.
+        With nu and an optimum of 0, rounding leaves a gap above any `tol`; see Notes.
     UserWarning
         If the optimum with nu is 0 exactly: no sample is new.
 
@@ -144,16 +144,16 @@ default="l2"
     Notes
     -----
     With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
-    by ``n nu reg_lambda``, so that both decide alike. The lower bound is ``-||X' u||^2 / (2
+    by ``n nu reg_lambda``, so both make the same decisions. The lower bound is ``-||X' u||^2 / (2
     reg_lambda)`` for weights ``0 <= u_i <= s_i / nu`` of sum one (equation 3.10 of [2]_). At the
     optimum ``X' u`` is the weighted mean of a share nu of the data that is nearest to the origin.
-    Where that mean is the origin, w = 0 is optimal, and ``predict`` is +1 everywhere; with centered
-    data it is so for every nu. There OneClassSVM returns what its tolerance leaves, which says
-    nothing about the data.
+    If that mean is the origin, w = 0 is optimal and ``predict`` is +1 everywhere; with centered
+    data this holds for every nu. OneClassSVM then returns numbers that depend on its tolerance and
+    not on the data.
 
     The formulation with rho is table 5 of [1]_, "novelty". The solution of OneClassSVM divided by
     its ``offset_`` and times rho is ours at ``reg_lambda = offset_ / (n rho)``. With centered data
-    its optimum is w = 0 as well, and then all samples are new.
+    its optimum is w = 0 too, and all samples are new.
 
     References
     ----------
@@ -222,7 +222,7 @@ default="l2"
 
     @property
     def loss(self) -> str:
-        """Of the two formulations; not a parameter."""
+        """The loss of the chosen formulation; not a parameter."""
         return "nu_novelty" if self.rho is None else "novelty"
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -233,9 +233,9 @@ default="l2"
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
         y : Ignored
-            Here by scikit-learn's convention.
+            Present by scikit-learn's convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
 
         Returns
         -------
@@ -245,13 +245,13 @@ default="l2"
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, None, sample_weight)
 
     @lazily
     def score_samples(self, X: Any) -> np.ndarray:
-        """Scores ``<w, x>``, the smaller the newer.
+        """Scores ``<w, x>``; smaller means newer.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ default="l2"
 
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:
-        """``score_samples(X) - offset_``, negative where X is new.
+        """``score_samples(X) - offset_``, negative for new samples.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ default="l2"
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            At least 0 where X is not new, 0 where it is on the boundary but for rounding.
+            At least 0 if a sample is not new; 0 up to rounding on the boundary.
         """
         scores = self._scores(X).ravel()
         scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
@@ -285,7 +285,7 @@ default="l2"
 
     @lazily
     def predict(self, X: Any) -> np.ndarray:
-        """Labels: -1 where X is new, +1 elsewhere.
+        """Labels: -1 for new samples, +1 for others.
 
         Parameters
         ----------
@@ -305,7 +305,7 @@ default="l2"
         if self.rho is None and not omega.is_quadratic:
             raise ValueError(
                 f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
-                "has to be 'l2' or Quadratic. Set rho, or choose another regularizer."
+                "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
             )
         if is_collection(X):
             self._refuse_solver_of_blocks(self._loss())
@@ -339,7 +339,7 @@ default="l2"
         return {status: f"{advice} {_AROUND_ORIGIN}" for status, advice in super()._advice.items()}
 
     def _doubt(self, outcome):
-        # Elsewhere the optimum 0 is a miss of any relative gap, and the warning of it says this.
+        # Otherwise an optimum of 0 fails any relative gap, and that warning explains it.
         exact = outcome.results[0].status is Status.CONVERGED
         if self.rho is None and exact and not outcome.fitted["coef_"].any():
             return f"No sample is new. {_AROUND_ORIGIN}"

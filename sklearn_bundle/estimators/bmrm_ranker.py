@@ -42,7 +42,7 @@ cross-validation it is passed on by metadata routing:
 
 @dataclass
 class RankingData(TrainingData):
-    """Data with an order: ``y`` and ``group`` as they came."""
+    """Data with an order: ``y`` and ``group`` as given by the caller."""
 
     y: np.ndarray
     group: np.ndarray | None
@@ -68,9 +68,9 @@ class BMRMRanker(OneCertificate, BundleEstimator):
 
         J(w) = reg_lambda Omega(w) + R(X w)
 
-    where R is a convex bound of what is wrong with the order of the scores ``f = X w``. An
-    intercept would change no order, so there is none. Every fit returns a lower bound of the
-    optimum, and with it the duality gap.
+    where R is a convex bound of the errors in the order of the scores ``f = X w``. There is no
+    intercept, since it would not change the order. Every fit returns a lower bound of the optimum,
+    and thus the duality gap.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class BMRMRanker(OneCertificate, BundleEstimator):
         all pairs with y_i < y_j, within queries if there is a `group`.
         "preference": y holds pairs of rows of X, (better, worse) or (better, worse, cost), and R is
         the mean of ``cost max(0, 1 - f_better + f_worse)`` over them.
-        "ndcg": y holds relevances, `group` is needed, and R is the mean over queries of a bound of
-        1 - NDCG@k, see :class:`~sklearn_bundle.losses.PositionMeasure`, by which other
-        measures of positions can be had.
+        "ndcg": y holds relevances, `group` is required, and R is the mean over queries of a bound
+        of 1 - NDCG@k. :class:`~sklearn_bundle.losses.PositionMeasure` defines other measures of
+        positions.
     reg_lambda : float, default=1e-4
-        Regularization strength, on the mean loss.
+        Regularization strength relative to the mean loss.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
@@ -93,27 +93,27 @@ default="l2"
         For "ordinal": C is the difference of the grades, 1, or the square of the difference; or
         ``cost[y_i, y_j]`` for grades 0..K-1.
     k : int, default=None
-        For "ndcg": positions that count; None for all.
+        For "ndcg": number of positions that count; None means all.
     solver : {"auto", "line-search", "cutting-plane"}, default="auto"
-        Algorithm 3 or 2 of [1]_; the latter is there for comparison. "auto" is the former.
+        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations (one product with X and one with X' each).
+        Maximum number of iterations (one product with X and one with X' each).
     max_time : float, default=None
-        Limit in seconds, checked after every iteration. None is no limit.
+        Time limit in seconds, checked after every iteration. None means no limit.
     warm_start : bool, default=False
-        Whether to keep the planes, and start from them when the next fit has the same data, loss
-        and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`, `max_time`,
-        `n_jobs` or `verbose` does, the fit goes on with the next iteration; where it has reached
-        `tol`, it stays as it is.
+        Whether to keep the planes and start from them when the next fit has the same data, loss and
+        regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`, `max_time`,
+        `n_jobs` or `verbose` does, the fit continues with the next iteration; a fit that has
+        reached `tol` is kept.
     n_jobs : int, default=None
-        Threads, over blocks of rows. The result does not depend on it. None is 1 outside of a
-        joblib context.
+        Threads, over blocks of rows. The result does not depend on it, to the last bit. None means
+        1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -124,10 +124,10 @@ default="l2"
     grades_ : ndarray of shape (n_grades,)
         "ordinal": the grades, ascending.
     thresholds_ : ndarray of shape (n_grades - 1,)
-        "ordinal": the scores between the grades, by which `predict_grades` has the least mean
-        absolute error in numbers of grades on the training data.
+        "ordinal": the scores that separate the grades. They give `predict_grades` the least mean
+        absolute error (in grades) on the training data.
     objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a value that J cannot fall below, and their difference.
+        J at the returned point, a lower bound of its minimum, and their difference.
     converged_ : bool
         Whether `status_` is "converged".
     relative_gap_ : float
@@ -136,7 +136,7 @@ default="l2"
         Iterations.
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
         with X or X' so far).
@@ -160,14 +160,14 @@ default="l2"
 
     See Also
     --------
-    sklearn_bundle.losses.PositionMeasure : Further measures of positions, as a loss.
+    sklearn_bundle.losses.PositionMeasure : Other measures of positions, as a loss.
 
     Notes
     -----
-    Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)), 9 and 10 ("ndcg", a linear
-    assignment a query), their errors corrected. What a weight means: with "ordinal" and
-    "preference" a pair counts with the product of the weights of its two rows; with "ndcg" a query
-    has one weight, which all of its rows have to carry.
+    Appendix A.3 of [1]_: algorithms 8 ("ordinal", in O(n log n)), 9 and 10 ("ndcg", one linear
+    assignment per query), with their errors corrected. With "ordinal" and "preference" the weight
+    of a pair is the product of the weights of its two rows; with "ndcg" a query has one weight,
+    which all of its rows must share.
 
     References
     ----------
@@ -250,12 +250,13 @@ default="l2"
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
         y : array-like of shape (n_samples,), or (n_pairs, 2) or (n_pairs, 3) for "preference"
-            Grades or relevances, the larger the better, or pairs of rows of X.
+            Grades or relevances (larger is better), or pairs of rows of X.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows of X; with "ndcg" all rows of a query need the same.
+            Weights >= 0 of the rows of X; with "ndcg" all rows of a query must have the same
+            weight.
         group : array-like of shape (n_samples,), default=None
-            The query of each row, of any kind and in any order. None is one query for all; "ndcg"
-            refuses it. In searches it is passed on by metadata routing, see the user guide.
+            The query of each row, of any type and in any order. None means a single query; "ndcg"
+            refuses it. In searches it is passed by metadata routing, see the user guide.
 
         Returns
         -------
@@ -265,12 +266,12 @@ default="l2"
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight, group=group)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Scores ``<w, x>``, the larger the better.
+        """Scores ``<w, x>``; larger is better.
 
         Parameters
         ----------
@@ -296,7 +297,7 @@ default="l2"
         Returns
         -------
         grades : ndarray of shape (n_samples,)
-            Out of ``grades_``.
+            Elements of ``grades_``.
 
         Raises
         ------
@@ -315,8 +316,8 @@ default="l2"
     ) -> float:
         """The measure that the loss bounds, between 0 and 1; larger is better.
 
-        "ordinal" and "preference": the share of pairs in the right order, ties one half. "ndcg":
-        the mean NDCG@k of the queries in which relevances differ.
+        "ordinal" and "preference": the share of pairs in the right order; ties count one half.
+        "ndcg": the mean NDCG@k of the queries whose relevances differ.
 
         Parameters
         ----------
@@ -356,7 +357,7 @@ default="l2"
     def _order(self, X, y, sample_weight, group) -> RankingData:
         """Checked y, weights and queries, without rows of weight zero."""
         loss, n = self._loss(), X.shape[0]
-        as_numbers("y", y)  # what is wrong is told by name
+        as_numbers("y", y)  # for an error that names y
         y = np.asarray(y)
         if group is None and isinstance(loss, PositionMeasure):
             raise ValueError(f"{type(loss).__name__} needs group, {_HOW_TO_PASS_GROUP}")
@@ -369,7 +370,7 @@ default="l2"
                     f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
                 )
         if loss.takes_pairs or sample_weight is not None:
-            # what is wrong is told in terms of all rows
+            # errors refer to the numbers of all rows
             loss.prepare_target(Target(y, n, group=group, weights=given))
         X, weights, left = drop_weightless(X, given)
         if left is not None:
@@ -397,7 +398,7 @@ default="l2"
 
 
 def _kept_pairs(pairs: np.ndarray, rows: NDArray[np.intp], n: int) -> np.ndarray:
-    """The pairs of rows that are left, by their new numbers."""
+    """The pairs of the remaining rows, by their new numbers."""
     place = np.full(n, -1)
     place[rows] = np.arange(len(rows))
     kept = pairs.astype(np.float64)

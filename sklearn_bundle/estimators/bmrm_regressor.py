@@ -36,7 +36,7 @@ _SOLVERS = (
 
 
 def _squared_error(M: ArrayLike | None) -> RegressionLoss:
-    """Of one target or several, or in a metric of several."""
+    """Squared error of one or several targets, optionally in a metric M."""
     return SquaredError() if M is None else MultivariateSquaredError(M)
 
 
@@ -48,9 +48,9 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
         J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
 
     where the s_i are the sample weights, normalized to sum to one (1/n each without weights). The
-    intercept b is not penalized. Every fit returns a lower bound of the optimum, and with it the
-    duality gap. Of several targets the objectives add up: each has w and b of its own, and with
-    every loss but "squared_error" a certificate of its own.
+    intercept b is not penalized. Every fit returns a lower bound of the optimum, and thus the
+    duality gap. With several targets the objectives are summed: each target has its own w and b
+    and, except with "squared_error", its own certificate.
 
     Parameters
     ----------
@@ -62,9 +62,10 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
         the mean, and the loss half the deviance, ``exp(f) - y f + y log y - y``. Or an instance of
         :class:`~sklearn_bundle.losses.RegressionLoss`.
     reg_lambda : float, default=1e-4
-        Regularization strength, on the mean loss. Ridge's alpha is ``n reg_lambda``,
-        LinearSVR's C ``1 / (n reg_lambda)`` or, squared, half of it; QuantileRegressor's,
-        PoissonRegressor's and Lasso's alpha is ``reg_lambda`` with the regularizer of that name.
+        Regularization strength relative to the mean loss. Ridge's alpha is ``n reg_lambda``;
+        LinearSVR's C is ``1 / (n reg_lambda)``, or half of it with the squared loss; the alpha of
+        QuantileRegressor, PoissonRegressor and Lasso is ``reg_lambda`` with the regularizer that
+        each uses.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
@@ -79,40 +80,40 @@ default="l2"
         For "huber": where the loss becomes linear, in units of y, positive.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
-        symmetric and positive semidefinite. None is the identity.
+        symmetric and positive semidefinite. None means the identity.
     solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
 "conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
-        "line-search" is algorithm 3 of [1]_, "cutting-plane" algorithm 2, for comparison; they take
-        every loss and regularizer. For "squared_error" with L2 or
+        "line-search" is algorithm 3 of [1]_ and "cutting-plane", for comparison, algorithm 2; they
+        support every loss and regularizer. For "squared_error" with L2 or
         :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
-        Cholesky factorization and "conjugate-gradient" without one; "auto" takes the former where
-        it costs less, and the latter first where that is not known. With L2 all other losses have
-        "newton", and all of them but "poisson" "dual-coordinate", as in :class:`BMRMClassifier`.
-        "huber", "poisson" and "squared_epsilon_insensitive" have "lbfgs" too, which needs no matrix
-        and which "auto" takes for "poisson" with many features.
-        With L1, weighted or not, and the elastic net "auto" is "coordinate-descent", on working
-        sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson",
-        and of several targets where each is a problem of its own.
+        Cholesky factorization and "conjugate-gradient" without one; "auto" uses the former if it
+        costs less, and starts with the latter if that is not known. With L2 all other losses
+        support "newton", and all of them except "poisson" support "dual-coordinate", as in
+        :class:`BMRMClassifier`. "huber", "poisson" and "squared_epsilon_insensitive" also support
+        "lbfgs", which needs no matrix; "auto" uses it for "poisson" with many features.
+        With L1 (weighted or not) and the elastic net, "auto" is "coordinate-descent" on working
+        sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson";
+        with several targets, if each is a problem of its own.
     bundle_size : int, default=None
-        Largest number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations (one product with X and one with X' each), of each target.
+        Maximum number of iterations (one product with X and one with X' each), of each target.
     max_time : float, default=None
-        Limit in seconds, checked after every iteration. None is no limit.
+        Time limit in seconds, checked after every iteration. None means no limit.
     fit_intercept : bool, default=True
         Whether to fit b. It is minimized exactly and never penalized.
     warm_start : bool, default=False
-        Whether to keep the planes, and start from them when the next fit has the same X, y,
-        weights, loss, regularizer and intercept. reg_lambda, tol and the solver may differ. If only
-        `max_iter`, `max_time`, `n_jobs` or `verbose` does, the fit goes on with the next iteration;
-        where it has reached `tol`, it stays as it is.
+        Whether to keep the planes and start from them when the next fit has the same X, y, weights,
+        loss, regularizer and intercept. reg_lambda, tol and the solver may differ. If only
+        `max_iter`, `max_time`, `n_jobs` or `verbose` does, the fit continues with the next
+        iteration; a fit that has reached `tol` is kept.
     n_jobs : int, default=None
-        Threads, over targets that are problems of their own, or else over blocks of rows. The
-        result does not depend on it. None is 1 outside of a joblib context.
+        Threads: over targets that are problems of their own, otherwise over blocks of rows. The
+        result does not depend on it, to the last bit. None means 1 outside of a joblib context.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -123,10 +124,9 @@ default="l2"
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept b.
     objective_ : float or ndarray of shape (n_targets,)
-        J at the returned point; of several targets one each, but for "squared_error", which has one
-        for all.
+        J at the returned point: one value per target, except "squared_error" with one for all.
     lower_bound_ : float or ndarray of shape (n_targets,)
-        A value that J cannot fall below.
+        Lower bound of the minimum of J.
     dual_gap_ : float or ndarray of shape (n_targets,)
         ``objective_ - lower_bound_``.
     converged_ : bool
@@ -137,10 +137,10 @@ default="l2"
         Iterations.
     status_ : str or list of str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,), or list of them
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far), ``solver`` (the one at work).
+        with X or X' so far), ``solver`` (the solver of the iteration).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -149,7 +149,7 @@ default="l2"
     Raises
     ------
     ValueError
-        For a parameter out of its range, a `solver` that does not take the loss, `quantile`,
+        For a parameter out of its range, a `solver` that does not support the loss, `quantile`,
         `epsilon`, `delta` or `M` with a loss that does not take it (unless it has its default), NaN
         or infinity, negative or all-zero weights, a y that the loss cannot take. Nothing is fitted
         then.
@@ -161,15 +161,16 @@ default="l2"
 
     See Also
     --------
-    BMRMRegressorCV : With reg_lambda by cross-validation.
+    BMRMRegressorCV : Chooses reg_lambda by cross-validation.
     bmrm_path : Many values of reg_lambda on shared planes.
 
     Notes
     -----
-    Table 5 of [1]_, its pinball loss corrected. The best intercept is a weighted quantile, the zero
-    of a piecewise linear function or a closed form, exact in O(n). The lower bound is Theorem 2.
-    For squared errors its plane is that of the residuals r at the returned weights, which makes it
-    ``sum_i s_i (r_i y_i - r_i^2 / 2) - ||sum_i s_i r_i x_i||^2 / (2 reg_lambda)`` with y centered.
+    Losses are those of table 5 of [1]_, with its pinball loss corrected. The best intercept is a
+    weighted quantile, the zero of a piecewise linear function or a closed form, exact in O(n). The
+    lower bound is Theorem 2. For squared errors it uses the plane of the residuals r at the
+    returned weights: ``sum_i s_i (r_i y_i - r_i^2 / 2) - ||sum_i s_i r_i x_i||^2 / (2 reg_lambda)``
+    with y centered.
 
     References
     ----------
@@ -260,7 +261,7 @@ default="l2"
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets; for "poisson" at least 0, and not all of them 0.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight 2 is a repeated row, a weight 0 a missing one.
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
 
         Returns
         -------
@@ -270,7 +271,7 @@ default="l2"
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 
@@ -292,7 +293,7 @@ default="l2"
         return self._loss().mean(scores)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """R^2 of the predictions; of collections of dask a dask array that is not computed yet.
+        """R^2 of the predictions; for dask collections, a dask array that is not computed yet.
 
         Parameters
         ----------
@@ -337,7 +338,7 @@ default="l2"
         return data
 
     def _refuse_metric(self, data: RegressionData | BlockedData) -> None:
-        """Raise ValueError for an M where there is one target."""
+        """Raise ValueError for an M with a single target."""
         if data.n_targets is None and self.M is not None:
             raise ValueError(
                 "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
@@ -364,7 +365,7 @@ default="l2"
         tags = super().__sklearn_tags__()
         if self._takes_loss(self.loss):
             loss = self._loss()
-            # All losses take several targets. scikit-learn's check of that has some below 0.
+            # All losses take several targets, but scikit-learn's check of them has negative values.
             tags.target_tags.multi_output = not loss.positive_only
             tags.target_tags.positive_only = loss.positive_only
         return tags

@@ -25,7 +25,7 @@ from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
 
-_DENSE = 0.5  # share of entries that are not zero, above which L-BFGS is the faster
+_DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
 
 
 class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
@@ -40,31 +40,33 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
                                         + sum_{t>1} transitions_[y_{t-1}, y_t]
                                         + start_[y_1] + end_[y_T])
 
-    where the s_i are the sample weights, one a sequence, normalized to sum to one (1/n each without
-    weights). A sequence's loss is that of all its tokens together, it is not divided by its length.
-    The parameters w are a weight for each attribute with each label, seen together in the data or
-    not, one for each two labels in sequence and, with `fit_intercept`, three biases a label: at any
-    token, the first and the last. All are regularized, as in [1]_. Without the biases this is
-    CRFsuite's model. Every fit returns a lower bound of the optimum, and with it the duality gap.
+    where the s_i are the sample weights, one per sequence, normalized to sum to one (1/n each
+    without weights). The loss of a sequence is that of all its tokens together, not divided by its
+    length. The parameters w are one weight for each attribute with each label, whether or not they
+    occur together in the data, one for each pair of successive labels and, with `fit_intercept`,
+    three biases per label: at any token, the first and the last. All are regularized, as in [1]_.
+    Without the biases this is CRFsuite's model. Every fit returns a lower bound of the optimum, and
+    thus the duality gap.
 
-    What X and y are taken as; T is the length of a sequence, d the number of features:
+    How X and y are interpreted, with T the length of a sequence and d the number of features:
 
     .. list-table::
        :header-rows: 1
        :widths: 55 45
 
        * - X
-         - taken as
+         - interpreted as
        * - array (n, d), sparse matrix, data frame, list of rows of numbers
          - n chains of length one; y of shape (n,), a weight per row; the output is an array
        * - list of arrays (T, d), sparse matrices, data frames or lists of rows of numbers; array
            (n, T, d)
-         - a sequence each; y a list of sequences of labels, a weight per sequence; so for all below
+         - one sequence each; y is a list of sequences of labels, with a weight per sequence; the
+           same holds for all rows below
        * - list of lists of lists of strings (the innermost may be tuples, sets, arrays)
-         - a sequence each, a list of strings a position; a string is an attribute of value 1, and
-           of value k if it stands there k times; bytes are strings in UTF-8, here and in dicts
+         - one sequence each, with a list of strings per position; a string is an attribute of value
+           1, or of value k if it occurs k times; bytes are strings in UTF-8, here and in dicts
        * - list of lists of dicts
-         - a sequence each, a dict per position, that has these attributes:
+         - one sequence each, with a dict per position that gives these attributes:
        * - ``{"n": 2.5}`` (any real number)
          - ``n`` of value 2.5
        * - ``{"b": True}``, ``{"b": False}``
@@ -76,67 +78,67 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
        * - ``{"f": {"w": "x", "n": 2}}``
          - ``f:w:x`` of value 1 and ``f:n`` of value 2
 
-    Strings and dicts mean what they mean to CRFsuite: an attribute that occurs several times has
-    the sum of its values, a value of zero is as good as none, a token may have no attribute. The
-    outer list may be a tuple, an object array, a Series or an iterator as well. All sequences must
-    be of one kind, that of fit in prediction, where lists of strings and dicts may stand for each
-    other and attributes that fit has not seen are ignored. One sequence is written ``[sequence]``,
-    a word ``[word]`` or ``{"word": word}``: a bare string is an error, as are None, NaN and an
-    empty sequence. Labels are strings, integers, booleans, whole floats, tuples, or anything
-    hashable that sorts.
+    Strings and dicts mean the same as in CRFsuite: the values of an attribute that occurs several
+    times are summed, a value of zero equals no attribute, and a token may have no attributes. The
+    outer list may also be a tuple, an object array, a Series or an iterator. All sequences must be
+    of one kind. In prediction it must be the kind used in fit, except that lists of strings and
+    dicts are interchangeable; attributes that fit has not seen are ignored. Write a single sequence
+    as ``[sequence]``, and a word as ``[word]`` or ``{"word": word}``: a bare string is an error, as
+    are None, NaN and an empty sequence. Labels are strings, integers, booleans, whole floats,
+    tuples, or other hashable objects that can be sorted.
 
     Parameters
     ----------
     reg_lambda : float, default=None
-        Regularization strength, positive, on the mean loss of a sequence: it does not scale with n.
-        None is one over the sum of the sample weights: 1/n without. CRFsuite's c2 is ``n reg_lambda
-        / 2`` without L1.
+        Regularization strength, positive, relative to the mean loss of a sequence: it does not
+        scale with n. None means one over the sum of the sample weights: 1/n without weights.
+        CRFsuite's c2 is ``n reg_lambda / 2`` without L1.
     l1_ratio : float, default=0.0
-        Share of L1 in the regularization, from 0 to 1: with more than 0 most weights are 0, see
+        Share of L1 in the regularization, from 0 to 1: above 0, most weights are 0; see
         :meth:`sparsify`. CRFsuite's c1 and c2 are ``n reg_lambda l1_ratio`` and ``n reg_lambda (1 -
         l1_ratio) / 2``: ``reg_lambda = (c1 + 2 c2) / n``, ``l1_ratio = c1 / (c1 + 2 c2)``.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
         "exponentiated": exponentiated gradient on the dual with the sampling of [1]_. "sdca":
-        Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS where over half of the entries
-        of X are not zero; else "exponentiated" which, as soon as after ten epochs or more the gap
-        falls so slowly that it would take over 100 further ones, is followed by L-BFGS from the
-        point reached, unless w, padded, has more than 5 million entries. With L1 there is no
-        L-BFGS: "auto" is "exponentiated" with acceleration then. See the notes.
+        Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS if over half of the entries of X
+        are nonzero; otherwise "exponentiated". If, after at least ten epochs, the gap falls so
+        slowly that over 100 more would be needed, L-BFGS continues from the point reached, unless
+        the padded w has more than 5 million entries. L-BFGS does not support L1: "auto" is then
+        "exponentiated" with acceleration. See the notes.
     fit_intercept : bool, default=True
-        Whether there are biases of the labels, at any, the first and the last token. They are
-        regularized.
+        Whether labels have biases at any, the first and the last token. They are regularized.
     min_frequency : int, default=None
-        Attributes with names, of dicts and of strings, are left out that fewer tokens have than
-        this, where their value is not zero. Sample weights count: a weight 2 is a repeated
-        sequence. None keeps all.
+        Drop named attributes (of dicts and of strings) that have a nonzero value at fewer tokens
+        than this. Sample weights count: a weight of 2 counts as a repeated sequence. None keeps
+        all.
     sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
-        How the sequence of a step is chosen (section 5 of [1]_): in proportion to its duality gap
-        as last seen; any; in proportion to ``reg_lambda + s_i R_i``, with R_i the squared radius
-        of its features; to the product of both; or that with the largest gap as last seen, which
-        may not converge. Gaps count s_i times. Not for L-BFGS.
+        How the sequence of a step is sampled (section 5 of [1]_). "gap": in proportion to its last
+        known duality gap; "uniform": uniformly; "importance": in proportion to ``reg_lambda + s_i
+        R_i``, with R_i the squared radius of its features; "gap-importance": in proportion to the
+        product of both; "max": always the sequence with the largest last known gap, which may not
+        converge. Gaps are multiplied by s_i. L-BFGS ignores `sampling`.
     nonuniformity : float, default=0.8
-        Share of the steps, in [0, 1], that choose so; the others take any sequence.
+        Share of the steps, in [0, 1], that use `sampling`; the others sample uniformly.
     line_search_tol : float, default=1e-3
-        For "sdca": the line search ends where Newton's next step is at most this, of a step length
-        in [0, 1]. Positive.
+        For "sdca": the line search ends when Newton's next step is at most this, positive; the step
+        length is in [0, 1].
     tol : float, default=1e-2
         Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=100
-        Limit on the epochs, of as many steps as there are sequences; for "lbfgs" on its iterations,
-        three of which count as an epoch in "auto".
+        Maximum number of epochs, of as many steps as there are sequences; for "lbfgs", of its
+        iterations, three of which count as one epoch in "auto".
     max_time : float, default=None
-        Limit in seconds on the optimization, checked after every epoch. None is no limit.
+        Time limit in seconds for the optimization, checked after every epoch. None means no limit.
     warm_start : bool, default=False
-        Whether to keep the dual point (L-BFGS: w), and start from it when the next fit has the
-        same X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling
-        may differ.
-        If they do not, the fit goes on with the next iteration: L-BFGS keeps 20 vectors of the size
-        of w for this. An error or Ctrl-C drops it all.
+        Whether to keep the dual point (L-BFGS: w) and start from it when the next fit has the same
+        X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling may
+        differ.
+        If they do not, the fit continues with the next iteration; L-BFGS keeps 20 vectors of the
+        size of w for this. An error or Ctrl-C discards all of it.
     n_jobs : int, default=None
-        Threads of the full passes over the data, of L-BFGS and in prediction; the steps are taken
-        one after the other. None is 1 outside of a joblib context.
+        Threads for full passes over the data, L-BFGS and prediction; the steps are sequential. None
+        means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the sampling.
+        Seed for the sampling.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -147,24 +149,24 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     coef_ : ndarray or CSR matrix of shape (n_classes, n_features)
         Weights of attributes with labels. Sparse after :meth:`sparsify`.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        Weights of two labels in sequence, ``transitions_[from, to]``.
+        Weights of pairs of successive labels, ``transitions_[from, to]``.
     intercept_ : ndarray of shape (n_classes,)
         Bias of each label; this and the next two are zero with ``fit_intercept=False``.
     start_ : ndarray of shape (n_classes,)
-        Further bias at the first token.
+        Additional bias at the first token.
     end_ : ndarray of shape (n_classes,)
-        Further bias at the last token.
+        Additional bias at the last token.
     attribute_names_ : ndarray of shape (n_features,)
-        Names of the columns of ``coef_``, sorted, if X was of dicts or lists of strings.
+        Names of the columns of ``coef_``, sorted, if X held dicts or lists of strings.
     state_features_ : Mapping
-        ``coef_`` in sklearn-crfsuite's form, ``{(attribute, label): weight}``, where it is not 0;
-        read-only. Attributes without names are columns of ``coef_``.
+        The nonzero entries of ``coef_`` in sklearn-crfsuite's form, ``{(attribute, label):
+        weight}``; read-only. Unnamed attributes are given as columns of ``coef_``.
     transition_features_ : Mapping
-        ``transitions_`` in this form, ``{(from, to): weight}``.
+        ``transitions_`` in the same form, ``{(from, to): weight}``.
     objective_ : float
         P at the returned point.
     lower_bound_ : float
-        A value that P cannot fall below.
+        Lower bound of the minimum of P.
     dual_gap_ : float
         ``objective_ - lower_bound_``.
     converged_ : bool
@@ -172,17 +174,17 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     relative_gap_ : float
         ``dual_gap_ / abs(objective_)``: what `tol` limits.
     n_iter_ : int
-        Epochs; for "lbfgs" iterations, in "auto" threes of them.
+        Epochs; for "lbfgs" iterations, three of which count as one in "auto".
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (L-BFGS only:
-        rounding left nothing to gain).
+        rounding prevents further progress).
     solver_ : {"exponentiated", "sdca", "lbfgs"}
         The solver that the fit ended with.
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective`` (at the best point that a full pass has
-        looked at; until the first one P(0)), ``lower_bound``, ``passes`` (oracle calls, which
-        compute the marginals of a sequence, over n) and ``estimate``: the sum of the gaps, s_i
-        times each, as they were when their sequences were last looked at.
+        evaluated; before the first pass P(0)), ``lower_bound``, ``passes`` (oracle calls, each of
+        which computes the marginals of a sequence, over n) and ``estimate`` (the sum of the last
+        known gaps of the sequences, times s_i).
     n_features_in_ : int
         Number of features, or of attributes.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -191,12 +193,12 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, L-BFGS with L1; no sequence, an empty one, or X and y that
-        differ in the number or in the length of sequences; mixed kinds of features, NaN or
-        infinity; one class only, labels that are missing or cannot be sorted; negative or all-zero
-        weights. Nothing is fitted then.
+        For a parameter out of its range, L-BFGS with L1, no sequence, an empty sequence, X and y
+        that differ in the number or length of sequences, mixed kinds of features, NaN or infinity,
+        a single class, labels that are missing or cannot be sorted, negative or all-zero weights.
+        Nothing is fitted then.
     TypeError
-        For an X or y that is no list of sequences at all.
+        For an X or y that is not a list of sequences.
 
     Warns
     -----
@@ -207,63 +209,63 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     --------
     SDCACRFCV : Chooses reg_lambda by cross-validation.
     crf_path : Models for many values of reg_lambda.
-    sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
+    sklearn_bundle.metrics : Scores and scorers of label sequences and of the spans that they mark.
     sklearn_bundle.datasets.load_conll : Reads files with a token per line.
     sklearn_bundle.datasets.sequences_from_frame : Reads data frames with a row per token.
 
     Notes
     -----
-    The dual has a distribution mu_i of the labelings of each sequence, its block::
+    The dual variables are a distribution mu_i over the labelings of each sequence, its block::
 
         D(mu) = -reg_lambda / 2 ||w||^2 + sum_i s_i H(mu_i)
         w = 1 / reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))
 
-    with F the features and H the entropy: (3) and (16) of [1]_. Its value at any mu is a lower
-    bound of P, and ``P(w) - D(mu)`` is the sum of the gaps ``s_i KL(mu_i || p(.|x_i; w))`` (11). A
-    step changes one block, and w with it.
+    with F the features and H the entropy: (3) and (16) of [1]_. D at any mu is a lower bound of P,
+    and ``P(w) - D(mu)`` is the sum of the gaps ``s_i KL(mu_i || p(.|x_i; w))`` (11). A step changes
+    one block, and w with it.
 
-    "sdca" is Algorithm 2 of [1]_. It keeps the marginals of each two tokens in sequence, (T - 1)
-    K^2 numbers for K labels, in double precision; it moves them towards those of the model, with an
-    exact line search that computes no further marginals.
+    "sdca" is Algorithm 2 of [1]_. It keeps the marginals of each pair of successive tokens, (T - 1)
+    K^2 numbers for K labels, in double precision. It moves them towards those of the model, with an
+    exact line search that computes no more marginals.
 
-    "exponentiated" is not in [1]_: it is exponentiated gradient [2]_ with gap sampling, the
-    combination that section 7 of [1]_ leaves open. It keeps each block as log-potentials theta_i,
-    T K numbers and, as transitions do not depend on the position, K^2 more; in single precision for
-    a `tol` of 1e-8 and above, as w and the bound are those of the numbers that are kept. A step
+    "exponentiated" is not in [1]_: it is exponentiated gradient [2]_ with gap sampling, a
+    combination that section 7 of [1]_ leaves open. It keeps each block as log-potentials theta_i: T
+    K numbers and, as transitions do not depend on the position, K^2 more. For a `tol` of 1e-8 and
+    above they are in single precision; w and the bound are those of the stored numbers. A step
     mixes them with the scores of the model at w, ``theta_i <- (1 - g) theta_i + g scores_i(w)``,
     with ``g = min(1, 1.5 J / (J + s_i u / reg_lambda))``: J is ``KL(mu||nu) + KL(nu||mu)`` of the
-    block and the model, u what ``||E_nu F - E_mu F||^2`` would be if its ratio to the square of the
-    change of the tokens' marginals were that of the block's last step. g is halved while the dual
-    would fall. A step calls the oracle three times or more often, "sdca" once.
+    block and the model, and u is an estimate of ``||E_nu F - E_mu F||^2``: its ratio to the square
+    of the change of the tokens' marginals is that of the block's last step. g is halved while the
+    dual would fall. A step calls the oracle at least three times, a step of "sdca" once.
 
-    With L1, w is that of a raw sum of features v with each entry moved by ``reg_lambda l1_ratio``
-    towards 0, over ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound is
-    the dual of ``s mu + (1 - s) y``, mixtures of the block and the true labels with the best s in
-    [0, 1]: at least ``s sum_i s_i H(mu_i) - reg_lambda Omega*(s v / reg_lambda)``. A small s makes
-    it finite for ``l1_ratio=1``, where Omega* is infinite if an entry of its argument is above 1.
-    L1 alone has no strong convexity, and takes two to five times the epochs.
+    With L1, w is the raw sum of features v, with each entry moved by ``reg_lambda l1_ratio``
+    towards 0, divided by ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound
+    is the dual of ``s mu + (1 - s) y``, mixtures of the block and the true labels with the best s
+    in [0, 1]: at least ``s sum_i s_i H(mu_i) - reg_lambda Omega*(s v / reg_lambda)``. A small s
+    makes it finite for ``l1_ratio=1``, where Omega* is infinite if an entry of its argument is
+    above 1. L1 alone has no strong convexity, and takes two to five times the epochs.
 
     "lbfgs" is L-BFGS with 10 pairs, on the same oracle. Its bound is the dual at the marginals of
-    the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is as a rule far
-    from tight: it takes more iterations to prove an optimum than to reach it.
+    the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is usually far
+    from tight: proving an optimum takes more iterations than reaching it.
 
-    Labels are padded to a multiple of 8, in memory too. With the dual solvers P is known after a
-    full pass only. One is made where the sum of the gaps as last seen is within `tol`, and at exit:
-    it computes w, D, P and all gaps afresh in double precision from the kept blocks. If the gap is
-    then above `tol` the fit goes on with these. Between such passes w is in single precision for a
-    `tol` of 1e-6 and above. The best point that a full pass has seen is returned, w = 0 among them,
-    and callbacks are shown it: a fit that is ended early may return w = 0. What rounding may have
-    added to the bound is taken off it: as a rule 1e-11 of the objective or less, more where a
-    sequence is long and at the same time its scores are large or `reg_lambda` is small.
+    Labels are padded to a multiple of 8, also in memory. With the dual solvers P is known only
+    after a full pass. A full pass is made when the sum of the last known gaps is within `tol`, and
+    at exit: it recomputes w, D, P and all gaps in double precision from the stored blocks. If the
+    gap is then above `tol`, the fit continues from these. Between such passes w is in single
+    precision for a `tol` of 1e-6 and above. The fit returns, and callbacks get, the best point that
+    a full pass has evaluated; w = 0 is one of them, so a fit that ends early may return w = 0. The
+    possible effect of rounding is subtracted from the bound: usually 1e-11 of the objective or
+    less, more if a sequence is long and its scores are large or `reg_lambda` is small.
 
     Departures from [1]_: weights s_i; the small share of the uniform distribution in the starting
-    point (21) is one over the number of tokens, in "exponentiated" it is mixed in at each token;
-    where a feature is negative, R_i is a bound from norms instead of that of appendix C; "sdca"
-    keeps marginals, not their logarithms. Its Algorithm 2 divides by lambda n twice.
+    point (21) is one over the number of tokens, and "exponentiated" mixes it in at each token; if a
+    feature is negative, R_i is a bound from norms instead of that of appendix C; "sdca" keeps
+    marginals, not their logarithms. Algorithm 2 of [1]_ divides by lambda n twice.
 
-    It is no classifier by its scikit-learn tags, since y may be a list of lists: an integer `cv`
-    means folds in order of the data, for a 2-D X too (where the rows are sorted by label, pass
-    ``KFold(shuffle=True)`` or ``StratifiedKFold``).
+    Its scikit-learn tags do not say that it is a classifier, since y may be a list of lists. An
+    integer `cv` therefore means folds in the order of the data, for a 2-D X too; if the rows are
+    sorted by label, pass ``KFold(shuffle=True)`` or ``StratifiedKFold``.
 
     References
     ----------
@@ -315,7 +317,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding errors leave nothing to gain: increase tol.",
+        Status.STALLED: "Rounding prevents further progress: increase tol.",
     }
     _waits_for_a_point = False  # an epoch may take minutes
 
@@ -362,10 +364,10 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
             Training data; see the table above.
         y : list of sequences of labels, or array-like of shape (n_samples,)
-            Labels that can be hashed and sorted, a sequence for each of X and a label for each of
-            its tokens.
+            Labels that can be hashed and sorted: one sequence for each of X, with one label per
+            token.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weights, one a sequence. None is 1 for all.
+            Weights, one per sequence. None means 1 for all.
 
         Returns
         -------

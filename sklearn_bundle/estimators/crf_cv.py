@@ -1,4 +1,4 @@
-"""SDCACRF at many values of reg_lambda, and with one of them by cross-validation."""
+"""SDCACRF for many values of reg_lambda, and with the value chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from sklearn_bundle.metrics import (
     token_accuracy_scorer,
 )
 
-_NUMBER = 8  # of values, where it is not given
-_LARGEST = 10.0  # the first of them, over the default of SDCACRF
-_EPS = 1e-3  # the last of them over the first: 5 to .005 as CRFsuite's c2
+_NUMBER = 8  # of values, by default
+_LARGEST = 10.0  # the first value, relative to the default of SDCACRF
+_EPS = 1e-3  # ratio of the last value to the first: 5 to .005 as CRFsuite's c2
 _SCORERS = {
     None: token_accuracy_scorer,
     "token_accuracy": token_accuracy_scorer,
@@ -52,26 +52,27 @@ def crf_path(
     sample_weight: ArrayLike | None = None,
     **params: Any,
 ) -> tuple[NDArray[np.float64], list[SDCACRF]]:
-    """Models for many values of reg_lambda, each from where the last one ended.
+    """Models for many values of reg_lambda, each started where the last one ended.
 
-    The objective is that of :class:`SDCACRF`, and so is the method [1]_. Attributes are read once.
-    The dual variables do not depend on reg_lambda, so that those which solve the problem for one
-    value are a feasible start for the next smaller one. With log-potentials, seven tenths of the
-    last change from value to value are added. Every value has a certificate.
+    The objective and the method [1]_ are those of :class:`SDCACRF`. Attributes are read once. The
+    constraints of the dual do not depend on reg_lambda, so the solution for one value is a feasible
+    start for the next smaller one. With log-potentials, seven tenths of the last change between
+    values are added. Every value has a certificate.
 
     Parameters
     ----------
     X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-        Training data, as :class:`SDCACRF` takes them.
+        Training data, as for :class:`SDCACRF`.
     y : list of sequences of labels, or array-like of shape (n_samples,)
         Labels.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down, W
-        the sum of the sample weights (n without any). None is 8.
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down,
+        with W the sum of the sample weights (n without any). None means 8.
     eps : float, default=None
-        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3.
     sample_weight : array-like of shape (n_sequences,), default=None
-        Weights, one a sequence. None is 1 for all.
+        Weights, one per sequence. None means 1 for all.
     **params : dict
         Further parameters of :class:`SDCACRF`. `max_iter` and `max_time` are for each value.
         `verbose=1` prints a line per value.
@@ -86,19 +87,19 @@ def crf_path(
     Raises
     ------
     ValueError
-        As :class:`SDCACRF` does, and for reg_lambdas that are not positive, `eps` beside values,
-        `reg_lambda` or `warm_start`.
+        As for :class:`SDCACRF`; also for reg_lambdas that are not positive, `eps` together with
+        values, `reg_lambda` or `warm_start`.
     TypeError
         For a parameter that the estimator does not have.
 
     Warns
     -----
     ConvergenceWarning
-        As :class:`SDCACRF` does, once for all values.
+        As for :class:`SDCACRF`, once for all values.
 
     See Also
     --------
-    SDCACRFCV : Choose reg_lambda by cross-validation.
+    SDCACRFCV : Chooses reg_lambda by cross-validation.
 
     References
     ----------
@@ -130,7 +131,7 @@ def crf_path(
 
 
 def _values_for(grid: Any, data: TrainingSequences) -> NDArray[np.float64]:
-    """The largest one first."""
+    """Values in descending order."""
     values = grid.values
     if values is None:
         largest = _LARGEST * checked_reg_lambda(None, data.total)
@@ -152,7 +153,7 @@ def _scores_on_fold(
     test: NDArray[np.intp],
     report: Report,
 ) -> list[float]:
-    """The scores of every value on the test part of a fold.
+    """Scores of every value on the test part of a fold.
 
     ``given`` are the caller's X and y, and the sample weights that count in the scores.
     """
@@ -171,55 +172,55 @@ def _scores_on_fold(
 
 
 class SDCACRFCV(Search, SDCACRF):
-    """:class:`SDCACRF` with reg_lambda by cross-validation, each fold along a path.
+    """:class:`SDCACRF` that chooses reg_lambda by cross-validation along paths.
 
     Attributes are read once, for all folds and values. Within a fold, each fit starts from the dual
-    variables of that with the next larger value, see :func:`crf_path`. Then the model is fitted to
-    all data with the best value. The method of each fit is that of [1]_.
+    variables of the fit with the next larger value; see :func:`crf_path`. Then the model is fitted
+    to all data with the best value. Each fit uses the method of [1]_.
 
     Parameters
     ----------
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
-        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down, W
-        the sum of the sample weights (n without any). None is 8.
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down,
+        with W the sum of the sample weights (n without any). None means 8.
     eps : float, default=None
-        The smallest value over the largest, where `reg_lambdas` holds none. None is 1e-3.
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3.
     cv : int, cross-validation generator, iterable or None, default=None
-        Folds of the sequences; None and a number mean consecutive ones, 5 by default, of those with
-        a positive weight. Others get all sequences, and those without weight are left out of their
-        folds.
+        Folds of the sequences. None and an integer mean consecutive folds (5 by default) of those
+        with a positive weight. Other splitters get all sequences; those without weight are then
+        left out of the folds.
     scoring : {"token_accuracy", "sequence_accuracy", "flat_f1", "span_f1"}, a name of \
 scikit-learn's, callable or None, default=None
-        What is to be large on the test parts. None is the accuracy of the tokens; "flat_f1" is the
-        mean of the labels' F1, weighted by their number; "span_f1" is that of conlleval, for labels
-        such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample weights
-        count in it, unless it is a callable. Scikit-learn's own names are for a 2-D X.
+        The score to maximize on the test parts. None means the accuracy of the tokens; "flat_f1" is
+        the mean F1 of the labels, weighted by their frequency; "span_f1" is that of conlleval, for
+        labels such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample
+        weights count unless it is a callable. Scikit-learn's own names are for a 2-D X.
     l1_ratio : float, default=0.0
         Share of L1 in the regularization, from 0 to 1, for all values.
     solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
         As in :class:`SDCACRF`.
     fit_intercept : bool, default=True
-        Whether there are biases of the labels, at any, the first and the last token.
+        Whether labels have biases at any, the first and the last token.
     min_frequency : int, default=None
-        Attributes with names are left out that fewer tokens of the training part have. None keeps
-        all.
+        Drop named attributes that occur at fewer tokens of the training part. None keeps all.
     sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
         As in :class:`SDCACRF`.
     nonuniformity : float, default=0.8
-        Share of the steps, in [0, 1], that choose so.
+        Share of the steps, in [0, 1], that use `sampling`.
     line_search_tol : float, default=1e-3
         For "sdca": precision of the line search, positive.
     tol : float, default=1e-2
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=100
-        Limit on the epochs of every fit.
+        Maximum number of epochs of every fit.
     max_time : float, default=None
-        Limit in seconds on every fit. None is no limit.
+        Time limit in seconds for every fit. None means no limit.
     n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None is 1 outside of a joblib context. Within
-        ``joblib.parallel_config(backend="loky")`` folds are processes.
+        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
+        Within ``joblib.parallel_config(backend="loky")`` folds run in processes.
     random_state : int, RandomState instance or None, default=None
-        Of the sampling: all folds have one seed.
+        Seed for the sampling, the same for all folds.
     verbose : int, default=0
         1 prints a line per fold, and a line a few times per second.
 
@@ -232,7 +233,7 @@ scikit-learn's, callable or None, default=None
     scores_ : ndarray of shape (n_folds, n_lambdas)
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
-        Means over the folds.
+        Mean scores over the folds.
     classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
 n_features_in_, feature_names_in_
@@ -242,7 +243,7 @@ n_features_in_, feature_names_in_
     ------
     ValueError
         As in :class:`SDCACRF`, for reg_lambdas that are not positive, and for a training part with
-        one class only.
+        a single class.
 
     Warns
     -----
@@ -251,7 +252,7 @@ n_features_in_, feature_names_in_
 
     See Also
     --------
-    SDCACRF : With a given reg_lambda; there are the objective and its reference.
+    SDCACRF : With a given reg_lambda; describes the objective.
 
     References
     ----------
@@ -320,16 +321,16 @@ n_features_in_, feature_names_in_
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose reg_lambda and fit the model to all data.
+        """Choose reg_lambda, then fit the model to all data.
 
         Parameters
         ----------
         X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Training data, as :class:`SDCACRF` takes them.
+            Training data, as for :class:`SDCACRF`.
         y : list of sequences of labels, or array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_sequences,), default=None
-            Weights, one a sequence, in every fit. None is 1 for all.
+            Weights, one per sequence, in every fit. None means 1 for all.
 
         Returns
         -------
@@ -339,7 +340,7 @@ n_features_in_, feature_names_in_
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, listed(X), listed(y), sample_weight)
 

@@ -28,73 +28,73 @@ class PragamSVC(CertifiedLinearClassifier):
         J(w, b) = reg_lambda / 2 ||w||^2 + sum_i s_i max(0, 1 - y_i (<w, x_i> + b))
 
     where the s_i are the products of sample and class weight, normalized to sum to one (1/n each
-    without weights). The intercept b is not penalized. It does so by way of the dual::
+    without weights). The intercept b is not penalized. It solves the dual::
 
         D(alpha) = sum_i alpha_i - ||sum_i alpha_i y_i x_i||^2 / (2 reg_lambda)
         0 <= alpha_i <= s_i,   and with an intercept   sum_i alpha_i y_i = 0
 
-    every point of which is a lower bound of J, so that every fit comes with its duality gap. Three
-    and more classes are handled one-versus-rest.
+    D at every feasible point is a lower bound of J, so every fit comes with its duality gap. Three
+    or more classes are handled one-versus-rest.
 
     Parameters
     ----------
     reg_lambda : float, default=1e-4
-        Regularization strength, on the mean loss: it does not scale with n as C does. LIBLINEAR's
-        and LIBSVM's C is ``1 / (n reg_lambda)``.
+        Regularization strength relative to the mean loss: it does not scale with n as C does.
+        LIBLINEAR's and LIBSVM's C is ``1 / (n reg_lambda)``.
     fit_intercept : bool, default=True
-        Whether to fit b: Pragam-b of [1]_. False is its Pragam.
+        Whether to fit b: True is Pragam-b of [1]_, False its Pragam.
     lipschitz : {"adaptive", "power"} or float, default="adaptive"
         Constant L of the gradient of D in the norm of the prox-function
-        ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the curvature that it meets, and starts
-        again from the best dual point when the gap has fallen to a tenth; on our data it needs 1.5
-        to 8 times fewer products than "power" to a gap of 1e-3, and 5 to 60 times fewer to 1e-6.
-        "power" and a float are Algorithm 1 of [1]_, whose gap is at most ``2 L / ((k + 1) (k +
-        2))`` after k iterations if L is no less than the largest eigenvalue of the weighted (with
-        an intercept, centered) ``X'X/n`` over `reg_lambda`: "power" estimates this by power
-        iteration, ``max ||x_i||^2 / reg_lambda`` is a safe float. With an L that is too small the
-        gap may not close, but stays true. L is at least 1e-6.
+        ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the local curvature, and restarts from the
+        best dual point each time the gap has fallen to a tenth; on our data it needs 1.5 to 8 times
+        fewer products than "power" to a gap of 1e-3, and 5 to 60 times fewer to 1e-6. "power" and a
+        float are Algorithm 1 of [1]_, whose gap is at most ``2 L / ((k + 1) (k + 2))`` after k
+        iterations if L is no less than the largest eigenvalue of the weighted (with an intercept,
+        centered) ``X'X/n`` over `reg_lambda`: "power" estimates this by power iteration; ``max
+        ||x_i||^2 / reg_lambda`` is a safe float. If L is too small the gap may not close, but it
+        remains valid. L is at least 1e-6.
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=10000
-        Limit on the iterations (three to four products with X or X' each), for each class.
+        Maximum number of iterations (three to four products with X or X' each), for each class.
     max_time : float, default=None
-        Limit in seconds on the whole fit, checked after every iteration (the power iteration is
-        part of the first one). None is no limit.
+        Time limit in seconds for the whole fit, checked after every iteration (the power iteration
+        is part of the first one). None means no limit.
     class_weight : dict or "balanced", default=None
         Factors on the sample weights by class. "balanced" gives all classes the same total
         weight, sample weights included.
     warm_start : bool, default=False
-        Whether to keep the dual point, and start from it when the next fit has the same X, y,
-        weights and intercept; reg_lambda may differ. Algorithm 1 has no use for it. With the same
-        reg_lambda and lipschitz the fit goes on with the next iteration; where it has reached
-        `tol`, it stays as it is.
+        Whether to keep the dual point and start from it when the next fit has the same X, y,
+        weights and intercept; reg_lambda may differ. Algorithm 1 ignores it. With the same
+        reg_lambda and lipschitz the fit continues with the next iteration; a fit that has reached
+        `tol` is kept.
     n_jobs : int, default=None
-        Threads, over the classes if there are three or more and over blocks of rows otherwise.
-        The result does not depend on it by a single bit. None is 1 outside of a joblib context.
+        Threads: over the classes if there are three or more, otherwise over blocks of rows. The
+        result does not depend on it, to the last bit. None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Start of the power iteration.
+        Seed for the start of the power iteration.
     verbose : int, default=0
         1 prints a line a few times per second.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights w: the best point met, whose objective is ``objective_``.
+        Weights w of the best point found, whose objective is ``objective_``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts b, the exact minimizers of J for these weights.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        ``alpha_i y_i`` of the dual point whose D is ``lower_bound_``, a column a row of `support_`.
-        Near the optimum ``coef_`` is close to ``dual_coef_ @ X[support_] / reg_lambda``. This is
-        `reg_lambda` times what :class:`~sklearn.svm.SVC` calls by this name.
+        ``alpha_i y_i`` of the dual point whose D is ``lower_bound_``, one column per element of
+        `support_`. Near the optimum ``coef_`` is close to ``dual_coef_ @ X[support_] /
+        reg_lambda``. This is `reg_lambda` times the attribute of :class:`~sklearn.svm.SVC`.
     support_ : ndarray of shape (n_support,)
         Indices of the rows of X with a dual variable that is not zero, for any of the classes.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
     objective_ : float, or ndarray of shape (n_classes,)
-        J at the returned point. With three or more classes this and the following have an entry
-        per class.
+        J at the returned point. With three or more classes, this and the following attributes have
+        one entry per class.
     lower_bound_ : float, or ndarray of shape (n_classes,)
-        A value that J cannot fall below.
+        Lower bound of the minimum of J.
     dual_gap_ : float, or ndarray of shape (n_classes,)
         ``objective_ - lower_bound_``.
     converged_ : bool
@@ -105,7 +105,7 @@ class PragamSVC(CertifiedLinearClassifier):
         Iterations.
     status_ : str, or list of str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,), or list of them
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
         with X or X' so far).
@@ -117,7 +117,7 @@ class PragamSVC(CertifiedLinearClassifier):
     Raises
     ------
     ValueError
-        For a parameter out of its range, one class only, NaN or infinity, negative or all-zero
+        For a parameter out of its range, a single class, NaN or infinity, negative or all-zero
         weights, multilabel y. Nothing is fitted then.
 
     Warns
@@ -127,17 +127,17 @@ class PragamSVC(CertifiedLinearClassifier):
 
     See Also
     --------
-    BMRMClassifier : The same objective, and others, by cutting planes; the faster one as a rule.
+    BMRMClassifier : The same objective, and others, by cutting planes; usually faster.
 
     Notes
     -----
-    Section 4 and appendices B and C of [1]_; the objective is its (20), the dual its (21) and (22),
-    the rate its (26).
+    The method is section 4 and appendices B and C of [1]_; the objective is its (20), the dual its
+    (21) and (22), the rate its (26).
     After every iteration the smoothed objective J_mu is at most D, the excessive gap condition;
     J exceeds J_mu by mu/2 at most and mu falls like 1/k^2. The number of iterations to a gap eps
     thus grows like ``1/sqrt(reg_lambda eps)``, where cutting planes may need
-    ``1/(reg_lambda eps)``. The prox-function with weights makes a weight 2 the same as a repeated
-    row in every iteration. At exit both values are recomputed from the data.
+    ``1/(reg_lambda eps)``. With the weighted prox-function, a weight of 2 equals a repeated row in
+    every iteration. At exit both values are recomputed from the data.
 
     References
     ----------

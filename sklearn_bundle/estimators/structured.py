@@ -43,7 +43,7 @@ from sklearn_bundle.solvers.contract import SolverResult, Status
 
 @dataclass
 class StructuredData:
-    """Training data bound to a model that has seen them."""
+    """Training data and the model fitted to them."""
 
     model: StructuredModel
     reading: Reading
@@ -54,8 +54,8 @@ class StructuredData:
 class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     """Support vector machine for structured outputs, to a certified optimum.
 
-    A model says what an output y of an input x is: its features phi(x, y), its loss l_i(y) beside
-    the true output y_i, and how the best outputs are found among too many to list. For examples
+    A model defines the outputs y of an input x: their features phi(x, y), their loss l_i(y) against
+    the true output y_i, and how to find the best of outputs that are too many to list. For examples
     (x_i, y_i) it minimizes over w::
 
         P(w) = reg_lambda / 2 ||w||^2 + sum_i s_i H_i(w)
@@ -63,18 +63,18 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         H_i(w) = max_y [l_i(y) + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]      scaling="margin"
         H_i(w) = max_y l_i(y) [1 + <w, phi(x_i, y)> - <w, phi(x_i, y_i)>]    scaling="slack"
 
-    with ``H_i(w)^2 / 2`` in place of H_i(w) for ``loss="squared_hinge"``. With ``loss="log"`` it is
-    no margin but the conditional likelihood of the true outputs, in which l_i plays no part::
+    with ``H_i(w)^2 / 2`` in place of H_i(w) for ``loss="squared_hinge"``. With ``loss="log"`` H_i
+    is the negative conditional log-likelihood of the true output, without l_i::
 
         H_i(w) = log sum_y exp <w, phi(x_i, y)> - <w, phi(x_i, y_i)> = -log p(y_i | x_i; w)
 
     The s_i are the sample weights, one per example, normalized to sum to one (1/n each without
-    weights); an example's loss is not divided by its length. Parameters that the model calls
-    nonnegative stay so. The first is (3) of [1]_ with ``C = 1 / (n reg_lambda)``, with slack
-    rescaling (17) and (22) with ``C = 1 / reg_lambda``. Every fit returns a lower bound of the
-    optimum, and with it the duality gap.
+    weights); the loss of an example is not divided by its length. Parameters that the model
+    declares nonnegative are kept so. The first form is (3) of [1]_ with ``C = 1 / (n reg_lambda)``;
+    with slack rescaling it is (17) and (22) with ``C = 1 / reg_lambda``. Every fit returns a lower
+    bound of the optimum, and thus the duality gap.
 
-    What X and y are taken as:
+    How X and y are interpreted:
 
     .. list-table::
        :header-rows: 1
@@ -83,71 +83,75 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
        * - model
          - X and y
        * - "chain" or :class:`~sklearn_bundle.models.Chain`
-         - sequences and their labels, or a 2-D X and y of shape (n,), all that
-           :class:`SDCACRF` takes
+         - sequences and their labels, or a 2-D X and y of shape (n,): all that :class:`SDCACRF`
+           accepts
        * - "multiclass" or :class:`~sklearn_bundle.models.Multiclass`,
            :class:`~sklearn_bundle.models.Ontology`
          - array or sparse matrix of shape (n_samples, n_features), labels of shape (n_samples,)
        * - "graph", "grid", "matching" or :class:`~sklearn_bundle.models.Graph`,
            :class:`~sklearn_bundle.models.Grid`, :class:`~sklearn_bundle.models.PairwiseGraph`,
            :class:`~sklearn_bundle.models.Matching`
-         - lists of what their docstrings say
+         - lists, as described in their docstrings
        * - "segments" or :class:`~sklearn_bundle.models.Segments`
          - sequences as for chains, and lists of their segments
        * - "multilabel" or :class:`~sklearn_bundle.models.Multilabel`
          - X as for classes, an indicator matrix of shape (n_samples, n_labels)
        * - one of your own, derived from :class:`~sklearn_bundle.models.StructuredModel`
-         - lists (or tuples, arrays along their first axis) of what its methods understand
+         - lists (or tuples, or arrays along their first axis) of what its methods accept
 
     Parameters
     ----------
     model : {"chain", "multiclass", "graph", "grid", "segments", "matching", "multilabel"} or \
             StructuredModel, default="chain"
-        What the outputs are. The names stand for models with their defaults; an instance has
-        parameters of its own, which are set and searched as ``model__cost``. A clone is fitted.
+        The kind of outputs. The names stand for models with their defaults; an instance has its own
+        parameters, which are set and searched as ``model__cost``. A clone is fitted.
     reg_lambda : float, default=None
-        Regularization strength, positive, on the mean loss of an example: it does not scale with n.
-        None is one over the sum of the sample weights: 1/n without.
+        Regularization strength, positive, relative to the mean loss of an example: it does not
+        scale with n. None means one over the sum of the sample weights: 1/n without weights.
     solver : {"auto", "bcfw", "rsd", "rsd-one-simplex", "rsd-working-sets", "bundle", \
             "excessive-gap", "lbfgs"}, default="auto"
-        See the tables in the notes. ``loss="log"`` takes "auto", "lbfgs" and "bundle", the hinges
-        all but "lbfgs"; "excessive-gap" is for chains with the hinge and margin rescaling alone.
+        See the table in the notes. ``loss="log"`` supports "auto", "lbfgs" and "bundle"; the hinges
+        support all solvers except "lbfgs". "excessive-gap" is only for chains with the hinge and
+        margin rescaling.
     loss : {"hinge", "squared_hinge", "log"}, default="hinge"
-        Whether H_i or half its square is charged, or the negative log-likelihood: a conditional
-        random field, for a model with sums over all its outputs. Chains, segments, classes and
-        "multilabel" have them, and a model of your own with ``expected_features``; none with
-        nonnegative parameters.
+        H_i, half its square, or the negative log-likelihood (a conditional random field). The last
+        needs a model that can sum over all its outputs: chains, segments, classes, "multilabel", or
+        a model of your own with ``expected_features``; not a model with nonnegative parameters.
     scaling : {"margin", "slack"}, default="margin"
-        Whether a loss asks for a margin of its size, in the unit of the scores, or is charged in
-        full where the margin is 0. The second needs ``slack_rescaled_inference`` of a model of
-        your own, and whole costs of a chain. ``loss="log"`` takes the first alone, and scales
-        nothing.
+        "margin": a loss requires a margin of its size, in the unit of the scores. "slack": it is
+        charged in full if the margin is 0; a model of your own then needs
+        ``slack_rescaled_inference``, and a chain needs integer costs. ``loss="log"`` accepts only
+        "margin", which has no effect.
     tol : float, default=1e-3
         Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations.
+        Maximum number of iterations.
     max_time : float, default=None
-        Limit in seconds on the optimization, checked after every iteration. None is no limit.
+        Time limit in seconds for the optimization, checked after every iteration. None means no
+        limit.
     cache_size : int, default=None
-        Outputs kept per example beside the true one, at least 2. None is 48, and more for an
-        example where all have weight, while they take up less than 1 GB. For "rsd-one-simplex" it
-        is the number of points, by default 50, and for "bundle" that of planes, by default all. The
-        r of [1]_. For "lbfgs" it is the number of past steps that make the next one, by default 10.
+        Maximum number of outputs kept per example, apart from the true one, at least 2: the r of
+        [1]_. None means 48, and more for an example whose kept outputs all have weight, as long as
+        they take less than 1 GB. For "rsd-one-simplex" it is the number of points (default 50), for
+        "bundle" the number of planes (default all), and for "lbfgs" the number of past steps that
+        define the next one (default 10).
     sampling : {"gap", "uniform"}, default="gap"
-        How "auto" and "bcfw" choose the example of a step with a hinge: four in five in proportion
-        to its duality gap as last seen, times its weight, one in five at random; or all at random.
+        How "auto" and "bcfw" sample the examples of steps with a hinge. "gap": four in five in
+        proportion to their last known duality gaps times their weights, one in five uniformly.
+        "uniform": all uniformly.
     warm_start : bool, default=False
-        Whether to keep the outputs that were found (with "lbfgs" the point, with "bundle" point and
-        planes, with "excessive-gap" the marginals), and start from them when the next fit has the
+        Whether to keep the outputs found (with "lbfgs" the point, with "bundle" the point and
+        planes, with "excessive-gap" the marginals) and start from them when the next fit has the
         same X, y, weights, model, `loss`, `scaling`, `solver` and `cache_size`; reg_lambda and tol
         may differ. With ``loss="log"`` planes are kept for the same reg_lambda or a larger one. An
-        error or Ctrl-C drops it all.
+        error or Ctrl-C discards all of it.
     n_jobs : int, default=None
-        Threads of the passes over all examples, and in prediction of chains and segments. They do
-        not change a bit of the result. A model of your own is then called from several threads at a
-        time. None is 1 outside of a joblib context.
+        Threads for passes over all examples, and for prediction of chains and segments. The result
+        does not depend on it, to the last bit. A model of your own is called from several threads
+        at a time. None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the order of the examples. Nothing is random with ``loss="log"`` or "excessive-gap".
+        Seed for the order of the examples. Nothing is random with ``loss="log"`` or
+        "excessive-gap".
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -155,7 +159,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     ----------
     w_ : ndarray of shape (n_parameters,)
         The weights, in the order of the model's features. For chains ``coef_``, ``transitions_``,
-        ``intercept_``, ``start_`` and ``end_`` one after the other, each by rows; for segments
+        ``intercept_``, ``start_`` and ``end_`` in this order, each row by row; for segments
         ``coef_``, ``first_``, ``last_``, ``transitions_``, ``lengths_``, ``start_`` and ``end_``;
         for "multilabel" ``coef_``, ``intercept_`` and ``pairs_``.
     model_ : StructuredModel
@@ -164,31 +168,30 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         The labels, sorted; for chains, segments and models of classes.
     coef_ : ndarray of shape (n_classes, n_features)
         Weights of features with labels, for chains, segments, models of classes and "multilabel".
-        For models of two classes the second's less the first's, of shape (1, n_features).
+        For models of two classes the second minus the first, of shape (1, n_features).
     first_, last_ : ndarray of shape (n_classes, n_features)
         For segments with ``boundaries``: the same at the first and the last token of a segment.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        For chains and segments: weights of two labels in sequence, ``transitions_[from, to]``.
+        For chains and segments: weights of pairs of successive labels, ``transitions_[from, to]``.
     lengths_ : ndarray of shape (n_classes, max_length)
-        For segments: weights of their lengths, 1 in the first column.
+        For segments: weights of their lengths; the first column is length 1.
     intercept_ : ndarray of shape (n_classes,)
-        For chains and "multilabel": bias of each label; for chains without ``fit_intercept`` this
+        For chains and "multilabel": bias of each label. For chains without ``fit_intercept``, this
         and the next two are zero.
     start_, end_ : ndarray of shape (n_classes,)
-        For chains and segments: further bias of the label of the first and of the last token.
+        For chains and segments: additional bias of the label of the first and of the last token.
     pairs_ : ndarray of shape (n_pairs, 2, 2)
         For "multilabel": weights of the states of each pair of ``model_.edges_``.
     attribute_names_ : ndarray of shape (n_features,)
-        Names of the columns of ``coef_``, sorted, for chains and segments with an X of dicts or
-        lists of strings.
+        Names of the columns of ``coef_``, sorted, for chains and segments if X held dicts or lists
+        of strings.
     exact_ : bool
-        Whether the certificate holds: the inference of the model finds the worst output, or bounds
-        it.
+        Whether the certificate holds: the model's inference finds the worst output, or bounds it.
     objective_ : float
-        P at the returned point. With a hinge and an inference that is not exact the model's upper
-        bounds stand for the H_i; without these, the outputs that were found.
+        P at the returned point. With a hinge and inexact inference, the model's upper bounds
+        replace the H_i; without such bounds, the losses of the outputs that were found do.
     lower_bound_ : float
-        A value that P cannot fall below.
+        Lower bound of the minimum of P.
     dual_gap_ : float
         ``objective_ - lower_bound_``; infinity if `exact_` is False.
     converged_ : bool
@@ -197,12 +200,12 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         ``dual_gap_ / abs(objective_)``: what `tol` limits; infinity if
         `exact_` is False.
     n_iter_ : int
-        Iterations: passes of the oracle, of as many searches as there are examples, each with the
-        steps that follow it. For "rsd-working-sets" nearly two passes, for "lbfgs" as many as its
-        line search takes.
+        Iterations. Each is a pass of the oracle, of as many searches as there are examples, and the
+        steps that follow it. For "rsd-working-sets" it is nearly two passes, for "lbfgs" as many as
+        its line search takes.
     status_ : str
-        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled": rounding left
-        nothing to gain, or the inference is not exact and the rest of the gap is its own.
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled": rounding
+        prevents further progress, or the inference is not exact and causes the rest of the gap.
     solver_ : str
         The solver that ran: "bcfw" for "auto", "lbfgs" with ``loss="log"``.
     history_ : structured ndarray of shape (`n_iter_`,)
@@ -210,46 +213,47 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         over n, rounded down), ``oracle_calls`` (searches for the worst output of an example, or
         sums over all its outputs) and what the solver adds.
     n_features_in_ : int
-        Number of features, or of attributes; for all models but those that take lists of their own.
+        Number of features, or of attributes; not for models that take lists of their own.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had data frames with string names.
 
     Raises
     ------
     ValueError
-        For a parameter out of its range, or that the model or solver does not go with; X, y or
-        weights that are not as the table says; a model whose methods return what they must not.
-        Nothing is fitted then.
+        For a parameter out of its range, or that the model or solver does not support; X, y or
+        weights that differ from the table; a model whose methods return invalid values. Nothing is
+        fitted then.
     TypeError
-        For a model that is no instance of a class derived from StructuredModel, or has no
-        inference; an X or y that is no list at all.
+        For a model that is not an instance of a subclass of StructuredModel, or has no inference;
+        an X or y that is not a list.
 
     Warns
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
     UserWarning
-        If the model is not exact and bounds nothing: nothing is proved then.
+        If the model is not exact and has no upper bounds: nothing is then proved.
 
     See Also
     --------
-    SDCACRF : Chains by likelihood in less time, and their probabilities; same data and attributes.
-    BMRMClassifier : The loss of "multiclass" and Ontology with an intercept, and many others.
-    sklearn_bundle.models : The models, and what one of your own is.
-    sklearn_bundle.metrics : Scores of label sequences and of the spans that they mark, scorers.
+    SDCACRF : Chains by likelihood, in less time and with probabilities; same data and attributes.
+    BMRMClassifier : The loss of "multiclass" and Ontology with an intercept, and many other losses.
+    sklearn_bundle.models : The models, and how to write your own.
+    sklearn_bundle.metrics : Scores and scorers of label sequences and of the spans that they mark.
 
     Notes
     -----
-    The dual has weights q_i(y) of the outputs of each example, its block, that sum to one::
+    The dual variables are weights q_i(y) of the outputs of each example, its block, that sum to
+    one::
 
         D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i sum_y q_i(y) l_i(y)
         w = 1 / reg_lambda sum_i s_i sum_y q_i(y) [phi(x_i, y_i) - phi(x_i, y)]
 
-    where with slack rescaling the bracket is l_i(y) times as large. Nonnegative parameters are set
-    to 0 in w where they would be negative. With the squared hinge the sums are free, and D is less
-    ``sum_i s_i (sum_y q_i(y))^2 / 2``. D at any q is a lower bound of P, and w is a point to
+    With slack rescaling the bracket is multiplied by l_i(y). Nonnegative parameters are set to 0 in
+    w if they would be negative. With the squared hinge the sums are free, and ``sum_i s_i (sum_y
+    q_i(y))^2 / 2`` is subtracted from D. D at any q is a lower bound of P, and w is a point to
     return. Solvers differ in which q they change at a time. All ask the model for the worst output
-    of an example, the oracle:
+    of an example (the oracle):
 
     .. list-table::
        :header-rows: 1
@@ -258,26 +262,26 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
        * - solver
          - what it does
        * - "bcfw"
-         - one block at a time [2]_: the worst output joins those that are kept, and the dual is
-           maximized over all weights of the block. Blocks are sampled by their gaps. Passes over
-           kept outputs [3]_ and steps on all blocks together follow as long as they pay.
+         - one block at a time [2]_: the worst output is added to those kept, and the dual
+           is maximized over all weights of the block. Blocks are sampled by gaps. Passes over kept
+           outputs [3]_ and steps on all blocks together follow as long as they save time.
        * - "auto"
-         - the same, accelerated: inner problems have a stronger regularization about a centre that
-           moves [6]_. By how much follows from how the gap falls. The bound is that of P itself.
+         - the same, accelerated: inner problems have a stronger regularization around a moving
+           center [6]_. Its strength follows from how the gap falls. The bound is that of P itself.
        * - "rsd"
          - restricted simplicial decomposition [1]_ with a product of simplexes: a pass of the
            oracle adds an output to every block, then the dual is maximized over all of them.
        * - "rsd-one-simplex"
-         - the same with one simplex: a pass adds one point, all worst outputs together.
+         - the same with one simplex: a pass adds one point, the sum over all worst outputs.
        * - "rsd-working-sets"
          - the same with a product of simplexes for some of the blocks at a time, then steps on
            all of them over the outputs that are kept.
        * - "bundle"
-         - cutting planes of the sum of the losses: `BMRMClassifier`'s "cutting-plane", and the
+         - cutting planes of the sum of the losses, as in `BMRMClassifier`'s "cutting-plane" and the
            one-slack form of [7]_. Not for models with nonnegative parameters.
        * - "excessive-gap"
          - primal and dual points over marginals of neighboring labels [9]_. For chains with the
-           hinge loss and margin rescaling; far slower.
+           hinge loss and margin rescaling; much slower.
 
     With ``loss="log"`` the risk is smooth, and the oracle sums over all outputs: it gives H_i and
     its gradient, ``E phi(x_i, y) - phi(x_i, y_i)`` for y drawn from p(. | x_i; w). In the dual the
@@ -285,19 +289,19 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
         D(q) = -reg_lambda / 2 ||w||^2 + sum_i s_i entropy(q_i)
 
-    "lbfgs", which is "auto" here, has D at ``q_i = p(. | x_i; w)`` for its bound, with a gap of
-    ``||grad P(w)||^2 / (2 reg_lambda)``. "bundle" takes tangent planes of the risk, Algorithm 2 of
-    [8]_, and far more time where reg_lambda is small.
+    "auto" is then "lbfgs". Its bound is D at ``q_i = p(. | x_i; w)``, with a gap of ``||grad
+    P(w)||^2 / (2 reg_lambda)``. "bundle" uses tangent planes of the risk, Algorithm 2 of [8]_, and
+    takes far more time if reg_lambda is small.
 
-    The objective is that of a pass of the oracle at the returned point, and the bound the dual at
-    weights that were kept, both in double precision. Callbacks are shown the best point so far.
+    The objective comes from a pass of the oracle at the returned point, and the bound is the dual
+    at the kept weights, both in double precision. Callbacks get the best point so far.
 
     With `loss` "squared_hinge" and `scaling` "slack" this is the quadratic form of [1]_, which has
-    l_i(y) where [5]_ has its square root. (3) is that of [4]_.
+    l_i(y) in place of its square root in [5]_. (3) is that of [4]_.
 
-    It is a classifier by its scikit-learn tags for "multiclass" and Ontology alone: for others y
-    may be a list of lists, and an integer `cv` means folds in order of the data (where they are
-    sorted, pass ``KFold(shuffle=True)``).
+    Its scikit-learn tags say that it is a classifier only for "multiclass" and Ontology. For other
+    models y may be a list of lists, and an integer `cv` means folds in the order of the data; if
+    they are sorted, pass ``KFold(shuffle=True)``.
 
     References
     ----------
@@ -337,7 +341,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     >>> tagger.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "old"}]])
     [['PRP', 'VB'], ['DT', 'JJ']]
 
-    Classes, where a search chooses what a mistake costs:
+    Classes, with costs of mistakes chosen by a search:
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.model_selection import GridSearchCV
@@ -348,7 +352,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     >>> search.fit(rows, species).best_estimator_.decision_function(rows).shape
     (150, 3)
 
-    The same rows by likelihood, which makes it logistic regression without an intercept:
+    The same rows by likelihood, which is logistic regression without an intercept:
 
     >>> logistic = StructuredSVM("multiclass", loss="log", reg_lambda=0.01).fit(rows, species)
     >>> logistic.predict_proba(rows[:1]).round(2)
@@ -360,7 +364,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     exact_: bool
     solver_: str
 
-    # Those that the model has, as the list of attributes above says.
+    # Which of these exist depends on the model; see the attributes above.
     classes_: np.ndarray
     coef_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
@@ -374,7 +378,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     attribute_names_: np.ndarray
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
-        "model": "no_validation",  # by checked_model, which says what to pass instead
+        "model": "no_validation",  # checked by checked_model, whose error says what to pass instead
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [Names(SOLVERS)],
         "loss": [Names({"hinge", "squared_hinge", "log"})],
@@ -392,7 +396,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     _advice: dict[Status, str] = {  # noqa: RUF012 - a fit may replace it
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
     _waits_for_a_point = False  # a pass of a user's oracle may take minutes
 
@@ -435,12 +439,12 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         Parameters
         ----------
         X : list of inputs
-            As the model takes them; see the table above.
+            As the model accepts them; see the table above.
         y : list of outputs
-            The true ones, as many as inputs.
+            True outputs, one per input.
         sample_weight : array-like of shape (n_examples,), default=None
-            Weights >= 0. A weight 2 is a repeated example, a weight 0 a missing one. None is 1 for
-            all.
+            Weights >= 0. A weight of 2 counts as a repeated example, a weight of 0 as a missing
+            one. None means 1 for all.
 
         Returns
         -------
@@ -471,7 +475,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
     def _blas_threads(self, n_threads: int) -> int:
-        """One: more would change the last bits with ``n_jobs``."""
+        """One thread: more would make the last bits depend on ``n_jobs``."""
         return 1
 
     def _solver(self, problem: Any, kept: Any, seed: int) -> Any:
@@ -512,7 +516,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         name = type(outcome.fitted["model_"]).__name__
         return (
             f"{name} is not exact and has no finite upper_bound: objective_ is a sum over the "
-            "outputs that its inference has found, there may be worse ones, and nothing is proved."
+            "outputs that its inference found; there may be worse ones, and nothing is proved."
         )
 
     def __sklearn_tags__(self) -> Tags:

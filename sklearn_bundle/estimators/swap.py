@@ -29,100 +29,102 @@ from sklearn_bundle.solvers.decomposition import DecompositionSolver
 from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 from sklearn_bundle.solvers.whole import WholeSolver
 
-_MANY = 4000  # points from which on an active set pays
-_MANY_GIVEN = 20_000  # where a row is only read
-_ACTIVE = 2000  # points that it begins with: their matrix has 16 MB
+_MANY = 4000  # points above which an active set saves time
+_MANY_GIVEN = 20_000  # the same if kernel rows are only read
+_ACTIVE = 2000  # its first points: their matrix takes 16 MB
 # Points up to which a block is the whole problem: there blocks took 0.97 to 1.9 times as long on
 # six sets that did not set this number; from 6,000 points on they were faster on some.
 _WHOLE = 5000
-_LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
+_LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
 
 
 class _Task(NamedTuple):
-    """The problem of a pair of classes, and memory for its kernel rows."""
+    """The problem of a pair of classes, with memory for its kernel rows."""
 
     problem: L2SVM
     cache_bytes: int
 
 
 class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
-    """Kernel support vector machine with the squared hinge loss, by blocks or SWAP steps.
+    """Kernel support vector machine with the squared hinge loss, by block or SWAP steps.
 
     For labels y_i in {-1, +1} it minimizes over w, in the feature space of the kernel
     ``k(x, z) = <phi(x), phi(z)>``, and b::
 
         J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))^2
 
-    where C_i is C times sample and class weight: the L2-SVM. The intercept is penalized like one
-    more feature that is always 1, which the method needs: its dual is a problem on the unit
+    where C_i is C times sample and class weight: the L2-SVM. The intercept is penalized like the
+    weight of a constant feature 1. The method needs this: the dual is a problem on the unit
     simplex, ``min a'Ka`` with ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the
     value reached, the model is ``f(x) = sum_i alpha_i y_i (k(x_i, x) + 1)``, ``alpha = a / Q``, and
-    ``1 / (2 Q)`` is a lower bound of J, so that every fit comes with its duality gap. Three and
-    more classes are handled one-versus-one, as in :class:`~sklearn.svm.SVC`, whose attributes it
-    has.
+    ``1 / (2 Q)`` is a lower bound of J, so every fit comes with its duality gap. Three or more
+    classes are handled one-versus-one, with the attributes of :class:`~sklearn.svm.SVC`.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive. The loss of SVC is not squared: the best C differs.
+        Weight of the losses, positive. SVC's loss is not squared, so its best C differs.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
-        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It has
-        to be positive semidefinite: "sigmoid" is not.
+        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
+        be positive semidefinite, unlike "sigmoid".
     gamma : {"scale", "auto", "distance"} or float, default="scale"
         For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
         mean of ``||x - z||^2`` over all pairs, the paper's choice up to a factor of 2 (its sigma^2
         is the mean, its gamma ``1/(2 sigma^2)``). Sample weights count in "scale" and "distance".
     degree : int, default=3
-        Of "poly", at least 0.
+        Degree of "poly", at least 0.
     coef0 : float, default=0.0
-        Of "poly", at least 0; 0 makes it homogeneous.
+        Constant term of "poly", at least 0; 0 makes it homogeneous.
     solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
         "decomposition" solves random blocks of 1,024 points, or a small problem as a whole, by
-        steps in two variables each, and keeps no kernel values of other points. The others are the
-        methods of [1]_: SWAP steps with the partner of largest gain or of smallest gradient (its
-        Algorithms 5 and 4), away steps, plain Frank-Wolfe, or steps among the support until it is
-        roughly solved before the next point is added. "fw" as a rule does not get to the default
-        `tol` in reasonable time. "auto" is "decomposition" where single precision may do and
-        kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
-        a parameter of the other methods is set; else it is "swap-2o".
+        steps in two variables, and keeps no kernel values of other points. The others are the
+        methods of [1]_. "swap-2o" and "swap": SWAP steps with the partner of largest gain or of
+        smallest gradient (its Algorithms 5 and 4); "mfw": away steps; "fw": plain Frank-Wolfe;
+        "cvm": the problem on the support is roughly solved before the next point is added. "fw"
+        usually does not reach the default `tol` in reasonable time. "auto" is "decomposition" if
+        single precision may be enough and kernel values are computed from dense X, or from sparse X
+        of more than 4,000 points, unless a parameter of the other methods is set; otherwise
+        "swap-2o".
     tol : float, default=1e-2
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
-        errors are those of the optimum within the noise between seeds (user guide).
+        errors differ from those of the optimum by no more than the noise between seeds (see the
+        user guide).
     max_iter : int, default=1000000
-        Limit on the steps, for each pair of classes. A step costs 1 to 10 ns a point, and with
-        "decomposition" a point of the block.
+        Maximum number of steps for each pair of classes. A step costs 1 to 10 ns per point, with
+        "decomposition" per point of the block.
     max_time : float, default=None
-        Limit in seconds on the whole fit. None is no limit.
+        Time limit in seconds for the whole fit. None means no limit.
     cache_size : float, default=1000
-        Memory for kernel values in MB. More than that is computed again when needed.
+        Memory for kernel values in MB. Values that do not fit are recomputed when needed.
     n_candidates : int, default=None
-        Random points among which to look for the next one, before all points are looked at
-        (section 2.4 of [1]_; 60 are usual). None looks at all, which is as fast as a rule.
+        Number of random points among which to search for the next one before all points are
+        searched (section 2.4 of [1]_; 60 is usual). None always searches all points, which is
+        usually as fast.
     n_initial : int, default=1
-        Random points whose solution the method starts from (20 in section 6 of [1]_); 1 starts at
+        Number of random points whose solution is the start (20 in section 6 of [1]_); 1 starts at
         the first point.
     active_set : "auto", int or None, default="auto"
-        Points to begin with, to which those that violate the solution are added until none is
-        left, for problems larger than that; None begins with all. "auto" is 2000 for problems of
-        more than 4,000 points (20,000 if the kernel is precomputed), else None. Not used by
-        "decomposition", like `n_candidates` and `n_initial`.
+        Number of points in the first active set, for problems larger than that. Points that violate
+        the solution are added until there are none. None starts with all points. "auto" is 2000 for
+        problems of more than 4,000 points (20,000 if the kernel is precomputed), else None.
+        "decomposition" ignores it, like `n_candidates` and `n_initial`.
     class_weight : dict or "balanced", default=None
         Factors on C by class. "balanced" gives all classes the same total weight, sample weights
         included.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For three and more classes: scores for each class, or for each pair.
+        For three or more classes: scores per class, or per pair.
     break_ties : bool, default=False
-        Whether `predict` breaks ties of votes by the scores, which takes longer.
+        Whether `predict` breaks voting ties by the scores, which takes longer.
     warm_start : bool, default=False
-        Whether to keep the dual points, and start from them when the next fit has the same X, y,
-        weights and kernel; C and tol may differ. Where nothing else has changed, the fit goes on;
-        if it has reached `tol`, it stays as it is.
+        Whether to keep the dual points and start from them when the next fit has the same X, y,
+        weights and kernel; C and tol may differ. If nothing else has changed, the fit continues; a
+        fit that has reached `tol` is kept.
     n_jobs : int, default=None
-        Threads over pairs of classes and in `predict`; for two classes over scores, and those of
-        BLAS. None is 1 outside of a joblib context.
+        Threads over pairs of classes and in `predict`; for two classes, over scores and in BLAS.
+        None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the blocks, of the first active points, of `n_candidates` and `n_initial`.
+        Seed for the blocks, the first active points, `n_candidates` and `n_initial`.
     verbose : int, default=0
         1 prints a line a few times per second.
 
@@ -131,14 +133,14 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     support_ : ndarray of shape (n_support,)
-        Indices of the rows of X with a dual variable that is not zero, by classes.
+        Indices of the rows of X with a nonzero dual variable, grouped by class.
     support_vectors_ : ndarray or CSR of shape (n_support, n_features)
         These rows; empty for a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,)
-        Their number in each class.
+        Number of them in each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes - 1, n_support)
-        ``alpha_i y_i``. With three or more classes, a vector of class i has its coefficient for
-        the pair with class j in row j, or j - 1 if j > i; the first class of a pair is +1.
+        ``alpha_i y_i``. With three or more classes, the coefficient of a vector of class i for the
+        pair with class j is in row j, or j - 1 if j > i; the first class of a pair is +1.
     intercept_ : ndarray of shape (1,) or (n_pairs,)
         b, which is the sum of the coefficients.
     coef_ : ndarray of shape (1, n_features) or (n_pairs, n_features)
@@ -146,11 +148,11 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     gamma_ : float
         The gamma used.
     objective_ : float, or ndarray of shape (n_pairs,)
-        J at the returned point. With three or more classes this and the following have an entry
-        per pair: (0, 1), (0, 2), ..., (1, 2), ...
+        J at the returned point. With three or more classes, this and the following attributes have
+        one entry per pair: (0, 1), (0, 2), ..., (1, 2), ...
     lower_bound_ : float, or ndarray of shape (n_pairs,)
-        A value that J cannot fall below: the largest ``1 / (2 Q)``, which may come from another
-        point than the model does.
+        A value that J cannot fall below: the largest ``1 / (2 Q)``, which may come from a different
+        point than the model.
     dual_gap_ : float, or ndarray of shape (n_pairs,)
         ``objective_ - lower_bound_``.
     converged_ : bool
@@ -161,12 +163,12 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         Steps.
     status_ : str, or list of str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray, or list of them
         Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound`` and
-        ``passes`` (kernel rows computed). With "decomposition" also ``blocks``; else the steps of
-        each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and ``away_drop``, and with an
-        active set ``active``, its size.
+        ``passes`` (kernel rows computed). With "decomposition" also ``blocks``; otherwise the
+        number of steps of each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and
+        ``away_drop``, and with an active set its size, ``active``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -177,7 +179,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, one class only, NaN or infinity, negative or all-zero
+        For a parameter out of its range, a single class, NaN or infinity, negative or all-zero
         weights, multilabel y, a kernel matrix that is not square, a callable whose result has the
         wrong shape. Nothing is fitted then.
 
@@ -186,29 +188,29 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
     UserWarning
-        If the kernel is found not to be positive semidefinite: then there is no bound, and
-        `lower_bound_` is -inf. It may go unnoticed.
+        If the kernel is found not to be positive semidefinite: there is then no bound, and
+        `lower_bound_` is -inf. Not every such kernel is detected.
 
     See Also
     --------
-    SwapSVCCV : With C by cross-validation.
+    SwapSVCCV : Chooses C by cross-validation.
     PragamSVC : Linear, hinge loss, an intercept that is not penalized.
 
     Notes
     -----
     "swap-2o" is Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain
-    (28). One thing is different: gains, by which it chooses the partner and between a SWAP and a
-    Frank-Wolfe step, are those of the steps that can be taken, not of unlimited ones.
+    (28). One thing differs: the gains that decide the partner, and between a SWAP and a Frank-Wolfe
+    step, are those of the feasible steps, not of unlimited ones.
 
     Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
-    with fresh kernel values of all points that have a loss or a dual variable; the other losses
-    are 0 by a margin that rounding cannot bridge. What rounding may have done to the objective and
-    to the bound comes off the bound. Where float32 rows do not reach `tol`, the
-    method goes on from exact scores, and at last with float64 rows; below a `tol` of 1e-6 these
-    are used from the start. The gap is that of the model at the scale ``1 / Q``; it falls about as
-    fast as the square of the relative gap of the simplex problem.
+    with fresh kernel values of all points that have a loss or a dual variable; the other losses are
+    0 by a margin larger than rounding. The possible effect of rounding on the objective and on the
+    bound is subtracted from the bound. If float32 rows do not reach `tol`, the method continues
+    from exact scores, and finally with float64 rows; for a `tol` below 1e-6 these are used from the
+    start. The gap is that of the model at the scale ``1 / Q``; it falls about as fast as the square
+    of the relative gap of the simplex problem.
 
-    `predict` works in float32 and computes again in float64 what is too close to call.
+    `predict` works in float32 and recomputes scores that are too close to call in float64.
 
     References
     ----------
@@ -248,7 +250,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
         "scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
-        Status.STALLED: "Rounding leaves nothing to gain: increase tol, or scale the features.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
     }
     _unit = "pair"
 
@@ -306,9 +308,10 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
             Training data; for ``kernel="precomputed"``, the matrix of kernel values of shape
             (n_samples, n_samples).
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0, which multiply C. A weight 2 is a repeated row, a weight 0 a missing one.
+            Weights >= 0, which multiply C. A weight of 2 counts as a repeated row, a weight of 0 as
+            a missing one.
 
         Returns
         -------
@@ -318,7 +321,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 
@@ -326,7 +329,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         return pairs_of(data.samples)
 
     def _prepare(self, data: KernelTraining, n_threads: int) -> None:
-        """Costs out of range are refused; kernel values that several pairs want are kept."""
+        """Refuse costs out of range; keep kernel values that several pairs use."""
         samples = data.samples
         self._costs(samples)
         if len(samples.classes) > 2:
@@ -348,7 +351,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         return data_fingerprint(data.samples), data.values.kernel
 
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
-        """A callable kernel may have changed by now: its last point is a start, and no result."""
+        """A callable kernel may have changed: its last point is only a start, not a result."""
         scale = object() if callable(self.kernel) else self.C * data.samples.total
         return scale, self.solver
 
@@ -358,10 +361,10 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         return solver.kept if self.warm_start else None
 
     def _released(self, solver: SwapSolver | ActiveSetSolver) -> None:
-        """None goes on itself: it has rows of the kernel. A new one starts from its points."""
+        """None: a solver holds kernel rows, so a new one starts from its points."""
 
     def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult, last: Any) -> Any:
-        """The solver with its rows, or if they are those of an active set its best point."""
+        """The solver with its rows, or its best point if the rows are those of an active set."""
         if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
             return solver
         return SimplexPoints(result.point / result.point.sum())
@@ -379,13 +382,13 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
             return None
         return (
             f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
-            "stopped where it met this, and there is no lower bound."
+            "stopped when it found this, and there is no lower bound."
         )
 
     def _costs(
         self, samples: ClassificationData, members: NDArray[np.intp] | slice = slice(None)
     ) -> NDArray[np.float64]:
-        """C_i, C times sample and class weight, of some of the samples."""
+        """C_i, C times sample and class weight, for some of the samples."""
         with np.errstate(over="ignore"):
             costs = self.C * samples.total * samples.weights[members]
         if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
@@ -434,7 +437,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         return WholeSolver(problem, start=start, last=last, cache_bytes=task.cache_bytes, **limits)
 
     def _method(self, problem: L2SVM) -> str:
-        """What "auto" stands for."""
+        """The solver that "auto" stands for."""
         if self.solver != "auto":
             return self.solver
         asked = self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto"
@@ -443,7 +446,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         return "decomposition" if computed and single and not asked else "swap-2o"
 
     def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
-        """The solution on a few random points: section 6 of the paper takes 20."""
+        """The solution on a few random points; section 6 of the paper uses 20."""
         rng = np.random.default_rng(settings["seed"])
         chosen = rng.permutation(problem.n)[: self.n_initial]
         solver = SwapSolver(problem.part(chosen), **settings | {"n_candidates": 0})

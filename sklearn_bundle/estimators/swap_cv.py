@@ -1,4 +1,4 @@
-"""SwapSVC with C by cross-validation."""
+"""SwapSVC with C chosen by cross-validation."""
 
 from dataclasses import replace
 from functools import partial
@@ -23,61 +23,63 @@ from sklearn_bundle.estimators.swap import SwapSVC
 from sklearn_bundle.problems.kernel_data import KernelData
 
 # Features up to which the pairs of one-versus-one compute their own kernel values. That took half
-# the time of reading a shared matrix with 16 features, and 1.8 times with 256: equal near 100.
+# the time of reading a shared matrix with 16 features, and 1.8 times as long with 256; the two are
+# equal near 100.
 _FEW_FEATURES = 64
 
 
 class SwapSVCCV(Search, SwapSVC):
-    """:class:`SwapSVC` with C by cross-validation, on one matrix of kernel values.
+    """:class:`SwapSVC` that chooses C by cross-validation, on one matrix of kernel values.
 
-    Only the diagonal of the problem that :class:`SwapSVC` solves depends on C, and a fold is a part
-    of the matrix: kernel values are computed once for all folds and values of C, and each fit of a
-    fold starts from the one with the next smaller C. For three and more classes and dense X of at
-    most 64 features, each pair of classes computes the values that it needs instead, which takes
-    less time. Then the model is fitted to all data with the best C. gamma="scale" and "distance"
-    and balanced class weights are those of all data, not those of each training part. The method of
-    each fit is that of :class:`SwapSVC`, on a shared matrix by default algorithm 5 of [1]_.
+    Only the diagonal of the problem that :class:`SwapSVC` solves depends on C, and a fold uses a
+    part of the matrix. Kernel values are therefore computed once for all folds and values of C, and
+    each fit of a fold starts from the one with the next smaller C. For three or more classes and
+    dense X of at most 64 features, each pair of classes computes the values that it needs, which
+    takes less time. Then the model is fitted to all data with the best C. gamma="scale" and
+    "distance" and balanced class weights are computed from all data, not from each training part.
+    Each fit uses the method of :class:`SwapSVC`; on a shared matrix the default is algorithm 5 of
+    [1]_.
 
     Parameters
     ----------
     Cs : int or array-like of shape (n_Cs,), default=7
-        Values of C, positive; a number means as many from 1e-3 to 1e3, equally spaced on a
-        logarithmic scale.
+        Positive values of C, or their number: they are then equally spaced on a logarithmic scale
+        from 1e-3 to 1e3.
     cv : int, cross-validation generator, iterable or None, default=None
-        Folds; None and a number mean stratified ones, 5 by default, of the rows with a positive
-        weight. Others get all rows, and rows without weight are left out of their folds.
+        Folds. None and an integer mean stratified folds (5 by default) of the rows with a positive
+        weight. Other splitters get all rows; rows without weight are then left out of the folds.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the accuracy. Sample weights
-        count in it, unless it is a callable. A callable gets kernel values in place of X if the
-        matrix is shared, and has to get along with `predict` and `decision_function`.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None means accuracy. Sample weights
+        count unless it is a callable. If the matrix is shared, a callable gets kernel values in
+        place of X, and may use only `predict` and `decision_function`.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         As in :class:`SwapSVC`.
     gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly", as in :class:`SwapSVC`: "scale" and "distance" are those of all data.
+        For "rbf" and "poly", as in :class:`SwapSVC`: "scale" and "distance" use all data.
     degree : int, default=3
-        Of "poly", at least 0.
+        Degree of "poly", at least 0.
     coef0 : float, default=0.0
-        Of "poly", at least 0.
+        Constant term of "poly", at least 0.
     solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
         As in :class:`SwapSVC`; on a shared matrix "auto" is "swap-2o".
     tol : float, default=1e-2
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000000
-        Limit on the steps of every fit, for each pair of classes.
+        Maximum number of steps of every fit, for each pair of classes.
     cache_size : float, default=1000
-        Memory for kernel values in MB. The shared matrix, in single precision, has to fit into half
-        of it (``4 n^2`` bytes); if it does not, every fit computes its own values. Where pairs
-        compute theirs anyway there is no such matrix.
+        Memory for kernel values in MB. The shared matrix, in single precision, must fit into half
+        of it (``4 n^2`` bytes); if it does not, every fit computes its own values. There is no such
+        matrix if pairs compute their own values.
     class_weight : dict or "balanced", default=None
         Factors on C by class; "balanced" gives all classes the same total weight in all data.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For three and more classes: scores for each class, or for each pair.
+        For three or more classes: scores per class, or per pair.
     break_ties : bool, default=False
-        Whether `predict` breaks ties of votes by the scores, which takes longer.
+        Whether `predict` breaks voting ties by the scores, which takes longer.
     n_jobs : int, default=None
-        Threads over the folds, and in the final fit. None is 1 outside of a joblib context.
+        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the first active points of the final fit.
+        Seed for the first active points of the final fit.
     verbose : int, default=0
         1 prints a line per fold, and a line a few times per second.
 
@@ -90,7 +92,7 @@ class SwapSVCCV(Search, SwapSVC):
     scores_ : ndarray of shape (n_folds, n_Cs)
         Score of every fold and C.
     mean_test_scores_ : ndarray of shape (n_Cs,)
-        Means over the folds.
+        Mean scores over the folds.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, \
 objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -109,7 +111,7 @@ n_features_in_, feature_names_in_, shape_fit_
 
     See Also
     --------
-    SwapSVC : With a given C; there are the objective and its reference.
+    SwapSVC : With a given C; describes the objective.
 
     References
     ----------
@@ -203,7 +205,7 @@ n_features_in_, feature_names_in_, shape_fit_
         return len(self._single()._targets(data))
 
     def _shared_values(self, data: KernelTraining) -> KernelData:
-        """One matrix of kernel values if there is space for it, which the final fit has too.
+        """One matrix of kernel values, also for the final fit, if there is space for it.
 
         None for small problems whose kernel values cost less to compute than to read.
         """
@@ -215,7 +217,7 @@ n_features_in_, feature_names_in_, shape_fit_
         return values if matrix is None else matrix
 
     def _computes(self, data: KernelTraining) -> bool:
-        """Whether pairs of classes had better compute the kernel values that they need."""
+        """Whether it is faster if pairs of classes compute the kernel values that they need."""
         single = self._single()
         targets = single._targets(data)
         with single._problem(data, targets[0], 1) as task:
@@ -233,7 +235,7 @@ n_features_in_, feature_names_in_, shape_fit_
         test: np.ndarray,
         report: Report,
     ) -> list[float]:
-        """The scores of every C on the test part of a fold."""
+        """Scores of every C on the test part of a fold."""
         samples, values, single = data.samples, data.values, self._single()
         part = replace(
             samples,

@@ -16,7 +16,7 @@ from sklearn_bundle.estimators._validation import check_unlabelled_data
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.problems.l2tube import Tube
 
-_TIE = 1e-9  # relative: scores of equal rows, summed in another order
+_TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in another order
 
 
 class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
@@ -26,66 +26,67 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
 
         J(w) = 1/2 ||w||^2 + 1/2 sum_i C_i max(0, 1 - <w, phi(x_i)>)^2
 
-    where C_i is C times the sample weight: a half-space of the feature space that is far from the
-    origin and holds most of the data. With ``H_ij = k(x_i, x_j) + delta_ij / C_i`` every a of the
-    unit simplex has the lower bound ``1 / (2 a'Ha)`` of J, so that every fit comes with its duality
-    gap. The best a is the center, in terms of the points, of the smallest ball that holds all
-    points in the feature space of H where all ``H_ii`` are equal, as for the RBF kernel without
-    weights.
+    where C_i is C times the sample weight. The result is a half-space of the feature space that is
+    far from the origin and holds most of the data. With ``H_ij = k(x_i, x_j) + delta_ij / C_i``
+    every a in the unit simplex gives the lower bound ``1 / (2 a'Ha)`` of J, so every fit comes with
+    its duality gap. If all ``H_ii`` are equal, as for the RBF kernel without weights, the best a is
+    the center, in terms of the points, of the smallest ball around all points in the feature space
+    of H.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the losses, positive. The larger it is, the closer the boundary follows the
-        outermost samples; see the notes for what it has to do with `nu`.
+        outermost samples; see the notes for its relation to `nu`.
     contamination : "auto" or float, default="auto"
-        What is new: with "auto" scores below 1, the boundary of the objective. With a share in (0,
-        0.5] ``offset_`` is the score below which at most this share of the training data is, by
-        weight. It does not change the objective.
+        Which samples are new. "auto": those that score below 1, the boundary of the objective. With
+        a share in (0, 0.5], ``offset_`` is chosen so that at most this share of the training data,
+        by weight, scores below it. The objective does not depend on it.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
-        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It has
-        to be positive semidefinite: "sigmoid" is not.
+        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
+        be positive semidefinite, unlike "sigmoid".
     gamma : {"scale", "auto", "distance"} or float, default="scale"
         For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
         mean of ``||x - z||^2`` over all pairs. Sample weights count in "scale" and "distance".
     degree : int, default=3
-        Of "poly", at least 0.
+        Degree of "poly", at least 0.
     coef0 : float, default=0.0
-        Of "poly", at least 0; 0 makes it homogeneous.
+        Constant term of "poly", at least 0; 0 makes it homogeneous.
     tol : float, default=1e-3
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. Ranks of scores can
         depend on it: see the user guide.
     max_iter : int, default=1000
-        Limit on the iterations. Each takes one product with the kernel matrix.
+        Maximum number of iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None
-        Limit in seconds on the whole fit. None is no limit.
+        Time limit in seconds for the whole fit. None means no limit.
     cache_size : float, default=1000
         Memory in MB, half for kernel values in single precision, half for factors of the kernel
-        matrix. Where not all values fit into it, products compute them again, by blocks.
+        matrix. If not all values fit, products recompute them by blocks.
     warm_start : bool, default=False
-        Whether to keep the last function and dual point, and start from them when the next fit has
-        the same X, weights and kernel; C and tol may differ. Where nothing else has changed, the
-        fit goes on; if it has reached `tol`, it stays as it is.
+        Whether to keep the last function and dual point and start from them when the next fit has
+        the same X, weights and kernel; C and tol may differ. If nothing else has changed, the fit
+        continues; a fit that has reached `tol` is kept.
     n_jobs : int, default=None
-        Threads of BLAS, and of `predict`. None is 1 outside of a joblib context.
+        Threads of BLAS and of `predict`. None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the points on which the factor is built.
+        Seed for the points from which the factor is built.
     verbose : int, default=0
         1 prints a line a few times per second.
 
     Attributes
     ----------
     offset_ : float
-        ``decision_function = score_samples - offset_``: 1, or what `contamination` makes of it.
+        ``decision_function = score_samples - offset_``: 1, or the value that `contamination`
+        implies.
     support_ : ndarray of shape (n_support,)
-        Indices of the rows of X with a coefficient that is not zero.
+        Indices of the rows of X with a nonzero coefficient.
     support_vectors_ : ndarray or CSR of shape (n_support, n_features)
         These rows; empty for a precomputed kernel.
     n_support_ : ndarray of shape (1,)
         Their number.
     dual_coef_ : ndarray of shape (1, n_support)
-        Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``. At a gap that is not 0 a few may
+        Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``. If the gap is not 0, a few may
         be negative.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
@@ -94,7 +95,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     gamma_ : float
         The gamma used.
     objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a value that J cannot fall below, and their difference.
+        J at the returned point, a lower bound of its minimum, and their difference.
     converged_ : bool
         Whether `status_` is "converged".
     relative_gap_ : float
@@ -103,7 +104,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         Iterations.
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products with
         the kernel matrix so far), ``rank`` (of the factor).
@@ -126,28 +127,28 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
     UserWarning
-        If the kernel is found not to be positive semidefinite: then there is no bound, and
-        `lower_bound_` is -inf. It may go unnoticed.
+        If the kernel is found not to be positive semidefinite: there is then no bound, and
+        `lower_bound_` is -inf. Not every such kernel is detected.
 
     See Also
     --------
-    sklearn.svm.OneClassSVM : The loss not squared, with `nu`.
-    BMRMNoveltyDetector : Linear, the loss not squared.
+    sklearn.svm.OneClassSVM : The loss without the square, with `nu`.
+    BMRMNoveltyDetector : Linear, with the loss not squared.
 
     Notes
     -----
     `C` and `contamination` together replace `nu` of :class:`~sklearn.svm.OneClassSVM`. There a
-    sample beyond the margin has the coefficient ``1 / (nu n)`` however far out it is, so that nu is
-    at least the share of outliers and at most that of support vectors. Here the coefficient is
-    ``C_i max(0, 1 - f(x_i))`` with ``f(x_i) = <w, phi(x_i)>``. At the optimum the support vectors
-    are the samples that score below 1, ``sum_i C_i max(0, 1 - f(x_i)) = 2 J``, and C bounds no
-    share of samples: no nu is equivalent to a C. To have a share of outliers beforehand, set
-    `contamination`; C alone decides on the ranks of scores. For a large C it is the machine without
-    losses, for a small one ``f`` is C n times the mean of the kernel functions, a density estimate.
+    sample beyond the margin has the coefficient ``1 / (nu n)`` at any distance, so nu is at least
+    the share of outliers and at most that of support vectors. Here the coefficient is ``C_i max(0,
+    1 - f(x_i))`` with ``f(x_i) = <w, phi(x_i)>``. At the optimum the support vectors are the
+    samples that score below 1, ``sum_i C_i max(0, 1 - f(x_i)) = 2 J``, and C does not bound a share
+    of samples: no nu is equivalent to a C. To fix a share of outliers, set `contamination`; only C
+    decides the ranks of the scores. A large C permits no losses; for a small C, ``f`` is C n times
+    the mean of the kernel functions, a density estimate.
 
-    It is the problem on the simplex of section 2 of [1]_ for one class. With a free offset,
-    ``min 1/2 ||w||^2 - rho + 1/2 sum_i C_i max(0, rho - <w, phi(x_i)>)^2`` has the same w up to a
-    factor, rho: its optimum is ``-a'Ha/2``. The method is that of :class:`SwapSVR`.
+    The dual is the problem on the simplex of section 2 of [1]_ for one class. With a free offset,
+    ``min 1/2 ||w||^2 - rho + 1/2 sum_i C_i max(0, rho - <w, phi(x_i)>)^2`` has the same w up to the
+    factor rho; its optimum is ``-a'Ha/2``. The method is that of :class:`SwapSVR`.
 
     References
     ----------
@@ -216,9 +217,10 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
             Training data; for ``kernel="precomputed"``, the matrix of kernel values of shape
             (n_samples, n_samples).
         y : Ignored
-            Here by scikit-learn's convention.
+            Present by scikit-learn's convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0, which multiply C. A weight 2 is a repeated row, a weight 0 a missing one.
+            Weights >= 0, which multiply C. A weight of 2 counts as a repeated row, a weight of 0 as
+            a missing one.
 
         Returns
         -------
@@ -228,12 +230,12 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, None, sample_weight)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Scores ``sum_i dual_coef_i k(x_i, x)``, the smaller the newer.
+        """Scores ``sum_i dual_coef_i k(x_i, x)``; smaller means newer.
 
         Parameters
         ----------
@@ -243,12 +245,12 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            In float64, from kernel values in single precision if X of fit was.
+            In float64, from kernel values in single precision if the X of fit was.
         """
         return self._pair_scores(X)[0]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """``score_samples(X) - offset_``, negative where X is new.
+        """``score_samples(X) - offset_``, negative for new samples.
 
         Parameters
         ----------
@@ -258,12 +260,12 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            At least 0 where X is not new.
+            At least 0 if a sample is not new.
         """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels: -1 where X is new, +1 elsewhere.
+        """Labels: -1 for new samples, +1 for others.
 
         Parameters
         ----------
@@ -284,7 +286,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         return Tube(np.ones(len(data.costs)), 0.0, np.inf)
 
     def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        """While the fit goes on scores are not known here, and the boundary is that of "auto"."""
+        """During the fit the scores are not known here, and the boundary is that of "auto"."""
         return self._machine(data, points[0][0]) | _boundary(1.0)
 
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
@@ -300,9 +302,9 @@ def _boundary(offset: float) -> dict[str, Any]:
 
 
 def _quantile(scores: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float:
-    """Between the scores of which at most this share of the weights lies below, and the others.
+    """A threshold with at most this share of the weights below it, between two scores.
 
-    Scores that are equal but for rounding stay together, above.
+    Scores that are equal up to rounding stay together, above it.
     """
     order = np.argsort(scores, kind="stable")
     below = np.cumsum(weights[order])

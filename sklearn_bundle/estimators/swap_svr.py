@@ -25,55 +25,55 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, |y_i - f(x_i)| - epsilon)^2
 
     where ``f(x) = <w, phi(x)> + b`` and C_i is C times the sample weight. The intercept is
-    penalized like one more feature that is always 1, as in :class:`SwapSVC`. With ``H_ij = k(x_i,
-    x_j) + 1 + delta_ij / C_i`` every vector v has a lower bound of J, ``max(0, <y, v> - epsilon
-    ||v||_1)^2 / (2 v'Hv)``, so that every fit comes with its duality gap.
+    penalized like the weight of a constant feature 1, as in :class:`SwapSVC`. With ``H_ij = k(x_i,
+    x_j) + 1 + delta_ij / C_i`` every vector v gives a lower bound of J, ``max(0, <y, v> - epsilon
+    ||v||_1)^2 / (2 v'Hv)``, so every fit comes with its duality gap.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive, in 1 over the square of the unit of y. The loss of SVR is
-        not squared: the best C differs.
+        Weight of the losses, positive, in 1 over the square of the unit of y. SVR's loss is not
+        squared, so its best C differs.
     epsilon : float, default=0.1
-        Errors up to here cost nothing, at least 0, in the unit of y. 0 is kernel ridge regression
-        with a penalized intercept.
+        Errors up to this size cost nothing; at least 0, in the unit of y. 0 is kernel ridge
+        regression with a penalized intercept.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
-        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It has
-        to be positive semidefinite: "sigmoid" is not.
+        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
+        be positive semidefinite, unlike "sigmoid".
     gamma : {"scale", "auto", "distance"} or float, default="scale"
         For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
         mean of ``||x - z||^2`` over all pairs. Sample weights count in "scale" and "distance".
     degree : int, default=3
-        Of "poly", at least 0.
+        Degree of "poly", at least 0.
     coef0 : float, default=0.0
-        Of "poly", at least 0; 0 makes it homogeneous.
+        Constant term of "poly", at least 0; 0 makes it homogeneous.
     tol : float, default=1e-2
         Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
-        errors are within 1 % of those at 1e-4 (user guide).
+        errors are within 1 % of those at 1e-4 (see the user guide).
     max_iter : int, default=1000
-        Limit on the iterations. Each takes one product with the kernel matrix.
+        Maximum number of iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None
-        Limit in seconds on the whole fit. None is no limit.
+        Time limit in seconds for the whole fit. None means no limit.
     cache_size : float, default=1000
         Memory in MB, half for kernel values in single precision, half for factors of the kernel
-        matrix. Where not all values fit into it, products compute them again, by blocks.
+        matrix. If not all values fit, products recompute them by blocks.
     warm_start : bool, default=False
-        Whether to keep the last function and dual point, and start from them when the next fit has
-        the same X, y, weights and kernel; C, epsilon and tol may differ. Where nothing else has
-        changed, the fit goes on; if it has reached `tol`, it stays as it is.
+        Whether to keep the last function and dual point and start from them when the next fit has
+        the same X, y, weights and kernel; C, epsilon and tol may differ. If nothing else has
+        changed, the fit continues; a fit that has reached `tol` is kept.
     n_jobs : int, default=None
-        Threads of BLAS, and of `predict`. None is 1 outside of a joblib context.
+        Threads of BLAS and of `predict`. None means 1 outside of a joblib context.
     random_state : int, RandomState instance or None, default=None
-        Of the points on which the factor is built.
+        Seed for the points from which the factor is built.
     verbose : int, default=0
         1 prints a line a few times per second.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Indices of the rows of X with a coefficient that is not zero. At a gap that is not 0 some of
-        them may lie within the tube.
+        Indices of the rows of X with a nonzero coefficient. If the gap is not 0, some of them may
+        lie within the tube.
     support_vectors_ : ndarray or CSR of shape (n_support, n_features)
         These rows; empty for a precomputed kernel.
     n_support_ : ndarray of shape (1,)
@@ -87,7 +87,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     gamma_ : float
         The gamma used.
     objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a value that J cannot fall below, and their difference.
+        J at the returned point, a lower bound of its minimum, and their difference.
     converged_ : bool
         Whether `status_` is "converged".
     relative_gap_ : float
@@ -96,7 +96,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Iterations.
     status_ : str
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
-        left nothing to gain).
+        prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products with
         the kernel matrix so far), ``rank`` (of the factor).
@@ -119,26 +119,28 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
     UserWarning
-        If the kernel is found not to be positive semidefinite: then there is no bound, and
-        `lower_bound_` is -inf. It may go unnoticed.
+        If the kernel is found not to be positive semidefinite: there is then no bound, and
+        `lower_bound_` is -inf. Not every such kernel is detected.
 
     See Also
     --------
-    BMRMRegressor : Linear, the loss not squared, an intercept that is not penalized.
-    sklearn.svm.SVR : The loss not squared, an intercept that is not penalized.
+    BMRMRegressor : Linear, with the loss not squared and an unpenalized intercept.
+    sklearn.svm.SVR : With the loss not squared and an unpenalized intercept.
 
     Notes
     -----
     The dual is the problem on the simplex that [1]_ names in section 2, with the scale and the pair
-    of vertices of each point taken out: ``max <y, v> - epsilon ||v||_1 - 1/2 v'Hv`` without any
-    constraint. It is not solved by SWAP steps, since with a small epsilon most points are support
-    vectors: conjugate gradients among functions take one product with the kernel matrix each,
-    preconditioned by a low-rank factor [2]_ of it, and 5 to 30 of them reach the default `tol`.
+    of vertices of each point eliminated: ``max <y, v> - epsilon ||v||_1 - 1/2 v'Hv`` without
+    constraints. It is not solved by SWAP steps, since with a small epsilon most points are support
+    vectors. Instead, conjugate gradients in the space of functions, preconditioned by a low-rank
+    factor [2]_ of the kernel matrix, take one product with that matrix per iteration; 5 to 30
+    iterations reach the default `tol`.
 
     Kernel values are in float32, sums in float64. The certificate is recomputed at exit in float64
-    with fresh kernel values, and what rounding may have done to the objective and to the bound
-    comes off the bound. Where float32 does not reach `tol`, the method goes on from exact scores,
-    and at last with kernel values in float64; below a `tol` of 1e-6 these are used from the start.
+    with fresh kernel values, and the possible effect of rounding on the objective and on the bound
+    is subtracted from the bound. If float32 does not reach `tol`, the method continues from exact
+    scores, and finally with kernel values in float64; for a `tol` below 1e-6 these are used from
+    the start.
 
     References
     ----------
@@ -208,7 +210,8 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         y : array-like of shape (n_samples,)
             Numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0, which multiply C. A weight 2 is a repeated row, a weight 0 a missing one.
+            Weights >= 0, which multiply C. A weight of 2 counts as a repeated row, a weight of 0 as
+            a missing one.
 
         Returns
         -------
@@ -218,7 +221,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Raises
         ------
         ValueError
-            As the class says. Nothing is fitted then.
+            As listed for the class. Nothing is fitted then.
         """
         return fit_certified(self, X, y, sample_weight)
 
@@ -233,7 +236,7 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            In float64, from kernel values in single precision if X of fit was.
+            In float64, from kernel values in single precision if the X of fit was.
         """
         return self._pair_scores(X)[0]
 

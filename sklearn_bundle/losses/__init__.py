@@ -1,7 +1,7 @@
 """Losses: formulas on scores.
 
-A user's own loss derives from :class:`BinaryLoss`, :class:`MulticlassLoss`,
-:class:`MeasureLoss`, :class:`RegressionLoss` or :class:`RankingLoss`.
+Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`MeasureLoss`,
+:class:`RegressionLoss` or :class:`RankingLoss`.
 """
 
 from sklearn_bundle.losses.base import Cut, Loss, Prepared
@@ -28,7 +28,7 @@ from sklearn_bundle.losses.softmax import Softmax
 from sklearn_bundle.losses.target import Target
 from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
-# By their names, as the parameter `loss` of an estimator takes them.
+# By the names that the parameter `loss` of an estimator accepts.
 BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,

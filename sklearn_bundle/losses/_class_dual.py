@@ -1,7 +1,7 @@
-"""Which losses of classes have dual steps: maxima over the classes of ``f_k - f_y + Delta(y, k)``.
+"""Losses of classes with dual steps: maxima over the classes of ``f_k - f_y + Delta(y, k)``.
 
-Theirs is a dual point alpha with a distribution over the classes in each row. It makes the cutting
-plane with the derivatives ``s_i (alpha_ik - [k = y_i])`` and the offset
+Their dual point alpha has a distribution over the classes in each row. It gives the cutting plane
+with the derivatives ``s_i (alpha_ik - [k = y_i])`` and the offset
 ``sum_i s_i sum_k alpha_ik Delta(y_i, k)``.
 """
 
@@ -20,7 +20,7 @@ class ClassDual:
     Parameters
     ----------
     cost : array-like of shape (K, K), default=None
-        Delta; None is 1 for every confusion.
+        Delta; None means 1 for every confusion.
     """
 
     def __init__(self, cost=None):
@@ -34,9 +34,9 @@ class ClassDual:
 
 
 def class_dual(loss: Loss) -> ClassDual | None:
-    """The loss as dual steps see it; None for one that has none.
+    """The form of the loss for dual steps; None if it has none.
 
-    Slack scaling weighs the differences of scores: the best alpha of a row is then no projection
+    Slack scaling weighs the differences of scores: the best alpha of a row is then not a projection
     onto the simplex. Without costs both scalings are the same.
     """
     if type(loss) is MulticlassHinge and (loss.scaling == "margin" or loss.cost is None):

@@ -15,13 +15,13 @@ from sklearn_bundle.losses.regression import Huber, SquaredError
 from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
 Array = NDArray[np.float64]
-#: l* of each sample's derivative u with its target y. Where derivatives sum to zero, a constant
-#: times u does not count: functions of the residual take a centre off the targets, for the digits.
+#: l* of each sample's derivative u with its target y. If derivatives sum to zero, a constant times
+#: u has no effect: functions of the residual then center the targets, for precision.
 Conjugate = Callable[[Array, Array, float], Array]
 
 
 def _residual(half: float) -> Conjugate:
-    """Of functions of the residual whose derivative grows by one beyond ``half``."""
+    """For functions of the residual whose derivative grows by one beyond ``half``."""
     return lambda u, y, centre: u * (y - centre) + half * np.abs(u) + 0.5 * u * u
 
 
@@ -44,8 +44,8 @@ def _poisson(u: Array, y: Array, centre: float) -> Array:
     return xlogy(mean, mean) - xlogy(y, y) - u
 
 
-# By the class itself: one that is derived from it may be another loss. Derivatives of the loss,
-# and multiples of them by a number in [0, 1], are where these are finite.
+# Exact class only: a subclass may be another loss. These are finite at derivatives of the loss, and
+# at multiples of them by a number in [0, 1].
 _KINDS: dict[type[Loss], Callable[[Any], Conjugate]] = {
     SquaredError: lambda loss: _residual(0.0),
     Huber: lambda loss: _residual(0.0),
@@ -58,6 +58,6 @@ _KINDS: dict[type[Loss], Callable[[Any], Conjugate]] = {
 
 
 def conjugate(loss: Loss) -> Conjugate | None:
-    """l* of the loss, None for one whose conjugate is not known here."""
+    """l* of the loss; None if its conjugate is not known here."""
     kind = _KINDS.get(type(loss))
     return None if kind is None else kind(loss)

@@ -1,7 +1,7 @@
-"""Losses as dual coordinate ascent sees them: those of labels -1 and 1, and which others there are.
+"""Losses for dual coordinate ascent: those of labels -1 and 1, and the table of all.
 
-The types that stand for losses stay in the module in which they were made: numba's cache on disk
-names it, and cannot be read where they are not found.
+The types that stand for losses must stay in this module: numba's disk cache refers to it by name,
+and cannot be read if the types are not found there.
 """
 
 import math
@@ -22,8 +22,8 @@ from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Qu
 from sklearn_bundle.losses.regression import Huber
 from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
-_NEWTON_STEPS = 50  # of one alpha: four or five as a rule, each halving at least where they fail
-_SETTLED = 1e-12  # relative: a Newton step that is this short leaves an error of its square
+_NEWTON_STEPS = 50  # per alpha: usually four or five; at least halving the interval if they fail
+_SETTLED = 1e-12  # relative: a Newton step this short leaves an error of its square
 
 
 class HingeSteps(NamedTuple):
@@ -47,9 +47,9 @@ def _label(loss, target):
 
 @inner
 def _box_step(gradient, bend, top, alpha, curvature, high, low):
-    """The best alpha in [0, top], the projected gradient, whether the row counts.
+    """The best alpha in [0, top], the projected gradient, and whether the row counts.
 
-    ``gradient`` is minus that of the dual, ``bend`` the curvature of the loss's part of it. The
+    ``gradient`` is minus that of the dual, ``bend`` the curvature of the loss term in it. The
     limits are relative to the row's length, since a change of w moves the scores of long rows more.
     """
     projected = gradient
@@ -70,7 +70,7 @@ def _box_step(gradient, bend, top, alpha, curvature, high, low):
 @registered(coordinate.step, HingeSteps)
 def _hinge_step(loss, target, margin, alpha, weight, curvature, high, low):
     slack = 1.0 - margin
-    # Fused by name: LLVM may round either of two products, and the gap decides what is averaged.
+    # Explicit fma: LLVM could round either product, and the gap decides what is averaged.
     gap = coordinate.muladd(-alpha, slack, weight * max(slack, 0.0))
     new, projected, counts = _box_step(-slack, 0.0, weight, alpha, curvature, high, low)
     return new, projected, gap, counts
@@ -87,7 +87,7 @@ def _squared_hinge_step(loss, target, margin, alpha, weight, curvature, high, lo
     slack = 1.0 - margin
     excess = max(slack, 0.0)
     bend = 1.0 / weight
-    # Fused by name, since products that stand in two sums are not fused by themselves.
+    # Explicit fma, since products used in two sums are not fused automatically.
     squares = coordinate.muladd(bend * alpha, alpha, weight * excess * excess)
     gap = coordinate.muladd(-alpha, slack, 0.5 * squares)
     gradient = coordinate.muladd(bend, alpha, -slack)
@@ -114,7 +114,7 @@ def _entropy(p):
 def _log_loss_step(loss, target, margin, alpha, weight, curvature, high, low):
     """Zero of ``margin + weight curvature (p - p_0) + t``, ``p = 1/(1 + exp(-t))``.
 
-    It rises in t with a slope of 1 and more: Newton steps between two bounds find it.
+    The function rises in t with a slope of at least 1, so Newton steps between two bounds converge.
     """
     old = alpha / weight
     bend = weight * curvature
@@ -149,7 +149,7 @@ def _log_loss_gain(loss, target, margin, alpha, new, weight, curvature):
 
 
 class _DualLabels(DualLoss):
-    """Whose direction is the label, and whose alpha is not negative."""
+    """A loss whose direction is the label and whose alpha is not negative."""
 
     def slope(self, alpha, target) -> float:
         return float(alpha.sum())
@@ -158,7 +158,7 @@ class _DualLabels(DualLoss):
         return target
 
     def balanced(self, alpha, target) -> Array:
-        """The heavier class scaled down."""
+        """Balance alpha by scaling the heavier class down."""
         positive = target > 0.0
         of_positive = float(alpha[positive].sum())
         of_negative = float(alpha[~positive].sum())
@@ -202,7 +202,7 @@ class DualLogLoss(_DualLabels):
         return float(np.sum(weights * (entr(p) + entr(1.0 - p))))
 
 
-# By the class itself: one that is derived from it may have another conjugate.
+# Exact class only: a subclass may have another conjugate.
 _KINDS: dict[type[Loss], Callable[[Loss], DualLoss]] = {
     Hinge: lambda loss: DualHinge(),
     SquaredHinge: lambda loss: DualSquaredHinge(),
@@ -216,6 +216,6 @@ _KINDS: dict[type[Loss], Callable[[Loss], DualLoss]] = {
 
 
 def dual_loss(loss: Loss) -> DualLoss | None:
-    """The loss as dual coordinate ascent sees it, None for one that has no steps."""
+    """The form of the loss for dual coordinate ascent; None if it has no steps."""
     kind = _KINDS.get(type(loss))
     return None if kind is None else kind(loss)

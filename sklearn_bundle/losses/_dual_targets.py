@@ -1,4 +1,4 @@
-"""How dual coordinate ascent sees losses of a residual: piecewise linear, or quadratic and linear.
+"""Losses of a residual for dual coordinate ascent: piecewise linear, or quadratic and linear.
 
 They are ``l(f - y) = max over u in [low, high] of u (f - y) - half |u| - bend u^2 / 2``, and
 alpha_i is ``-s_i u_i`` (Ho and Lin, JMLR 13, 2012, call it beta).
@@ -14,7 +14,7 @@ from sklearn_bundle.losses._dual_loss import Array, DualLoss
 
 
 class TargetSteps(NamedTuple):
-    """A loss of a residual in compiled epochs: the slopes that it has, half a tube, its bend."""
+    """A loss of a residual in compiled epochs: its slopes, half its tube, its bend."""
 
     low: float
     high: float
@@ -49,7 +49,7 @@ def _target_step(loss, target, margin, alpha, weight, curvature, high, low):
     value = weight * u * (excess - 0.5 * loss.bend * u)
     gap = value - alpha * residual + abs(alpha) * half + 0.5 * bend * alpha * alpha
 
-    # Minus the dual's derivatives in alpha to both sides.
+    # Minus the one-sided derivatives of the dual in alpha.
     gradient = bend * alpha - residual
     right = gradient + (half if alpha >= 0.0 else -half)
     left = gradient + (half if alpha > 0.0 else -half)
@@ -106,7 +106,7 @@ class DualTargets(DualLoss):
         return -weights * self.steps.high, -weights * self.steps.low
 
     def offset(self, alpha, target, weights, free) -> float:
-        """With ``free`` relative to the mean target: the terms stay as small as they can."""
+        """With ``free`` relative to the mean target, which keeps the terms small."""
         centre = float(weights @ target) if free else 0.0
         terms = alpha * (target - centre) - self.steps.half * np.abs(alpha)
         return float(np.sum(terms - 0.5 * self.steps.bend * alpha * alpha / weights))
@@ -118,7 +118,7 @@ class DualTargets(DualLoss):
         return np.ones(len(target))
 
     def balanced(self, alpha, target) -> Array:
-        """The heavier sign scaled down: 0 is a derivative of each of these losses."""
+        """Balance by scaling the heavier sign down: 0 is a derivative of each of these losses."""
         positive = alpha > 0.0
         up, down = float(alpha[positive].sum()), -float(alpha[~positive].sum())
         larger = max(up, down)

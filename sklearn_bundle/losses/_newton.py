@@ -1,4 +1,4 @@
-"""Which losses Newton's method takes, and how it sees them."""
+"""Losses that Newton's method supports, and their form for it."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from sklearn_bundle.losses.quantile import AbsoluteError, EpsilonInsensitive, Qu
 from sklearn_bundle.losses.regression import Huber, SquaredError
 from sklearn_bundle.losses.tube import SquaredEpsilonInsensitive
 
-# By the class itself: one that is derived from it may have another curvature.
+# Exact class only: a subclass may have another curvature.
 _KINDS: dict[type[Loss], Callable[..., NewtonLoss]] = {
     Hinge: lambda loss: NewtonHinge(),
     SquaredHinge: lambda loss: NewtonSquaredHinge(),
@@ -38,13 +38,13 @@ _KINDS: dict[type[Loss], Callable[..., NewtonLoss]] = {
 
 
 def newton_loss(loss: Loss) -> NewtonLoss | None:
-    """The loss as Newton's method sees it, None for one that it does not know."""
+    """The form of the loss for Newton's method; None if it is not supported."""
     kind = _KINDS.get(type(loss))
     return None if kind is None else kind(loss)
 
 
 def curved_loss(loss: Loss) -> NewtonLoss | None:
-    """As :func:`newton_loss`; squared errors too, which in memory have solvers of their own."""
+    """Like :func:`newton_loss`, with squared errors, which have their own solvers in memory."""
     if type(loss) is SquaredError:
         return NewtonResidual(-np.inf, np.inf, smooth=True)
     return newton_loss(loss)

@@ -1,8 +1,8 @@
-"""The losses of two classes as Newton's method sees them.
+"""Losses of two classes in their form for Newton's method.
 
-The smoothed hinge's derivative falls from 1 to 0 while the slack ``h = 1 - y f`` does from
-``width`` to 0. What it falls to in between, u in [0, 1], is a derivative that makes a valid cutting
-plane of the hinge itself, with the offset ``sum_i s_i u_i``.
+The derivative of the smoothed hinge falls from 1 to 0 while the slack ``h = 1 - y f`` falls from
+``width`` to 0. Any u in [0, 1] gives a valid cutting plane of the hinge itself, with the offset
+``sum_i s_i u_i``.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from sklearn_bundle.losses.logistic import (
     log_loss_slope,
 )
 
-# Rows of a class in a sample: with fewer its solution is of no use as a start.
+# Rows per class in a sample: with fewer, its solution is useless as a start.
 _FEWEST_OF_A_CLASS = 20
 
 
@@ -71,9 +71,9 @@ def _hinge_curved(scores, y, width, b, rows):
 
 @jit
 def _even_out(derivatives, excess):
-    """Make the derivatives, whose sum is ``excess``, sum to zero: those of a few rows shrink.
+    """Make the derivatives, whose sum is ``excess``, sum to zero by shrinking a few of them.
 
-    Each is a share of a hinge's slope, and so is what is left of it.
+    Each remains a share of a hinge's slope.
     """
     for _ in range(2):
         for i in range(derivatives.shape[0]):
@@ -137,7 +137,7 @@ class NewtonHinge(_NewtonBinary):
 
 
 class _SmoothBinary(_NewtonBinary):
-    """A loss that has a tangent and curvature as it is."""
+    """A loss that is smooth without smoothing."""
 
     _cut_kernel: ClassVar[Callable]
 
@@ -188,5 +188,5 @@ class NewtonExponential(_SmoothBinary):
         return weights[rows] * np.exp(-y[rows] * (scores[rows] + b))
 
     def intercept(self, scores, y, weights, width, b, unit, precision, scratch) -> float:
-        """At which both classes have the same loss: in closed form."""
+        """The intercept that gives both classes the same loss, in closed form."""
         return exponential_intercept(scores, y, weights)

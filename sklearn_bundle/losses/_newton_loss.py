@@ -1,7 +1,7 @@
-"""What Newton's method asks of a loss: its cut, derivatives along a line, and who has curvature.
+"""The contract of losses for Newton's method: cuts, derivatives along a line, rows with curvature.
 
-A kinked loss is smoothed over a width. The derivatives of the smoothed loss, which are slopes of
-the loss itself, make a valid cutting plane of it. Scores are given without the intercept b.
+A kinked loss is smoothed over a width. The derivatives of the smoothed loss are slopes of the loss
+itself, so they give a valid cutting plane of it. Scores are given without the intercept b.
 """
 
 from abc import ABC, abstractmethod
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_CENTERINGS = 60  # steps in b at most: two or three as a rule, since the last b is near
-_REACH = 4.0  # factor from step to step in b while no row bends
+_CENTERINGS = 60  # maximum of steps in b: usually two or three, since the last b is near
+_REACH = 4.0  # factor between steps in b while no row has curvature
 
 
 class Start(NamedTuple):
-    """What the targets alone tell.
+    """What follows from the targets alone.
 
     Parameters
     ----------
     intercept : float
         A good b at w = 0.
     unit : float
-        Of the scores: the widest smoothing that makes sense; positive.
+        Unit of the scores: the widest useful smoothing; positive.
     slope : float
         A typical derivative of the loss; positive.
     """
@@ -35,20 +35,20 @@ class Start(NamedTuple):
 
 
 class NewtonLoss(ABC):
-    """The contract; ``width`` is that of the smoothing, if there is one."""
+    """The contract; ``width`` is that of the smoothing, if there is any."""
 
-    #: Whether the loss is smooth by itself, and ``width`` means nothing.
+    #: Whether the loss is smooth by itself, so that ``width`` is ignored.
     smooth = True
     #: Whether second derivatives are the same everywhere.
     quadratic = False
 
     def start(self, y: Array, weights: Array, free: bool) -> Start:
-        """Where to begin, and the units; for labels 0 and 1."""
+        """The start and the units; for labels 0 and 1."""
         return Start()
 
     @abstractmethod
     def suffices(self, y: Array) -> bool:
-        """Whether a sample with these targets has a solution that is of use."""
+        """Whether the solution for a sample with these targets is useful."""
 
     @abstractmethod
     def cut(
@@ -61,9 +61,9 @@ class NewtonLoss(ABC):
         free: bool,
         out: Array,
     ) -> tuple[float, float]:
-        """The loss's risk, and the offset of a plane with the derivatives written to ``out``.
+        """The risk, and the offset of a plane with the derivatives written to ``out``.
 
-        With ``free`` these sum to zero, nearly their own values where b is nearly the best.
+        With ``free`` these sum to zero; they hardly change if b is nearly the best.
         """
 
     @abstractmethod
@@ -84,7 +84,7 @@ class NewtonLoss(ABC):
     def curved(
         self, scores: Array, y: Array, width: float, b: float, rows: NDArray[np.int64]
     ) -> int:
-        """How many rows have curvature; writes which."""
+        """Number of rows with curvature; writes their indices."""
 
     @abstractmethod
     def curvature(
@@ -109,10 +109,10 @@ class NewtonLoss(ABC):
         precision: float,
         scratch: Array,
     ) -> float:
-        """The smoothed risk's best b, by Newton's method from b on; writes to ``scratch``.
+        """The best b of the smoothed risk, by Newton's method from b; writes to ``scratch``.
 
-        There its derivative is no more than ``precision``. The first steps while no row bends are
-        of a ``unit``.
+        Its derivative there is at most ``precision``. The first steps, while no row has curvature,
+        have the length ``unit``.
         """
         still = scratch
         still[:] = 0.0

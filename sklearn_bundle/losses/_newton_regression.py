@@ -1,14 +1,14 @@
-"""The losses of a real target as Newton's method sees them.
+"""Losses of a real target in their form for Newton's method.
 
 Functions of the residual r = f + b - y are written as maxima over slopes,
 
     l(r) = max over low <= u <= high of u r - half |u| - square u^2/2,
 
-with square = 1 for those that are smooth. The others, with square = 0, are smoothed to
+with square = 1 for smooth losses. The others, with square = 0, are smoothed to
 
     max over low <= u <= high of u r - half |u| - width u^2/2.
 
-Whichever u a row takes, ``l(r) >= u r - half |u| - square u^2/2``: that is its plane.
+For any u of a row, ``l(r) >= u r - half |u| - square u^2/2``: this is its plane.
 """
 
 import numpy as np
@@ -20,10 +20,10 @@ from sklearn_bundle.losses._newton_loss import Array, NewtonLoss, Start
 from sklearn_bundle.losses._piecewise import balance_slopes
 from sklearn_bundle.losses._sums import LANES
 
-_MEDIAN_TO_UNIT = 3.0  # median absolute residuals of a constant: nearly all are within
-_SOME = 1000  # targets tell the unit well enough
-_ROUNDED = 1e-12  # of the mean: so small a sum of all derivatives goes into one of them
-_TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x log(x)
+_MEDIAN_TO_UNIT = 3.0  # median absolute residuals of a constant: nearly all residuals are within
+_SOME = 1000  # targets are enough to find the unit
+_ROUNDED = 1e-12  # of the mean: a sum of all derivatives up to this is added to one of them
+_TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 
 
 # ---- functions of the residual ---------------------------------------------------------------
@@ -79,7 +79,7 @@ def _residual_curved(scores, y, b, low, high, half, steepness, rows):
 def _even_out(y, weights, derivatives, excess, centre, half, square):
     """Make the derivatives, whose sum is ``excess``, sum to zero; returns the offset's change.
 
-    Those of a few rows get smaller: a slope times a number in [0, 1] is a slope.
+    Derivatives of a few rows shrink: a slope times a number in [0, 1] is a slope.
     """
     change = 0.0
     for _ in range(2):
@@ -98,13 +98,13 @@ def _even_out(y, weights, derivatives, excess, centre, half, square):
 
 
 class NewtonResidual(NewtonLoss):
-    """A loss of the residual that is written as above.
+    """A loss of the residual in the form above.
 
     Parameters
     ----------
     low, high, half : float
     smooth : bool
-        Whether square is 1, and there is nothing to smooth.
+        Whether square is 1, so that no smoothing is needed.
     """
 
     def __init__(self, low: float, high: float, half: float = 0.0, *, smooth: bool):
@@ -113,7 +113,7 @@ class NewtonResidual(NewtonLoss):
         self.quadratic = smooth and high - low == np.inf and half == 0.0
 
     def start(self, y, weights, free) -> Start:
-        """The median, or with other slopes another quantile; the unit from the residuals."""
+        """The median (or another quantile, for other slopes), and the unit from the residuals."""
         some = y[:: -(-len(y) // _SOME)]
         width = self._high - self._low
         level = -self._low / width if np.isfinite(width) else 0.5
@@ -191,7 +191,8 @@ class NewtonPoisson(NewtonLoss):
             return risk, offset
         excess = float(out.sum())
         if abs(excess) <= _ROUNDED * mean:
-            # The row with the largest mean takes it: its conjugate is straight over so little.
+            # Added to the row with the largest mean, whose conjugate is linear over so small a
+            # change.
             i = int(np.argmax(out + weights * y))
             out[i] -= excess
             return risk, offset + excess * (scores[i] + b - centre)
@@ -210,7 +211,7 @@ class NewtonPoisson(NewtonLoss):
         return weights[rows] * np.exp(scores[rows] + b)
 
     def intercept(self, scores, y, weights, width, b, unit, precision, scratch) -> float:
-        """At which the means have the mean of the targets: in closed form."""
+        """The intercept at which the means have the mean of the targets, in closed form."""
         largest = float(scores.max())
         np.subtract(scores, largest, out=scratch)
         np.exp(scratch, out=scratch)

@@ -2,8 +2,8 @@
 
 A loss is l(r) with r = f - y, its derivative a constant ``low`` on the far left plus a jump and a
 bend at each kink. Its planes are written from slopes: any u with a finite conjugate l*(u) gives
-``l(f - y) >= u f - u y - l*(u)``, so that a slope which is a little off still gives a plane below
-the risk, and no offset is a difference of large numbers.
+``l(f - y) >= u f - u y - l*(u)``, so an inexact slope still gives a plane below the risk, and no
+offset is a difference of large numbers.
 """
 
 import numpy as np
@@ -62,12 +62,12 @@ def line_zero(
 
 
 def intercept_zero(scores, y, weights, low, kinks, scratch):
-    """The smallest b that minimizes ``R(f + b)``: a line search from the far left along ones."""
+    """The smallest minimizer b of ``R(f + b)``: a line search from the far left along ones."""
     ones = scratch[3]
     ones[:] = 1.0
     args = scores, ones, y, weights, low, kinks, 0.0, 0.0, scratch
     b = line_zero(*args, left=-np.inf, slack=WEIGHT_ROUNDING)
-    if np.isinf(b):  # a slope on one side that is not more than rounding
+    if np.isinf(b):  # the slope on one side is only rounding
         b = float((y - scores).max() if b > 0.0 else (y - scores).min())
     return b
 
@@ -89,7 +89,7 @@ def step_risk(scores, y, weights, b, low, high, half):
 
 @jit
 def step_share(scores, y, weights, b, low, high, half):
-    """Share of their jump that samples at a kink must take for the slopes to sum to zero."""
+    """Share of the jump that samples at a kink must take so that the slopes sum to zero."""
     least = width = 0.0
     for i in range(scores.shape[0]):
         residual = scores[i] - y[i]
@@ -103,7 +103,7 @@ def step_share(scores, y, weights, b, low, high, half):
 
 @jit
 def step_slopes(scores, y, b, low, high, half, shared, share, out):
-    """Slopes u; at a kink the one that ``share`` says where it is ``shared``, and zero if not."""
+    """Slopes u; at a kink the one given by ``share`` if it is ``shared``, otherwise zero."""
     for i in range(scores.shape[0]):
         residual = scores[i] - y[i]
         left, right = -half - residual, half - residual
@@ -141,7 +141,7 @@ def clipped_slope(scores, y, weights, b, delta):
 
 @jit
 def clipped_slopes(scores, y, b, fine, delta, out):
-    """Slopes u at the intercept b + fine, whose sum may be finer than floats of b's size are."""
+    """Slopes u at the intercept b + fine, a sum that may be finer than the floats near b."""
     for i in range(scores.shape[0]):
         r = (b - (y[i] - scores[i])) + fine
         out[i] = min(max(r, -delta), delta)
@@ -152,7 +152,7 @@ def clipped_slopes(scores, y, b, fine, delta, out):
 
 @jit
 def mean_residual(scores, y, weights):
-    """Mean of y - f in two parts: the second one is what rounding took off the first."""
+    """Mean of y - f in two parts: the second is the rounding error of the first."""
     n = scores.shape[0]
     first, second = np.zeros(LANES), np.zeros(LANES)
     for start in range(0, n, LANES):
@@ -169,7 +169,7 @@ def mean_residual(scores, y, weights):
 def squared_cut(scores, y, weights, free, out):
     """Risk, offset and intercept; ``out`` becomes derivatives that sum to zero if b is ``free``.
 
-    The residuals are those of an intercept in two parts, finer than floats of its size are.
+    The residuals are those of an intercept in two parts, finer than the floats near it.
     """
     n = scores.shape[0]
     b = rest = centre = 0.0
@@ -203,7 +203,7 @@ def squared_cut(scores, y, weights, free, out):
 
 
 # ---- slopes of the squared epsilon-insensitive loss --------------------------------------------
-# l(r) = u^2/2 with u = r less its clip to [-half, half]; l*(u) = half |u| + u^2/2
+# l(r) = u^2/2 with u = r minus its clip to [-half, half]; l*(u) = half |u| + u^2/2
 
 
 @jit
@@ -244,9 +244,9 @@ def tube_slopes(scores, y, b, fine, half, out):
 def balance_slopes(weights, slopes):
     """Scale the positive or the negative slopes down, so that ``sum_i s_i u_i = 0``.
 
-    Zero is a slope of every loss >= 0 with minimum 0, so the scaled slopes are slopes, too.
+    Zero is a slope of every loss >= 0 with minimum 0, so the scaled slopes are slopes too.
     """
-    sums, lost = np.zeros((2, LANES)), np.zeros((2, LANES))  # Kahan's: many parts are equal
+    sums, lost = np.zeros((2, LANES)), np.zeros((2, LANES))  # Kahan summation: many terms are equal
     n = slopes.shape[0]
     for start in range(0, n, LANES):
         for k in range(min(LANES, n - start)):
@@ -272,8 +272,8 @@ def balance_slopes(weights, slopes):
 def plane_from_slopes(y, weights, centre, half, square, out):
     """Offset ``-sum_i s_i (u_i (y_i - centre) + l*(u_i))``, l*(u) = half |u| + square u^2/2.
 
-    ``out`` holds the slopes u and becomes the derivatives s u. Slopes that sum to zero leave
-    ``centre`` free: with the mean of y the terms stay as small as they can.
+    ``out`` holds the slopes u and becomes the derivatives s u. If the slopes sum to zero, any
+    ``centre`` is valid: the mean of y keeps the terms smallest.
     """
     offset = np.zeros(LANES)
     n = out.shape[0]

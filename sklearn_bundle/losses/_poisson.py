@@ -6,15 +6,15 @@ from sklearn_bundle._compiled.elementary import exp, log
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses._sums import LANES
 
-_SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x by its series, as it would cancel
-_SAME = 1e-15  # of a score, plus 1: how far rounding may take it from the logarithm of its target
+_SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x uses its series, to avoid cancellation
+_SAME = 1e-15  # relative to score + 1: possible rounding from the logarithm of its target
 _NEAR = 0.125  # of r, a relative error: the same for (1 + r) log(1 + r) - r
-_TINY = 2.2250738585072014e-308  # smallest normal number, a stand-in for 0 in x log(x)
+_TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x)
 
 
 @jit
 def exp_remainder(x, e):
-    """exp(x) - 1 - x given e = exp(x) - 1, by the series where x is small."""
+    """exp(x) - 1 - x given e = exp(x) - 1, by the series if x is small."""
     p = 1.0 / 1307674368000.0
     p = p * x + 1.0 / 87178291200.0
     p = p * x + 1.0 / 6227020800.0
@@ -34,7 +34,7 @@ def exp_remainder(x, e):
 
 @jit
 def is_apart(x, log_y):
-    """Whether ``x = f - log(y)`` is more than rounding: else the loss, of about 1e-30, is 0."""
+    """Whether ``x = f - log(y)`` is more than rounding; otherwise the loss, about 1e-30, is 0."""
     return abs(x) > _SAME * (1.0 + abs(log_y))
 
 
@@ -97,8 +97,8 @@ def _log_remainder(r):
 def plane_from_slopes(y, weights, centre, out):
     """Offset ``-sum_i s_i l*(u_i)``, ``l*(u) = m log(m) - m - y log(y) + y`` with m = y + u.
 
-    ``out`` holds the slopes u and becomes the derivatives s u. Slopes that sum to zero allow the
-    term ``-centre u``: with the log of the mean of y what cancels stays small. Where y > 0,
+    ``out`` holds the slopes u and becomes the derivatives s u. If the slopes sum to zero, a term
+    ``-centre u`` may be added: the log of the mean of y keeps the canceling terms small. If y > 0,
     ``l*(u) = u log(y) + m log(m/y) - u``: near the targets u is small, and so are all terms.
     """
     offset = np.zeros(LANES)

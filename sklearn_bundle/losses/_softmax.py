@@ -1,6 +1,6 @@
 """The softmax loss for solvers that keep scores by class, shape (K, n): loops over samples.
 
-So laid out, every loop runs over samples of one class and vectorizes whatever K is.
+In this layout every loop runs over samples of one class and vectorizes for any K.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn_bundle._jit import jit
 from sklearn_bundle.losses.base import Array, Loss
 from sklearn_bundle.losses.softmax import Softmax
 
-_CHUNK = 256  # samples of a chunk: the numbers of 20 classes are 40 KB, which caches hold
+_CHUNK = 256  # samples per chunk: the numbers of 20 classes take 40 KB, which fits into caches
 
 
 @jit
@@ -35,7 +35,7 @@ def _along(scores, direction, y, weights, t, out):
             for i in range(size):
                 v = f[i] + t * h[i]
                 moved[i] = v
-                higher = not v <= top[i]  # NaN is the highest, and makes a risk of NaN
+                higher = not v <= top[i]  # NaN counts as the largest, and makes the risk NaN
                 top[i] = v if higher else top[i]
                 at[i] = k if higher else at[i]
         for i in range(size):
@@ -45,7 +45,7 @@ def _along(scores, direction, y, weights, t, out):
             for i in range(size):
                 e = exp(power[i] - top[i])
                 power[i] = e
-                # The highest is exactly 1: the small sum of the others keeps its digits.
+                # The largest is exactly 1: the small sum of the others keeps its precision.
                 others[i] += e if at[i] != k else 0.0
                 mean[i] += e * h[i]
                 square[i] += e * h[i] * h[i]
@@ -63,7 +63,7 @@ def _along(scores, direction, y, weights, t, out):
             for i in range(size):
                 g[i] = share[i] * power[i]
         for i in range(size):
-            # 1 - p of the label loses its digits where p is nearly 1
+            # 1 - p of the label would lose precision if p is nearly 1
             rest = others[i] if at[i] == own[i] else 1.0 + others[i] - powers[own[i], i]
             out[own[i], start + i] = -share[i] * rest
     return risk, first, second
@@ -73,7 +73,7 @@ def _along(scores, direction, y, weights, t, out):
 def _mixed_entropy(derivatives, y, weights, moved, given):
     """``sum_i s_i H(Q_i)`` for ``Q_ik = (1 - moved_k) P_ik + given_k sum_j moved_j P_ij``.
 
-    Q of the label is 1 less the others, and next to 1 its entropy is that of their sum.
+    Q of the label is 1 minus the others; near 1 its entropy is computed from their sum.
     """
     n_classes, n = derivatives.shape
     total = 0.0
@@ -119,16 +119,16 @@ class SoftmaxByClass:
     def mixed_entropy(
         self, derivatives: Array, y: Array, weights: Array, moved: Array, given: Array
     ) -> float:
-        """``sum_i s_i H(Q_i)``, where every class gives ``moved`` of its probability away.
+        """``sum_i s_i H(Q_i)``; every class gives away the share ``moved`` of its probability.
 
-        What a sample's classes give is shared out among the classes by ``given``, of sum one.
+        What a sample's classes give away is divided among the classes by ``given``, of sum one.
         """
         return _mixed_entropy(derivatives, y, weights, moved, given)
 
 
 def class_loss(loss: Loss) -> SoftmaxByClass | None:
-    """The loss for solvers that keep scores by class; None for one that they do not know.
+    """The loss for solvers that keep scores by class; None if they do not support it.
 
-    By the class itself: one that is derived from it may be another function.
+    Exact class only: a subclass may be another function.
     """
     return SoftmaxByClass() if type(loss) is Softmax else None

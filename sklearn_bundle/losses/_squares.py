@@ -1,4 +1,4 @@
-"""Which losses are squared errors: their second derivatives are the same everywhere."""
+"""Losses that are squared errors, whose second derivatives are constant."""
 
 from typing import NamedTuple
 
@@ -12,15 +12,15 @@ Array = NDArray[np.float64]
 
 
 class SquaredErrors(NamedTuple):
-    """The loss is ``r' M r / 2`` with the residual r; M is None where it is the identity."""
+    """The loss is ``r' M r / 2`` with the residual r; M is None for the identity."""
 
     metric: Array | None
 
 
 def squared_errors(loss: Loss) -> SquaredErrors | None:
-    """The loss as a squared error, None for another one.
+    """The loss as a squared error; None if it is not one.
 
-    By the class itself: one that is derived from it may be another loss.
+    Exact class only: a subclass may be another loss.
     """
     if type(loss) is SquaredError:
         return SquaredErrors(None)

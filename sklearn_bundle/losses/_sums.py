@@ -1,18 +1,18 @@
-"""Sums in compiled losses: how many side by side, and derivatives that sum to zero."""
+"""Sums in compiled losses: the number of lanes, and derivatives that sum to zero."""
 
 from sklearn_bundle._jit import jit
 
-LANES = 64  # partial sums side by side: one running sum would keep loops from being vectorized
-WEIGHT_ROUNDING = 1e-15  # of a sum of weights that is one in all
+LANES = 64  # parallel partial sums: a single running sum would prevent vectorization
+WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
 
 
 @jit
 def balance(y, derivatives, offset, signed_offset):
     """Scale one class so that all derivatives sum to zero; returns the new offset.
 
-    A plane scaled down is a mean of it and the plane 0, which lies below a loss >= 0: it stays
-    valid, sample by sample, however large the derivative in b is that rounding has left.
-    ``signed_offset`` is the sum of y_i times sample i's part of the offset.
+    A scaled-down plane is a mean of the plane and the plane 0, which lies below a loss >= 0. It is
+    valid sample by sample, however large the derivative in b left by rounding. ``signed_offset`` is
+    the sum of y_i times the part of sample i in the offset.
     """
     positive = 0.0
     negative = 0.0

@@ -1,4 +1,4 @@
-"""What a loss is: the methods that a solver asks for, and their generic fallbacks."""
+"""The contract of a loss: the methods that solvers call, and their generic fallbacks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from sklearn_bundle._repr import Shown
 from sklearn_bundle.losses.target import Target
 
 Array = NDArray[np.float64]
-_BISECTIONS = 200  # halvings: some 55 lead to two neighboring floats, and more where b is near 0
+_BISECTIONS = 200  # halvings: about 55 reach two neighboring floats, more if b is near 0
 
 
 class Cut(NamedTuple):
     """A cutting plane of the empirical risk, in the scores.
 
     With the derivatives g that :meth:`Loss.cut` writes, ``risk(h) >= <g, h> + offset`` for all
-    scores h, with equality where the plane was cut. Where the loss minimizes its intercept out the
-    risk is that at the best b of each h, and the entries of g sum to zero. In the weights these are
-    the planes of algorithm 2 of [1]_.
+    scores h, with equality where the plane was cut. If the loss minimizes its intercept out, the
+    risk is taken at the best b of each h, and the entries of g sum to zero. As functions of the
+    weights, these are the planes of algorithm 2 of [1]_.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Cut(NamedTuple):
 
     See Also
     --------
-    Loss.cut : What returns it.
+    Loss.cut : Returns it.
 
     References
     ----------
@@ -58,15 +58,15 @@ class Cut(NamedTuple):
 
 
 class Loss(Shown, ABC):
-    """Contract of a loss: a convex risk R(f) of all scores, not negative unless it says so.
+    """Contract of a loss: a convex risk R(f) of all scores, by default not negative.
 
-    Scores have shape (n,), or (n, k) for a loss with k outputs a sample. ``y`` is what the loss
-    takes for a target, as :meth:`prepare_target` makes it. ``weights`` are the s_i, positive and of
-    sum one; ``out``, of the shape of the scores, is filled; ``scratch`` of shape (4, n) is space
-    that a method may write to. Inputs must not be written to.
+    Scores have shape (n,), or (n, k) for a loss with k outputs per sample. ``y`` is the target as
+    returned by :meth:`prepare_target`. ``weights`` are the s_i, positive and of sum one; ``out``,
+    of the shape of the scores, is filled; ``scratch`` of shape (4, n) is work space. Inputs must
+    not be written to.
 
-    :meth:`evaluate` is required. All else has a fallback that uses it alone, and may be overridden
-    where a closed form or a compiled function is faster. Instances hold parameters only, in
+    :meth:`evaluate` is required. Every other method has a fallback that uses only it, and may be
+    overridden if a closed form or a compiled function is faster. Instances hold only parameters, in
     attributes of the same names, so that they can be cloned and pickled.
 
     See Also
@@ -86,34 +86,34 @@ class Loss(Shown, ABC):
     [0.0, -0.333333, 0.0]
     """
 
-    #: What is done with an intercept that nobody penalizes. "minimised": b is a number, and R(f) is
-    #: minimized over it wherever a plane is cut. "joint": b, a number per output, is a coordinate
-    #: of the planes. None: the risk does not change with it, or the loss has one of its own.
+    #: What is done with an intercept that is not penalized. "minimised": b is a number, and R(f) is
+    #: minimized over it at every plane. "joint": b, one number per output, is a coordinate of the
+    #: planes. None: the risk does not depend on it, or the loss has its own.
     free_intercept: ClassVar[str | None] = "minimised"
-    #: Whether all classes make one problem, with a score each. If not, they are handled
-    #: one-versus-rest, a problem each, and y is -1 or +1.
+    #: Whether all classes make one problem, with one score per class. If not, they are handled
+    #: one-versus-rest, with one problem per class, and y is -1 or +1.
     joint: ClassVar[bool] = False
-    #: Whether R is never negative, as every loss of a class, a target or an order is.
+    #: Whether R is never negative, as for every loss of a class, a target or an order.
     nonnegative: ClassVar[bool] = True
-    #: Whether weights mean something, and why not.
+    #: Whether the loss supports sample weights; if not, the reason.
     supports_weights: ClassVar[bool] = True
     weights_reason: ClassVar[str] = ""
     #: Optional method ``probability(scores)`` of a loss of classes; None without probabilities.
     probability: ClassVar[Callable[..., Array] | None] = None
-    #: Optional method ``log_probability(scores)`` beside it, without the overflow of a logarithm of
-    #: it; of a loss of two classes for which P(y = -1 | f) = P(y = +1 | -f).
+    #: Optional method ``log_probability(scores)``, the logarithm of it without overflow; for a loss
+    #: of two classes with P(y = -1 | f) = P(y = +1 | -f).
     log_probability: ClassVar[Callable[..., Array] | None] = None
 
     def prepare_target(self, target: Target) -> "Prepared":
-        """The loss as it is for a target, and what the other methods take for ``y``.
+        """The loss for a given target, and the ``y`` that its other methods take.
 
-        Estimators call it once a problem, before any work. By default this loss, and ``target.y``
-        if :meth:`check` has nothing against it.
+        Estimators call it once per problem, before any work. By default it returns this loss and
+        ``target.y``, after :meth:`check`.
 
         Parameters
         ----------
         target : Target
-            What the estimator has checked.
+            The target, as checked by the estimator.
 
         Returns
         -------
@@ -123,13 +123,13 @@ class Loss(Shown, ABC):
         Raises
         ------
         ValueError
-            For a target, or a parameter of the loss, that makes no sense.
+            For an invalid target or parameter of the loss.
         """
         self.check(target.y)
         return Prepared(self, target.y)
 
     def check(self, y: Any) -> None:
-        """Raise ValueError for a target or a parameter that makes no sense; by default for none.
+        """Raise ValueError for an invalid target or parameter; by default never.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Loss(Shown, ABC):
         Raises
         ------
         ValueError
-            With what is wrong.
+            Says what is wrong.
         """
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Loss(Shown, ABC):
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry per sample, or what the loss made of it.
+            The target: an array with one entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         out : ndarray of the shape of scores
@@ -164,7 +164,7 @@ class Loss(Shown, ABC):
         """
 
     def n_outputs(self, y: Any) -> int | None:
-        """Number k of scores a sample, or None where their shape is (n,).
+        """Number k of scores per sample, or None if their shape is (n,).
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class Loss(Shown, ABC):
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry per sample, or what the loss made of it.
+            The target: an array with one entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         intercept : float or ndarray of shape (k,)
@@ -200,23 +200,23 @@ class Loss(Shown, ABC):
         return self.evaluate(scores + intercept, y, weights, np.empty_like(scores))
 
     def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float | Array:
-        """A b that minimizes ``R(f + b)``; asked for where it is "minimised".
+        """A b that minimizes ``R(f + b)``; called if ``free_intercept`` is "minimised".
 
         Parameters
         ----------
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry per sample, or what the loss made of it.
+            The target: an array with one entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         scratch : ndarray of shape (4, n)
-            Space that may be written to.
+            Work space.
 
         Returns
         -------
         intercept : float, or ndarray of shape (k,)
-            A best b.
+            A minimizer b.
         """
         bracket = self._bracket_intercept(scores, y, weights)
         return min(bracket, key=lambda b: self.risk(scores, y, weights, b))
@@ -232,24 +232,24 @@ class Loss(Shown, ABC):
     ) -> Cut:
         """Cutting plane at f, or with ``fit_intercept`` of ``min_b R(f + b)``; g goes to ``out``.
 
-        The fallback brackets the best b between two neighboring floats. The derivative in b is
-        at most 0 at the left one and at least 0 at the right one, and the convex combination of
-        the two planes in which it vanishes is a plane again, kinks or not.
+        The fallback brackets the best b between two neighboring floats. The derivative in b is at
+        most 0 at the left one and at least 0 at the right one. The convex combination of the two
+        planes whose derivative vanishes is a plane too, with or without kinks.
 
         Parameters
         ----------
         scores : ndarray of shape (n,) or (n, k)
             Scores f.
         y : object
-            The target: an array with an entry per sample, or what the loss made of it.
+            The target: an array with one entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         fit_intercept : bool
-            Whether b is minimized out, where ``free_intercept`` is "minimised".
+            Whether b is minimized out, if ``free_intercept`` is "minimised".
         out : ndarray of the shape of scores
             Filled with g.
         scratch : ndarray of shape (4, n)
-            Space that may be written to.
+            Work space.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class Loss(Shown, ABC):
         direction : ndarray of the shape of scores
             Direction h.
         y : object
-            The target: an array with an entry per sample, or what the loss made of it.
+            The target: an array with one entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         t : float
@@ -310,8 +310,8 @@ class Loss(Shown, ABC):
     ) -> float:
         """Step t >= 0 that minimizes ``slope t + curvature t^2/2 + R(f + t h)``.
 
-        The fallback encloses the zero of the derivative, then takes Newton steps where the second
-        derivative is known and they stay inside, and halves the interval otherwise.
+        The fallback brackets the zero of the derivative. It then takes Newton steps if the second
+        derivative is known and they stay inside, and otherwise halves the interval.
 
         Parameters
         ----------
@@ -320,13 +320,13 @@ class Loss(Shown, ABC):
         direction : ndarray of the shape of scores
             Direction h.
         y : object
-            The target: an array with an entry per sample, or what the loss made of it.
+            The target: an array with one entry per sample, or what the loss made of it.
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         slope, curvature : float
-            First and second derivative of what is added to the risk, the regularizer.
+            First and second derivative of the regularizer, which is added to the risk.
         scratch : ndarray of shape (4, n)
-            Space that may be written to.
+            Work space.
 
         Returns
         -------
@@ -369,18 +369,18 @@ class Loss(Shown, ABC):
 
 
 class Prepared(NamedTuple):
-    """A loss as it is for one target, and the target as it takes it.
+    """A loss for one target, and the target in the form that this loss takes.
 
     Parameters
     ----------
     loss : Loss
-        It knows of the target what it has to.
+        The loss, with what it needs to know about the target.
     y : object
         What the methods of this loss take for ``y``.
 
     See Also
     --------
-    Loss.prepare_target : What returns it.
+    Loss.prepare_target : Returns it.
 
     Examples
     --------

@@ -18,7 +18,7 @@ _POWERS = {"constant": 0, "absolute": 1, "squared": 2}  # of the difference of t
 
 @jit
 def _grouped(order, queries, starts):
-    """``order`` with the samples of a query together, a stable counting sort."""
+    """``order`` with the samples of each query together, by a stable counting sort."""
     grouped = np.empty_like(order)
     free = starts[:-1].copy()
     for i in order:
@@ -43,8 +43,8 @@ def _total_pair_weight(cell_weights, cell_starts):
 def _power_sums(scores, ranks, values, weights, starts, sizes, power, margin, out):
     """For each i, s_i times the sum of ``s_j (v_j - v_i)^power`` over the j of its query
 
-    with rank_j > rank_i and ``f_j - f_i < margin``. Scores ascend in a query, so that the j's only
-    grow; a Fenwick tree over the ranks of the query, with the moments of v, sums them.
+    with rank_j > rank_i and ``f_j - f_i < margin``. Scores ascend within a query, so the set of j's
+    only grows; a Fenwick tree over the ranks of the query, with the moments of v, holds the sums.
     """
     tree = np.empty((sizes.max() + 1, 3))
     for q in range(sizes.shape[0]):
@@ -97,12 +97,12 @@ def _matrix_sums(scores, grades, weights, starts, cost, margin, out):
 
 @dataclass(frozen=True)
 class Grades:
-    """Grades by query. A cell is a grade of a query; cells are numbered query by query."""
+    """Grades by query. A cell is one grade of one query; cells are numbered query by query."""
 
     values: Array  # (n,) grades, centered
-    grades: Indices  # (n,) the same where they are integers, for a matrix of costs
+    grades: Indices  # (n,) the same as integers, for a matrix of costs
     queries: Indices  # (n,)
-    starts: Indices  # (n_queries + 1,) of the samples, once they are sorted by query
+    starts: Indices  # (n_queries + 1,) of the samples sorted by query
     cells: Indices  # (n,)
     cell_starts: Indices  # (n_queries + 1,)
 
@@ -113,7 +113,7 @@ class Ordinal(RankingLoss):
     ``R(f) = sum over y_i < y_j of C(y_i, y_j) s_i s_j max(0, 1 + f_i - f_j) / M`` with ``M`` the
     sum of s_i s_j over the same pairs, ``((sum s)^2 - sum_k S_k^2) / 2`` for class weights S_k.
     With a ``group`` both sums are over pairs within a query. Section A.3.2 and algorithm 8 of [1]_.
-    In O(n log n) for any number of grades, and in O(n log n + n K) with a matrix of costs.
+    It takes O(n log n) for any number of grades, and O(n log n + n K) with a matrix of costs.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ class Ordinal(RankingLoss):
     Raises
     ------
     ValueError
-        If `cost` has an unknown name, is no square matrix or has an entry above the diagonal that
-        is negative or not finite, if y are not the numbers of its rows, or if no two samples (of a
-        query) differ in y; raised by `fit`.
+        If `cost` is an unknown name, is not a square matrix or has a negative or nonfinite entry
+        above the diagonal, if y does not hold row numbers of it, or if no two samples (of a query)
+        differ in y; raised by `fit`.
 
     References
     ----------
@@ -174,7 +174,7 @@ class Ordinal(RankingLoss):
         return offset / total
 
     def score(self, scores, y, weights) -> float:
-        """Concordance: weighted share of the pairs in the right order, ties one half."""
+        """Concordance: weighted share of the pairs in the right order; ties count one half."""
         _, wrong = self._pair_sums(scores, y, weights, "constant", 0.0)
         _, right = self._pair_sums(-scores, y, weights, "constant", 0.0)
         return 0.5 + 0.5 * (right - wrong) / _pair_weight(y, weights)
@@ -186,7 +186,7 @@ class Ordinal(RankingLoss):
             order = _grouped(order, y.queries, y.starts)
         f, s, sizes = scores[order], weights[order], np.diff(y.cell_starts)
         lower, upper = np.empty_like(f), np.empty_like(f)
-        # what a higher grade loses is what a lower one loses in the reversed order
+        # the loss of a higher grade is that of a lower one in the reversed order
         turned, starts = (-f)[::-1].copy(), len(f) - y.starts[::-1]
         if isinstance(cost, str):
             ranks, values = (y.cells - y.cell_starts[y.queries])[order], y.values[order]

@@ -1,7 +1,7 @@
 """Hinge and squared hinge of a score and a label in {-1, +1}, with their compiled functions.
 
-Where a formula has ``z = y f`` it is the margin. ``Cut.offset`` is written in closed form, without
-the cancellation in ``l - l' f``.
+In formulas ``z = y f`` is the margin. ``Cut.offset`` is written in closed form, without the
+cancellation in ``l - l' f``.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn_bundle.losses._sums import LANES, WEIGHT_ROUNDING, balance
 from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import BinaryLoss
 
-_SAMPLE = 128  # kinks to guess an intercept's neighborhood from: sorting more would take longer,
+_SAMPLE = 128  # kinks to guess the intercept's neighborhood from: sorting more would take longer,
 _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard deviation
 
 
@@ -22,7 +22,7 @@ _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard d
 
 @jit
 def _hinge_cut(scores, y, weights, out):
-    """Risk and offset at b = 0; u = 0 where the margin is exactly one."""
+    """Risk and offset at b = 0; u = 0 if the margin is exactly one."""
     n = scores.shape[0]
     head = n - n % LANES
     one = vector.splat(1.0)
@@ -37,7 +37,7 @@ def _hinge_cut(scores, y, weights, out):
     risk, offset = vector.total(risks), vector.total(offsets)
     for i in range(head, n):
         slack = 1.0 - y[i] * scores[i]
-        su = weights[i] * (slack > 0.0)  # a product: a branch would be mispredicted
+        su = weights[i] * (slack > 0.0)  # a product, since a branch would be mispredicted
         out[i] = 0.0 - y[i] * su
         risk += su * slack
         offset += su
@@ -46,11 +46,11 @@ def _hinge_cut(scores, y, weights, out):
 
 @jit
 def _hinge_balanced_cut(scores, y, weights, b, out):
-    """Risk and offset at the best intercept b; samples at b share what makes out sum to zero.
+    """Risk and offset at the best intercept b; samples at b share the rest so that out sums to 0.
 
     With r the share of the weight at b that is still missing below it, u = 1 - r for the
-    positives there and u = r for the negatives. One pass, and further ones over the rows from the
-    first to the last that are tied: mostly one block.
+    positives there and u = r for the negatives. One pass over all rows, then passes from the first
+    to the last tied row: mostly one block.
     """
     n = scores.shape[0]
     head = n - n % LANES
@@ -164,7 +164,7 @@ def _hinge_intercept_kinks(scores, y, weights, low, high, kinks, jumps, bends):
 def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
     """Kinks of the risk along a line at t > 0; returns their number and the slope at 0+.
 
-    Those of a block are all computed, in vectors, and then the ones to keep moved together.
+    All kinks of a block are computed as vectors; those to keep are then packed.
     """
     n = scores.shape[0]
     head = n - n % LANES
@@ -183,7 +183,7 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
             slopes = vector.plus(slopes, vector.where_below(zero, m, rise))
             slopes = vector.plus(slopes, vector.where_below(along, zero, tied))
             kink = vector.over(m, along)
-            vector.store(t, k, vector.where_below(kink, far, kink))  # 0, no kink, if infinite
+            vector.store(t, k, vector.where_below(kink, far, kink))  # 0 (no kink) if infinite
             vector.store(jump, k, vector.magnitude(rise))
         for k in range(LANES):
             kinks[size] = t[k]
@@ -193,7 +193,7 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
     for i in range(head, n):
         m = 1.0 - y[i] * scores[i]
         along = y[i] * direction[i]
-        active = (m > 0.0) | ((m == 0.0) & (along < 0.0))  # no short circuit, no branch
+        active = (m > 0.0) | ((m == 0.0) & (along < 0.0))  # no short circuit, so no branch
         slope -= weights[i] * along * active
         kinks[size] = m / along
         jumps[size] = weights[i] * abs(along)
@@ -205,8 +205,8 @@ def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
 class Hinge(BinaryLoss):
     """Hinge loss, ``l(y, f) = max(0, 1 - y f)``, of the support vector machine.
 
-    Table 5 of [1]_. The best intercept is a weighted quantile and the best step along a line the
-    zero of a step function; both are exact, in O(n), by selection.
+    See table 5 of [1]_. The best intercept is a weighted quantile, and the best step along a line
+    is the zero of a step function; both are exact, in O(n), by selection.
 
     References
     ----------
@@ -245,7 +245,7 @@ class Hinge(BinaryLoss):
         low, high = _hinge_intercept_bracket(scores, y, weights)
         kinks = scratch[:3]
         size, at_low, at_high = _hinge_intercept_kinks(scores, y, weights, low, high, *kinks)
-        if at_low >= -WEIGHT_ROUNDING or at_high < -WEIGHT_ROUNDING:  # not enclosed: all kinks
+        if at_low >= -WEIGHT_ROUNDING or at_high < -WEIGHT_ROUNDING:  # not bracketed: use all kinks
             size, at_low, _ = _hinge_intercept_kinks(scores, y, weights, -np.inf, np.inf, *kinks)
         return first_crossing(*kinks, size, at_low, 0.0, WEIGHT_ROUNDING)
 
@@ -341,11 +341,11 @@ class SquaredHinge(BinaryLoss):
         return max(0.0, first_crossing(*scratch[:3], size, slope + p, curvature + q, 0.0))
 
     def intercept(self, scores, y, weights, scratch) -> float:
-        """The smallest best b; one Newton step takes away what the long sums rounded."""
+        """The smallest minimizer b; one Newton step removes the rounding of the long sums."""
         kinks, jumps, bends, ones = scratch
         ones[:] = 1.0
         size, p, q = _squared_hinge_kinks(scores, ones, y, weights, kinks, jumps, bends, -np.inf)
-        slack = WEIGHT_ROUNDING * float(np.sum(np.abs(jumps)))  # flat at zero where separable
+        slack = WEIGHT_ROUNDING * float(np.sum(np.abs(jumps)))  # flat at zero if separable
         b = first_crossing(kinks, jumps, bends, size, p, q, slack)
         first, second = _squared_hinge_slope(scores, y, weights, b)
         return b - first / second if second > 0.0 else b

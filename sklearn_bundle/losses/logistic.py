@@ -1,7 +1,7 @@
 """Logistic and exponential loss of a score and a label in {-1, +1}, with their compiled functions.
 
-Where a formula has ``z = y f`` it is the margin. ``Cut.offset`` is written in closed form, without
-the cancellation in ``l - l' f``.
+In formulas ``z = y f`` is the margin. ``Cut.offset`` is written in closed form, without the
+cancellation in ``l - l' f``.
 """
 
 from collections.abc import Callable
@@ -172,7 +172,7 @@ class LogLoss(_SmoothLoss):
         return expit(scores)
 
     def log_probability(self, scores: Array) -> Array:
-        """Logarithm of :meth:`probability`, finite where that is 0.
+        """Logarithm of :meth:`probability`, finite even if that is 0.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class LogLoss(_SmoothLoss):
         return log_expit(scores)
 
     def intercept(self, scores, y, weights, scratch) -> float:
-        """Newton's method in b from the scores' mean, whichever direction goes downhill."""
+        """Newton's method in b from the mean score, in the descent direction."""
         start = -float(np.sum(weights * scores))
         centred, ones = scores + start, scratch[0]
         ones[:] = 1.0
@@ -202,10 +202,10 @@ class LogLoss(_SmoothLoss):
 
 
 class Exponential(_SmoothLoss):
-    """Exponential loss, ``l(y, f) = exp(-y f)``, of boosting. Infinite where -y f passes 709.
+    """Exponential loss, ``l(y, f) = exp(-y f)``, of boosting. Infinite if -y f exceeds 709.
 
-    Table 5 of [1]_. The best intercept is a closed form: both classes have the same weighted loss
-    there.
+    Table 5 of [1]_. The best intercept is a closed form: it gives both classes the same weighted
+    loss.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Losses that bound a measure of all predictions of two classes: ROC area and F-beta.
 
-The risk is not a sum over samples, but still a maximum of planes in the scores. ``Cut.offset`` is
-what the planes have at scores zero, in closed form.
+The risk is not a sum over samples, but it is a maximum of planes in the scores. ``Cut.offset`` is
+the height of a plane at scores of zero, in closed form.
 """
 
 from abc import abstractmethod
@@ -14,10 +14,10 @@ from sklearn_bundle._numeric.kinks import search_kink
 from sklearn_bundle._values import as_float, is_between, shown
 from sklearn_bundle.losses.base import Array, Cut, Loss
 
-# A line search ends where this share of what it has gained is left at most, or at this relative
-# precision of the step: 4 to 7 risks as a rule, each of them a sort. With more precision fits took
-# as many iterations and a third to a half more time; with a fixed number of 6 an eighth of the gain
-# was missed now and then.
+# A line search ends when at most this share of its gain is left, or at this relative precision of
+# the step: usually after 4 to 7 risks, each of which sorts the scores. With more precision fits
+# took as many iterations and a third to a half more time; with a fixed number of 6, an eighth of
+# the gain was sometimes missed.
 _WORTH = 0.05
 _STEP_PRECISION = 1e-2
 _EVALUATIONS = 12  # at most
@@ -26,7 +26,7 @@ _EVALUATIONS = 12  # at most
 class PiecewiseLinearLoss(Loss):
     """A risk that is a maximum of planes, given by :meth:`plane`.
 
-    Along a line it has far more kinks than a search can visit: it takes tangents.
+    Along a line it has far more kinks than a search can visit, so the search uses tangents.
     """
 
     @abstractmethod
@@ -55,12 +55,12 @@ class PiecewiseLinearLoss(Loss):
         return _height(offset, out, scores)
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        """The plane at f. The intercept is in f already, or makes no difference."""
+        """The plane at f. The intercept is already in f, or has no effect."""
         offset = self.plane(scores, y, weights, out)
         return Cut(_height(offset, out, scores), offset, 0.0)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        """Inexact: a better step would cost as much as the next plane, and gain less."""
+        """Inexact: a better step would cost as much as the next plane and gain less."""
         return search_tangents(self, scores, direction, y, weights, slope, curvature)
 
 
@@ -73,7 +73,7 @@ def search_tangents(
     slope: float,
     curvature: float,
 ) -> float:
-    """As :meth:`Loss.line_search`, by a few evaluations: for a risk with far too many kinks."""
+    """Like :meth:`Loss.line_search`, by a few evaluations, for a risk with too many kinks."""
     gradient = np.empty_like(scores)
 
     def along(t):
@@ -85,27 +85,26 @@ def search_tangents(
 
 
 def _height(offset, gradient, scores):
-    """A plane's value at the scores, which is a risk: what rounding leaves below 0 is cut off."""
+    """A plane's value at the scores. It is a risk, so negative rounding errors are set to 0."""
     return max(float(offset + gradient @ scores), 0.0)
 
 
 class MeasureLoss(PiecewiseLinearLoss):
-    """Base class of losses of all predictions of two classes, and the contract of one's own.
+    """Base class of losses of all predictions of two classes, and the contract for your own.
 
     ``y`` holds labels in {-1, +1}. One method is required, :meth:`plane`; the maximum of its planes
     must be convex in the scores and never negative. :meth:`check` may raise ValueError for labels
-    that it cannot take. ``free_intercept`` is "joint", or None where
-    the risk does not change with an intercept: the classifier then chooses the threshold of the
-    best balanced accuracy.
+    that are not supported. ``free_intercept`` is "joint", or None if the risk does not depend on an
+    intercept: the classifier then chooses the threshold of the best balanced accuracy.
 
     See Also
     --------
-    ROCAUC, FBeta : Those that there are, with their sources.
+    ROCAUC, FBeta : The built-in losses, with their sources.
     Loss : All methods that may be overridden.
 
     Examples
     --------
-    A measure of one's own, the hinge loss of the worst sample:
+    A measure of your own, the hinge loss of the worst sample:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
@@ -134,8 +133,8 @@ def _roc_plane(scores, signed_weights, out):
     """Offset and subgradient of the sum over pairs, and the weights of the two classes.
 
     All arrays are in ascending order of the scores; ``signed_weights`` are y_i s_i. A positive i
-    and a negative j have a loss where f_i - f_j < 1. Rounded or not, the left side is monotone in
-    each, so that two pointers find these pairs, the same ones in both passes.
+    and a negative j have a loss if f_i - f_j < 1. The left side is monotone in each score, even
+    when rounded, so two pointers find these pairs, the same ones in both passes.
     """
     n = scores.shape[0]
     offset = 0.0
@@ -167,13 +166,13 @@ class ROCAUC(MeasureLoss):
     """Pairwise hinge loss of each positive with each negative; bounds 1 - area under the ROC curve.
 
     ``R(f) = sum_ij s_i s_j max(0, 1 - (f_i - f_j)) / (S_plus S_minus)``, i over the positives and j
-    over the negatives, S_plus and S_minus the weights of the classes. In O(n log n): equation 27
-    and algorithm 7 of [1]_, here with weights.
+    over the negatives, S_plus and S_minus the weights of the classes. It takes O(n log n): equation
+    27 and algorithm 7 of [1]_, here with weights.
 
     Raises
     ------
     ValueError
-        If y has one class only; raised by `fit`.
+        If y has a single class; raised by `fit`.
 
     References
     ----------
@@ -212,11 +211,11 @@ def _worst_table(positives, negatives, beta2, n):
     """True positives p and false positives q of the labeling that maximizes the loss.
 
     ``positives`` and ``negatives`` are the scores of the classes, both in descending order. Among
-    labelings with the same p and q that with the largest scores labeled positive is the worst.
-    With N = p + q fixed, the loss is concave in p: sums of descending numbers are concave, and
-    Delta = 1 - (1 + beta^2) p / (beta^2 m_plus + N) is linear. In (p, N) its cross differences are
-    positive, and the domain is a lattice, so that the best p (the smallest, of several) never
-    falls as N grows (Topkis). The walk along the best p's takes O(n) steps.
+    labelings with the same p and q, the worst one labels the largest scores as positive. With N = p
+    + q fixed, the loss is concave in p: sums of descending numbers are concave, and Delta = 1 - (1
+    + beta^2) p / (beta^2 m_plus + N) is linear. In (p, N) its cross differences are positive, and
+    the domain is a lattice, so the best p (the smallest of several) never falls as N grows
+    (Topkis). The walk along the best p's takes O(n) steps.
     """
     m_plus, m_minus = positives.shape[0], negatives.shape[0]
     best, best_p, best_q = 0.0, m_plus, 0  # the true labels
@@ -249,10 +248,10 @@ class FBeta(MeasureLoss):
 
     ``R(f) = max_y' Delta(y', y) + (1/n) sum_i (y'_i - y_i) f_i`` over all labelings y', with
     ``Delta = 1 - F_beta = 1 - (1 + beta^2) T_plus / (beta^2 m_plus + T_plus + F_plus)``. The paper
-    has no 1/n; with it scores count as in a mean over samples. Where positives are rare, scores
-    have to be large, which takes a smaller reg_lambda than other losses. Section A.3.5 and
-    algorithm 11 of [1]_, whose O(n^2) search is one in O(n log n) here, exact all the same. It
-    takes no weights.
+    has no 1/n; with it, scores count as in a mean over samples. If positives are rare, scores must
+    be large, which requires a smaller reg_lambda than other losses. See section A.3.5 and algorithm
+    11 of [1]_; its O(n^2) search is replaced by an exact one in O(n log n). Sample weights are not
+    supported.
 
     Parameters
     ----------
@@ -262,8 +261,8 @@ class FBeta(MeasureLoss):
     Raises
     ------
     ValueError
-        If `beta` is not positive and finite, no sample is of the positive class, or weights are
-        given; raised by `fit`.
+        If `beta` is not positive and finite, if no sample is in the positive class, or if weights
+        are given; raised by `fit`.
 
     References
     ----------
@@ -284,7 +283,7 @@ class FBeta(MeasureLoss):
     free_intercept: ClassVar[str | None] = "joint"
     supports_weights: ClassVar[bool] = False
     weights_reason: ClassVar[str] = (
-        "with sample weights the worst labelling would be the solution of a knapsack problem"
+        "with sample weights the worst labeling would be the solution of a knapsack problem"
     )
 
     def __init__(self, beta: float = 1.0):

@@ -1,4 +1,4 @@
-"""Losses of a score for each class and the label's number, with their compiled functions.
+"""Losses of one score per class and the label's number, with their compiled functions.
 
 ``Cut.offset`` is written in closed form, without the cancellation in ``l - <g, f>``: a piece
 ``gamma (f_k - f_y) + delta`` of a maximum has the offset delta, and softmax the entropy of its
@@ -22,33 +22,33 @@ from sklearn_bundle.losses.samples import SampleLoss
 
 
 class MulticlassLoss(SampleLoss):
-    """Base class of losses for several classes, and the contract of a loss of one's own.
+    """Base class of losses for several classes, and the contract for your own.
 
-    A loss l(y, f) is convex in the scores f, one a class, has the number y in 0..K-1 of the class
-    for a label, and is never negative. Two methods are required: ``value(scores, y)`` of shape (n,)
-    and ``gradient(scores, y)`` of shape (n, K), for scores of shape (n, K); both are plain numpy
-    functions of arrays that they must not write to. Everything else has a fallback that uses these
-    two alone. A loss that also has a method ``probability(scores)``, shape (n, K), gives the
+    A loss l(y, f) is convex in the scores f, one per class, and never negative. Its label y is the
+    number of the class, in 0..K-1. Two methods are required: ``value(scores, y)`` of shape (n,) and
+    ``gradient(scores, y)`` of shape (n, K), for scores of shape (n, K); both are plain numpy
+    functions of arrays, to which they must not write. Everything else has a fallback that uses only
+    these two. A loss that also has a method ``probability(scores)``, shape (n, K), gives the
     classifier ``predict_proba``.
 
     An intercept is a coordinate of the planes: the scores of :meth:`cut` contain it, and the column
-    sums of its g are the plane's entries for it. Instances hold parameters only, in attributes of
+    sums of its g are the plane's entries for it. Instances hold only parameters, in attributes of
     the same names, so that they can be cloned and pickled.
 
     Raises
     ------
     ValueError
         If a method returns an array of another shape, or :meth:`value` a negative number; raised by
-        :meth:`evaluate`, and so by `fit`.
+        :meth:`evaluate`, and thus by `fit`.
 
     See Also
     --------
-    MulticlassHinge, Softmax, Ontology : Those that there are, with their sources.
+    MulticlassHinge, Softmax, Ontology : The built-in losses, with their sources.
     Loss : All methods that may be overridden.
 
     Examples
     --------
-    Least squares on the indicators of the classes, a loss of one's own:
+    Least squares on the indicators of the classes, a loss of your own:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
@@ -69,7 +69,7 @@ class MulticlassLoss(SampleLoss):
     joint = True
 
     def n_outputs(self, y: Array) -> int:
-        """Scores a sample: the number of classes, each of which must be present in ``y``.
+        """Scores per sample: the number of classes, each of which must be present in ``y``.
 
         Parameters
         ----------
@@ -84,12 +84,12 @@ class MulticlassLoss(SampleLoss):
         return int(y.max()) + 1
 
     def class_scores(self, scores: Array) -> Array:
-        """Scores of the classes from the loss's own; by default the same.
+        """Scores of the classes from the scores of the loss; by default the same.
 
         Parameters
         ----------
         scores : ndarray of shape (n, k)
-            Scores, k a sample.
+            Scores, k per sample.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class MulticlassLoss(SampleLoss):
 
 
 class CompiledLoss(MulticlassLoss):
-    """What the built-in losses make of two compiled functions.
+    """Methods of the built-in losses, from two compiled functions.
 
     ``_cut(scores, y, weights, out)`` returns risk and offset, ``_along(scores, direction, y,
     weights, t)`` value, first and second derivative in t of ``R(f + t h)``.
@@ -191,18 +191,18 @@ class MulticlassHinge(CompiledLoss):
     Parameters
     ----------
     cost : array-like of shape (K, K), default=None
-        Delta(y, k), classes in sorted order, y the row: at least 0, and 0 on the diagonal. None is
-        1 for every confusion; the two scalings are then the same. In the unit of the scores for
-        "margin"; for "slack" it multiplies the loss.
+        Delta(y, k), classes in sorted order, y the row: at least 0, and 0 on the diagonal. None
+        means 1 for every confusion; the two scalings are then the same. For "margin" it is in the
+        unit of the scores; for "slack" it multiplies the loss.
     scaling : {"margin", "slack"}, default="margin"
-        Whether a confusion that costs more asks for a larger margin (its unit is then the scores'),
-        or is punished more where the margin is below 1.
+        Whether a costlier confusion requires a larger margin, or is penalized more if the margin is
+        below 1.
 
     Raises
     ------
     ValueError
-        If `cost` is no matrix with a row and a column a class, has an entry that is negative or not
-        finite, or one on the diagonal that is not 0, or for an unknown `scaling`; raised by `fit`.
+        If `cost` is not a matrix with one row and one column per class, has a negative or nonfinite
+        entry or a nonzero diagonal, or for an unknown `scaling`; raised by `fit`.
 
     References
     ----------
@@ -274,7 +274,7 @@ class MulticlassHinge(CompiledLoss):
 
 
 def check_cost(cost: ArrayLike | None, n_classes: int) -> None:
-    """Raise ValueError unless cost is None or a matrix of costs, one row and column a class."""
+    """Raise ValueError unless cost is None or a matrix with one row and one column per class."""
     if cost is None:
         return
     try:

@@ -21,8 +21,8 @@ from sklearn_bundle.losses.samples import SampleLoss
 class Novelty(SampleLoss):
     """Novelty loss, ``l(f) = max(0, rho - f)``, of the one-class support vector machine.
 
-    Table 5 of [1]_. There is no target: ``y`` is None, or is ignored. A free intercept would lift
-    all scores above rho, so there is none. To the compiled functions this is the pinball loss of
+    Table 5 of [1]_. There is no target: ``y`` is None or ignored. A free intercept would lift all
+    scores above rho, so there is none. The compiled functions treat it as the pinball loss of
     quantile 1 with the target rho.
 
     Parameters
@@ -35,7 +35,7 @@ class Novelty(SampleLoss):
     Raises
     ------
     ValueError
-        If `rho` is not positive and finite; raised by :meth:`check`, and so by `fit`.
+        If `rho` is not positive and finite; raised by :meth:`check`, and thus by `fit`.
 
     See Also
     --------
@@ -97,9 +97,9 @@ class NuNovelty(Loss):
 
     ``R(f) = min_rho sum_i s_i max(0, rho - f_i) / nu - rho``: minus the mean of the scores in the
     lowest share ``nu`` of the weight, their conditional value at risk (theorem 1 of [2]_). It is
-    the risk of [1]_, equation 3.3. It is convex and positively homogeneous, so that its planes have
-    the offset 0, and it may be negative. With the L2 regularizer the optimal w for reg_lambda is
-    that for 1, divided by reg_lambda. There is no target: ``y`` is None, or is ignored.
+    the risk of [1]_, equation 3.3. It is convex and positively homogeneous, so its planes have the
+    offset 0, and it may be negative. With the L2 regularizer the optimal w for reg_lambda is that
+    for 1, divided by reg_lambda. There is no target: ``y`` is None or ignored.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class NuNovelty(Loss):
     Raises
     ------
     ValueError
-        If `nu` is not in (0, 1]; raised by :meth:`check`, and so by `fit`.
+        If `nu` is not in (0, 1]; raised by :meth:`check`, and thus by `fit`.
 
     See Also
     --------
@@ -147,7 +147,7 @@ class NuNovelty(Loss):
             raise ValueError(f"nu must be above 0 and at most 1, but is {shown(self.nu)}.")
 
     def offset(self, scores: Array, weights: Array) -> float:
-        """The best rho, a weighted quantile of the scores; in the middle where there are several.
+        """The best rho, a weighted quantile of the scores; the midpoint if there are several.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class NuNovelty(Loss):
         Returns
         -------
         rho : float
-            The share `nu` of the weight lies below, or with samples at rho exactly.
+            The share `nu` of the weight lies below it, or at it.
         """
         top = self._top(scores, weights)
         below = scores < top
@@ -169,7 +169,7 @@ class NuNovelty(Loss):
 
     def evaluate(self, scores, y, weights, out) -> float:
         # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
-        # - f. Samples at rho share what is left of the weight nu.
+        # - f. Samples at rho share the rest of the weight nu.
         shape = self._shape()
         b = -self._top(scores, weights)
         zeros = np.zeros_like(scores)
@@ -191,7 +191,7 @@ class NuNovelty(Loss):
         return self.nu - 1.0, self.nu, 0.0
 
     def _top(self, scores: Array, weights: Array) -> float:
-        """The largest rho that is best."""
+        """The largest optimal rho."""
         low, high, _ = self._shape()
         kinks, scratch = [(0.0, high - low, 0.0)], np.empty((4, len(scores)))
         zeros = np.zeros_like(scores)

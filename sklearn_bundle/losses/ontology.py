@@ -30,7 +30,7 @@ def _ontology_cut(scores, y, weights, starts, ancestors, costs, out):
         value, at = highest(row, 0, label, costs, False)
         risk += weights[i] * value
         offset += weights[i] * costs[label, at]
-        # each ancestor once: where both classes have it, the two cancel exactly
+        # each ancestor once: if both classes have it, the two terms cancel exactly
         for j in range(starts[at], starts[at + 1]):
             out[i, ancestors[j]] += weights[i]
         for j in range(starts[label], starts[label + 1]):
@@ -39,11 +39,11 @@ def _ontology_cut(scores, y, weights, starts, ancestors, costs, out):
 
 
 class Hierarchy(NamedTuple):
-    """The nodes that have a class below them, classes first, and who is an ancestor of whom."""
+    """The nodes with a class below them, classes first, and their ancestor relation."""
 
     nodes: tuple[Hashable, ...]
     ancestors: sp.csr_array  # A of shape (K, number of nodes), of ones
-    distances: Array  # nodes that are an ancestor of one of two classes only
+    distances: Array  # number of nodes that are ancestors of exactly one of two classes
 
 
 class Ontology(CompiledLoss):
@@ -52,27 +52,28 @@ class Ontology(CompiledLoss):
     Every node v has a score n_v = <w_v, x>, and the score of a class is the sum over its ancestors,
     itself included: f = A n with the 0/1 matrix A of shape (K, number of nodes). The loss is
     ``l(y, n) = max_k f_k - f_y + Delta(y, k)``: classes with a common ancestor share its weights,
-    and far confusions cost more. Section A.4.2 of [1]_; where a class has several paths from the
-    root, an ancestor counts once here, and as the average over the paths there.
+    and confusions of distant classes cost more. See section A.4.2 of [1]_. If a class has several
+    paths from the root, an ancestor counts once here; in the paper it counts as the average over
+    the paths.
 
-    A root of all classes has weights of zero, as it cancels. Nodes without a class below them are
-    left out.
+    A common root of all classes has zero weights, since it cancels. Nodes without a class below
+    them are left out.
 
     Parameters
     ----------
     edges : sequence of (parent, child) pairs
-        Nodes are anything that can be hashed. A leaf is named by the label of its class.
+        Nodes are hashable objects. A leaf is named by the label of its class.
     cost : array-like of shape (K, K), default=None
         Delta(y, k), classes in sorted order, y the row: at least 0, 0 on the diagonal, in the unit
-        of the scores. None is the number of nodes that are an ancestor of only one of the two
-        classes: in a tree the edges on the path from leaf to leaf.
+        of the scores. None means the number of nodes that are ancestors of exactly one of the two
+        classes: in a tree, the edges on the path from leaf to leaf.
 
     Raises
     ------
     ValueError
-        If `edges` are no pairs or have a cycle, a class is missing in them or is no leaf, or `cost`
-        is not as said above; raised by `fit`. Without :meth:`bind`, by the methods that need the
-        graph.
+        If `edges` are not pairs or have a cycle, if a class is missing in them or not a leaf, or if
+        `cost` is not as described above; raised by `fit`. Methods that need the graph also raise it
+        before :meth:`bind`.
 
     References
     ----------
@@ -105,7 +106,7 @@ class Ontology(CompiledLoss):
         return Prepared(bound, target.y)
 
     def bind(self, classes: Sequence[Hashable] | np.ndarray) -> Ontology:
-        """A copy that knows the graph.
+        """A copy bound to the graph of the classes.
 
         Parameters
         ----------
@@ -120,7 +121,7 @@ class Ontology(CompiledLoss):
         Raises
         ------
         ValueError
-            For a class that is no leaf of the graph, edges that are no pairs, and a cycle.
+            For a class that is not a leaf of the graph, edges that are not pairs, and a cycle.
         """
         bound = copy(self)
         bound._bound_to = hierarchy(self.edges, classes)
@@ -128,9 +129,9 @@ class Ontology(CompiledLoss):
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
-        """What the outputs belong to, in their order: the classes, then the other nodes.
+        """The nodes of the outputs, in order: the classes, then the other nodes.
 
-        It takes :meth:`bind`, and raises ValueError without.
+        Raises ValueError before :meth:`bind`.
         """
         return self._hierarchy.nodes
 
@@ -181,7 +182,7 @@ class Ontology(CompiledLoss):
 
 
 def hierarchy(edges: Any, classes: Sequence[Hashable] | np.ndarray) -> Hierarchy:
-    """Ancestors of the classes in the graph; ValueError if it does not fit to them."""
+    """Ancestors of the classes in the graph; ValueError if it does not match them."""
     classes = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     parents = _parents(edges)
     inner = {parent for above in parents.values() for parent in above}
@@ -207,7 +208,7 @@ def hierarchy(edges: Any, classes: Sequence[Hashable] | np.ndarray) -> Hierarchy
 
 
 def _parents(edges):
-    """The parents of every node; ValueError for what is no pair, and for a cycle."""
+    """The parents of every node; ValueError for an edge that is not a pair and for a cycle."""
     if isinstance(edges, str) or not hasattr(edges, "__iter__"):
         raise ValueError(f"edges must be a list of pairs (parent, child), got {shown(edges)}.")
     parents: dict[Hashable, dict[Hashable, None]] = {}

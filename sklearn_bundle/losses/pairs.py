@@ -31,7 +31,7 @@ def _preference_plane(scores, better, worse, costs, weights, out):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Rows (better, worse) of X, with what it costs to mistake the order."""
+    """Rows (better, worse) of X, with the cost of the wrong order."""
 
     better: Indices  # (m,)
     worse: Indices  # (m,)
@@ -50,8 +50,8 @@ class Preference(RankingLoss):
     Raises
     ------
     ValueError
-        If y is not of one of these shapes, has indices that are no rows of X, a row paired with
-        itself, a pair from two queries, or costs that are negative or not finite; raised by `fit`.
+        If y does not have one of these shapes, or has indices that are not rows of X, a row paired
+        with itself, a pair from two queries, or negative or nonfinite costs; raised by `fit`.
 
     References
     ----------
@@ -113,7 +113,7 @@ class Preference(RankingLoss):
         return Hinge().line_search(apart, moves, ones, shares, slope, curvature, scratch)
 
     def score(self, scores, y, weights) -> float:
-        """Weighted share of the pairs in the right order, ties one half."""
+        """Weighted share of the pairs in the right order; ties count one half."""
         apart = scores[y.better] - scores[y.worse]
         pairs = weights[y.better] * weights[y.worse]
         return float(pairs @ (0.5 + 0.5 * np.sign(apart)) / pairs.sum())

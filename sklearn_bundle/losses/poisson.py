@@ -13,9 +13,9 @@ from sklearn_bundle.losses.regression import RegressionLoss, weighted_mean
 class Poisson(RegressionLoss):
     """Half the Poisson deviance with log link, ``l(y, f) = exp(f) - y f + y log(y) - y``.
 
-    0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). Table 5 of [1]_, which
-    has not the terms in y alone that make the least loss 0. With this risk, PoissonRegressor's
-    alpha is reg_lambda. Infinite where f passes 709. The best intercept is a closed form.
+    0 log 0 = 0; targets are counts or rates, y >= 0, and predictions exp(f). See table 5 of [1]_,
+    which lacks the terms in y that make the least loss 0. With this risk, PoissonRegressor's alpha
+    is reg_lambda. Infinite if f exceeds 709. The best intercept is a closed form.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class Poisson(RegressionLoss):
             raise ValueError("y must have a value above 0 with the Poisson loss, but is all 0.")
 
     def mean(self, scores) -> Array:
-        """The exponential of the scores; infinite where that overflows."""
+        """The exponential of the scores; infinite if it overflows."""
         with np.errstate(over="ignore"):
             return np.exp(scores)
 

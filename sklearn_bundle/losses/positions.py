@@ -12,7 +12,7 @@ from sklearn_bundle.losses.base import Array, Prepared
 from sklearn_bundle.losses.ranking import Indices, RankingLoss, as_queries, as_target, starts_of
 
 _DECAY = 0.25  # of the weights of positions, (i + 1)^-0.25 as in Le and Smola (2007)
-# By the names of the parameters: functions of positions 1, 2, ..., and of relevances.
+# Functions of positions 1, 2, ..., and of relevances, by their names as parameters.
 _DISCOUNTS = {
     "log2": lambda position: 1.0 / np.log2(position + 1.0),
     "reciprocal": lambda position: 1.0 / position,
@@ -28,13 +28,13 @@ _GAINS = {
 class Query(NamedTuple):
     """A query with its documents in order of decreasing gain.
 
-    The first L positions have a cost or a weight; which documents come after is all the same.
+    The first L positions have a cost or a weight; the order of later documents does not matter.
     """
 
     rows: Indices  # (m,)
     gains: Array  # (m,) in shares of the best sum of discounted gains
     discounts: Array  # (k,) of the measure
-    costs: Array  # (L,) the discounts that the bound puts in their place
+    costs: Array  # (L,) the discounts that replace them in the bound
     emphasis: Array  # (L,) the weights c_i of positions
 
 
@@ -52,22 +52,22 @@ class PositionMeasure(RankingLoss):
     """Structured loss of the order of a query's documents; bounds 1 - the measure of its list.
 
     A list pi, with document pi(i) in position i = 0, 1, ..., has the measure ``sum_i a_i b_pi(i)``,
-    in shares of the best one possible: a_i the discount of the position, 0 from position k on, b_j
-    the gain of the document. With the documents in order of decreasing gain::
+    as a share of the best possible one. Here a_i is the discount of the position, 0 from position k
+    on, and b_j the gain of the document. With the documents in order of decreasing gain::
 
         R(f) = sum_q v_q max_pi sum_i [ a'_i (b_i - b_pi(i)) + c_i (f_pi(i) - f_i) ]
 
     Here c_i is ``(i + 1)^-0.25``, averaged over documents of the same gain (whose order is free).
-    Where ``k`` leaves positions out, a'_i has the discounts of all of them, and on top of those
-    before k that of position k. As ``a' - a`` does not increase, the sum over a' is at least 1
-    minus the measure (rearrangement inequality). With a in its place all lists without a relevant
+    If ``k`` leaves positions out, a'_i has the discounts of all of them, and for those before k
+    adds that of position k. As ``a' - a`` does not increase, the sum over a' is at least 1 minus
+    the measure (rearrangement inequality). With a instead of a', all lists without a relevant
     document before k would cost the same, and on noisy data w = 0 would be the optimum.
 
-    Queries in which all gains are the same say nothing about an order: they are left out, of the
-    score too. v_q is the mean weight of the rows of the query, in shares of the sum of these: the
-    rows should have the same.
-    Section A.3.4 and algorithm 10 of [1]_, with the permutation turned round; the worst pi solves
-    a linear assignment.
+    Queries whose gains are all equal do not constrain the order: they are left out, also from the
+    score. v_q is the mean weight of the rows of the query, as a share of the sum of these; all rows
+    of a query should have the same weight.
+    See section A.3.4 and algorithm 10 of [1]_, with the permutation inverted; the worst pi solves a
+    linear assignment.
 
     Parameters
     ----------
@@ -76,19 +76,19 @@ class PositionMeasure(RankingLoss):
     gain : {"exp2", "linear", "binary"} or callable, default="exp2"
         Of relevances r >= 0: 2^r - 1, r, or 1 where r > 0. Not negative.
     k : int, default=None
-        Positions that count; None for all.
+        Number of positions that count; None means all.
 
     Raises
     ------
     ValueError
-        If `k` is neither None nor an int of at least 1, or for a `discount` or `gain` of an unknown
-        name, or that gives numbers that are negative, not finite or, of `discount`, increasing. If
-        y has negative values, or no query two different gains, or without `group`. Raised by `fit`.
+        Raised by `fit`: if `k` is not None or an int of at least 1; for a `discount` or `gain` with
+        an unknown name, or with negative or nonfinite values; for an increasing `discount`; if y
+        has negative values, or no query has two different gains; without `group`.
 
     See Also
     --------
-    NDCG : With its usual parameters.
-    PrecisionAtK : Flat discounts and relevances of 0 or 1.
+    NDCG : The measure with its usual parameters.
+    PrecisionAtK : The measure with flat discounts and relevances of 0 or 1.
 
     References
     ----------
@@ -164,7 +164,7 @@ class PositionMeasure(RankingLoss):
         return offset
 
     def score(self, scores, y, weights) -> float:
-        """Weighted mean of the measure; documents with the same score in every order, averaged."""
+        """Weighted mean of the measure, averaged over all orders of documents with equal scores."""
         total = 0.0
         for query, share in zip(y.queries, _query_weights(y, weights), strict=True):
             f = -scores[query.rows]
@@ -183,7 +183,7 @@ class PositionMeasure(RankingLoss):
         function = known[chosen] if isinstance(chosen, str) else chosen
         values = as_numbers(f"What {name} returns", function(argument))
         if not (values.shape == argument.shape and np.isfinite(values).all() and values.min() >= 0):
-            raise ValueError(f"{name} must give finite numbers, not negative, one an entry.")
+            raise ValueError(f"{name} must return one finite number >= 0 per entry.")
         return values
 
     def _query(self, rows, gains, discounts):
@@ -198,7 +198,7 @@ class PositionMeasure(RankingLoss):
         tied = np.cumsum(np.r_[0, np.diff(gains) != 0.0]).astype(np.int64)
         falling = (np.arange(m) + 1.0) ** -_DECAY
         emphasis = (np.bincount(tied, falling) / np.bincount(tied))[tied]
-        # constants change no difference between orders
+        # constants do not change differences between orders
         costs -= costs[-1]
         emphasis -= emphasis[-1]
         length = np.flatnonzero((costs > 0.0) | (emphasis > 0.0))[-1] + 1
@@ -229,7 +229,7 @@ class NDCG(PositionMeasure):
     Parameters
     ----------
     k : int, default=None
-        Positions that count; None for all.
+        Number of positions that count; None means all.
     discount : {"log2", "reciprocal", "flat"} or callable, default="log2"
         Of positions 1, 2, ... as floats: 1/log2(position + 1), 1/position, or 1. Not increasing.
     gain : {"exp2", "linear", "binary"} or callable, default="exp2"
@@ -269,9 +269,9 @@ class NDCG(PositionMeasure):
 
 
 class PrecisionAtK(PositionMeasure):
-    """Structured loss that bounds 1 - precision among the first k, in shares of the best possible.
+    """Structured loss that bounds 1 - precision at k, as a share of the best possible one.
 
-    A document is relevant where its relevance is positive. The formula is that of
+    A document is relevant if its relevance is positive. The formula is that of
     :class:`PositionMeasure` with flat discounts: section A.3.4 of [1]_.
 
     Parameters

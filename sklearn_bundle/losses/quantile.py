@@ -22,7 +22,8 @@ class _PiecewiseLinear(RegressionLoss):
     """``l(r) = high max(0, r - half) - low max(0, -half - r)``, low <= 0 <= high.
 
     The derivative in b and along a line is a step function; its zero is exact, in O(n) by
-    selection. At the best b the samples at a kink share what makes the plane's entries sum to zero.
+    selection. At the best b the samples at a kink share the rest, so that the plane's entries sum
+    to zero.
     """
 
     @abstractmethod
@@ -37,7 +38,7 @@ class _PiecewiseLinear(RegressionLoss):
         return step_risk(scores, y, weights, intercept, *self._shape())
 
     def intercept(self, scores, y, weights, scratch) -> float:
-        """The smallest best b, a weighted quantile of the kinks."""
+        """The smallest minimizer b, a weighted quantile of the kinks."""
         return intercept_zero(scores, y, weights, self._shape()[0], self._kinks(), scratch)
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
@@ -95,7 +96,7 @@ class Quantile(_PiecewiseLinear):
     Parameters
     ----------
     quantile : float, default=0.5
-        The level tau, in (0, 1): the share of the targets that shall be below the prediction.
+        The level tau, in (0, 1): the share of the targets that should lie below the prediction.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Losses of an order, to derive from, and how their targets are checked."""
+"""Base classes of losses of an order, and checks of their targets."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Indices = NDArray[np.int64]
 
 
 class RankingLoss(PiecewiseLinearLoss):
-    """A loss of differences of scores: a common intercept makes no difference to it.
+    """A loss of differences of scores, on which a common intercept has no effect.
 
-    The contract of a loss of one's own: three methods are required, :meth:`prepare`, ``plane`` and
-    :meth:`score`. What ``plane`` returns must be convex in the scores and never negative.
+    The contract for your own loss: three methods are required, :meth:`prepare`, ``plane`` and
+    :meth:`score`. The risk that the planes define must be convex in the scores and never negative.
 
     See Also
     --------
@@ -41,9 +41,9 @@ class RankingLoss(PiecewiseLinearLoss):
     """
 
     free_intercept: ClassVar[str | None] = None
-    #: Whether the target names pairs of rows of X; if not, it has an entry per row.
+    #: Whether the target holds pairs of rows of X; if not, it has one entry per row.
     takes_pairs: ClassVar[bool] = False
-    #: Whether the target has grades, between which there are thresholds on the scores.
+    #: Whether the target has grades, which thresholds on the scores separate.
     has_grades: ClassVar[bool] = False
 
     def prepare_target(self, target) -> Prepared:
@@ -58,7 +58,7 @@ class RankingLoss(PiecewiseLinearLoss):
         y : array-like
             The target of ``fit``.
         group : array-like of shape (n_samples,) or None
-            A query id per sample, of any kind, in any order.
+            A query id per sample, of any type, in any order.
         n_samples : int
             Number of rows of X.
 
@@ -70,7 +70,7 @@ class RankingLoss(PiecewiseLinearLoss):
         Raises
         ------
         ValueError
-            For a target or a parameter that makes no sense.
+            For an invalid target or parameter.
         """
 
     @abstractmethod
@@ -94,7 +94,7 @@ class RankingLoss(PiecewiseLinearLoss):
 
 
 def as_target(y: ArrayLike, n_samples: int) -> Array:
-    """Finite numbers, one a sample."""
+    """Finite numbers, one per sample."""
     y = as_numbers("y", y)
     if y.shape != (n_samples,):
         raise ValueError(f"y must have shape ({n_samples},), one number per sample, not {y.shape}.")
@@ -111,7 +111,7 @@ def as_queries(group: ArrayLike | None, n_samples: int) -> Indices:
 
 
 def as_group(group: ArrayLike, n_samples: int) -> np.ndarray:
-    """Query ids of one kind that can be sorted, one a sample."""
+    """Sortable query ids of one type, one per sample."""
     refuse_mixed("group", group)
     try:
         ids = np.asarray(group)
@@ -138,5 +138,5 @@ def as_group(group: ArrayLike, n_samples: int) -> np.ndarray:
 
 
 def starts_of(sorted_or_not: Indices) -> Indices:
-    """First place of each number 0, 1, ... once they are sorted, and the end."""
+    """First place of each number 0, 1, ... in sorted order, and the end."""
     return np.r_[0, np.cumsum(np.bincount(sorted_or_not))].astype(np.int64)

@@ -25,24 +25,24 @@ from sklearn_bundle.losses.base import Array, Cut, Prepared
 from sklearn_bundle.losses.samples import SampleLoss
 
 _ROUNDING = 1e-12  # of a mean of slopes, in units of the steepest
-_POLISHES = 3  # Newton steps on a piecewise linear function whose piece is all but known
-# Of a matrix that is symmetric and semidefinite but for rounding, in units of its largest entry:
-# what separates M[i, j] and M[j, i], and what an eigenvalue may be below 0.
+_POLISHES = 3  # Newton steps on a piecewise linear function, near its zero
+# Tolerances for a matrix that is symmetric and semidefinite up to rounding, in units of its largest
+# entry: for the difference of M[i, j] and M[j, i], and for an eigenvalue below 0.
 _ASYMMETRY = 1e-8
 
 
 class RegressionLoss(SampleLoss):
-    """Base class of losses of a score and a real target, and the contract of a loss of one's own.
+    """Base class of losses of a score and a real target, and the contract for your own.
 
     A loss l(y, f) is convex in the score f and never negative. Two methods are required,
-    :meth:`value` and :meth:`gradient`; both are plain numpy functions of arrays that they must not
-    write to. Everything else has a fallback: see :class:`~sklearn_bundle.losses.Loss`.
+    :meth:`value` and :meth:`gradient`; both are plain numpy functions of arrays, to which they must
+    not write. Everything else has a fallback: see :class:`~sklearn_bundle.losses.Loss`.
 
     Raises
     ------
     ValueError
         If a method returns an array of another shape, or :meth:`value` a negative number; raised by
-        :meth:`evaluate`, and so by `fit`.
+        :meth:`evaluate`, and thus by `fit`.
 
     See Also
     --------
@@ -53,7 +53,7 @@ class RegressionLoss(SampleLoss):
 
     Examples
     --------
-    The logarithm of the hyperbolic cosine, a loss of one's own:
+    The logarithm of the hyperbolic cosine, a loss of your own:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
@@ -71,9 +71,9 @@ class RegressionLoss(SampleLoss):
     'converged'
     """
 
-    #: Whether several targets, y of shape (n, k), make one problem. If not, they are one each.
+    #: Whether several targets, y of shape (n, k), make one problem. If not, there is one for each.
     multi_output: ClassVar[bool] = False
-    #: Whether targets below 0 make no sense.
+    #: Whether targets must not be negative.
     positive_only: ClassVar[bool] = False
 
     def mean(self, scores: Array) -> Array:
@@ -132,7 +132,7 @@ class SquaredError(_Clipped):
     """Squared error, ``l(y, f) = (f - y)^2 / 2``, of least squares.
 
     Table 5 of [1]_. With this factor 1/2, Ridge's alpha is ``n reg_lambda``. The best intercept and
-    the best step along a line are closed forms. Of several targets it is
+    the best step along a line are closed forms. With several targets it is
     :class:`MultivariateSquaredError` with the identity.
 
     References
@@ -168,7 +168,7 @@ class SquaredError(_Clipped):
         return Cut(*squared_cut(scores, y, weights, fit_intercept, out))
 
     def intercept(self, scores, y, weights, scratch) -> float:
-        """The mean residual; the second mean takes away what the first one rounded."""
+        """The mean residual; the second mean removes the rounding of the first."""
         return sum(mean_residual(scores, y, weights))
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
@@ -190,7 +190,7 @@ class Huber(_Clipped):
     Parameters
     ----------
     delta : float, default=1.0
-        Size of an error from which on the loss is linear, in units of the target; positive.
+        Size of an error above which the loss is linear, in units of the target; positive.
 
     Raises
     ------
@@ -231,9 +231,9 @@ class Huber(_Clipped):
         return (np.abs(scores - y) <= self.delta).astype(np.float64)
 
     def intercept(self, scores, y, weights, scratch) -> float:
-        """A best b, by selection; Newton steps take away what the long sums rounded.
+        """A best b, by selection; Newton steps remove the rounding of the long sums.
 
-        Residuals far above delta may round so much that the steps fail: then by bisection.
+        If residuals far above delta round so much that the steps fail, it uses bisection.
         """
         limit = self._limit()
         b = intercept_zero(scores, y, weights, -limit, self._kinks(), scratch)
@@ -270,14 +270,14 @@ class MultivariateSquaredError(RegressionLoss):
     Parameters
     ----------
     M : array-like of shape (k, k), default=None
-        Symmetric and positive semidefinite: what products of two outputs' errors cost. None is
-        the identity: with the L2 regularizer the outputs are then fitted independently.
+        Symmetric and positive semidefinite: the costs of the products of two outputs' errors. None
+        means the identity: with the L2 regularizer the outputs are then fitted independently.
 
     Raises
     ------
     ValueError
-        If y has one dimension only, or `M` is not of shape (k, k), finite, symmetric and positive
-        semidefinite; raised by `fit`.
+        If y is 1-D, or `M` is not of shape (k, k), finite, symmetric and positive semidefinite;
+        raised by `fit`.
 
     References
     ----------
@@ -340,7 +340,7 @@ class MultivariateSquaredError(RegressionLoss):
         if fit_intercept:
             b, centre = self.intercept(scores, y, weights, scratch), weights @ y
         residual = (scores - y) + b
-        if fit_intercept:  # finer than floats of b's size are
+        if fit_intercept:  # finer than the spacing of floats at b
             residual -= weights @ residual
         np.multiply(weights[:, None], self._times(residual), out=out)
         if fit_intercept:
@@ -356,12 +356,12 @@ class MultivariateSquaredError(RegressionLoss):
         return max(0.0, -first / second) if second > 0.0 else 0.0
 
     def metric(self) -> Array | None:
-        """M as an array, symmetric whatever rounding has made of it.
+        """M as an array, made exactly symmetric.
 
         Returns
         -------
         metric : ndarray of shape (k, k) or None
-            None is the identity.
+            None means the identity.
         """
         if self.M is None:
             return None

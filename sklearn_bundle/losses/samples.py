@@ -1,4 +1,4 @@
-"""Losses that are sums over samples, to derive from."""
+"""Base classes of losses that are sums over samples."""
 
 from abc import abstractmethod
 
@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses.base import Loss
 
 Array = NDArray[np.float64]
-_NEGATIVE = 1e-9  # in units of the loss: what rounding may leave below one of zero
+_NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
 
 
 class SampleLoss(Loss):
     """A loss that is a sum over samples, ``R(f) = sum_i s_i l(y_i, f_i)``.
 
     Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
-    arrays. Scores and ``y`` have an entry per sample; where the scores have shape (n, k), so
-    has the gradient.
+    arrays. Scores and ``y`` have one entry per sample; if the scores have shape (n, k), so does the
+    gradient.
 
     Raises
     ------
     ValueError
         If a method returns an array of another shape, or :meth:`value` a negative number; raised by
-        :meth:`evaluate`, and so by `fit`.
+        :meth:`evaluate`, and thus by `fit`.
 
     See Also
     --------
@@ -58,7 +58,7 @@ class SampleLoss(Loss):
 
     @abstractmethod
     def gradient(self, scores: Array, y: Array) -> Array:
-        """Derivatives of l in f_i, or subgradients where there is a kink. Required.
+        """Derivatives of l in f_i, or subgradients at a kink. Required.
 
         Parameters
         ----------
@@ -70,11 +70,11 @@ class SampleLoss(Loss):
         Returns
         -------
         derivatives : ndarray of the shape of scores
-            An entry a score.
+            One entry per score.
         """
 
     def curvature(self, scores: Array, y: Array) -> Array | None:
-        """Second derivatives. Optional: makes line searches use Newton.
+        """Second derivatives. Optional: lets line searches use Newton's method.
 
         Parameters
         ----------
@@ -119,38 +119,38 @@ class SampleLoss(Loss):
         if array.shape != shape:
             raise ValueError(
                 f"{type(self).__name__}.{method} must return an array of shape {shape}, one entry "
-                f"a sample, but returned shape {array.shape}."
+                f"per sample, but returned shape {array.shape}."
             )
         return array
 
 
 class BinaryLoss(SampleLoss):
-    """Base class of losses for two classes, and the contract of a loss of one's own.
+    """Base class of losses for two classes, and the contract for your own.
 
-    A loss l(y, f) is convex in the score f, has the label y in {-1, +1}, and is never negative.
-    Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions
-    of arrays that they must not write to. Everything else has a fallback that uses these two alone,
-    and may be overridden where a closed form or a compiled function is faster. A loss that also has
-    a method ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
+    A loss l(y, f), with the label y in {-1, +1}, is convex in the score f and never negative. Two
+    methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
+    arrays, to which they must not write. Everything else has a fallback that uses only these two,
+    and may be overridden if a closed form or a compiled function is faster. A loss that also has a
+    method ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
 
-    Instances hold parameters only, in attributes of the same names, so that they can be cloned and
+    Instances hold only parameters, in attributes of the same names, so that they can be cloned and
     pickled. In the methods below ``weights`` are the s_i, positive and of sum one; ``out`` of shape
-    (n,) is filled, and ``scratch`` of shape (4, n) is space that a method may write to.
+    (n,) is filled, and ``scratch`` of shape (4, n) is work space.
 
     Raises
     ------
     ValueError
         If a method returns an array of another shape, or :meth:`value` a negative number; raised by
-        :meth:`evaluate`, and so by `fit`.
+        :meth:`evaluate`, and thus by `fit`.
 
     See Also
     --------
-    Hinge, SquaredHinge, LogLoss, Exponential : Those that there are, with their sources.
+    Hinge, SquaredHinge, LogLoss, Exponential : The built-in losses, with their sources.
     Loss : All methods that may be overridden.
 
     Examples
     --------
-    Least squares, a loss of one's own:
+    Least squares, a loss of your own:
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale

@@ -9,7 +9,7 @@ from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.multiclass import CompiledLoss
 
-_BLOCK = 256  # exponentials in one loop: a row alone is too short for it to vectorize well
+_BLOCK = 256  # exponentials in one loop: a single row is too short to vectorize well
 
 
 @jit
@@ -29,17 +29,17 @@ def _softmax_cut(scores, y, weights, out):
         for r in range(size):
             i, at = start + r, tops[r]
             label, top = y[i], scores[i, at]
-            others = 0.0  # the highest is exactly 1; the small sum of the others keeps its digits
+            others = 0.0  # the largest is exactly 1; the small sum of the others stays precise
             spread = 0.0
             for k in range(n_classes):
                 e = powers[r, k]
                 others += e * (k != at)
-                spread += e * min(top - scores[i, k], 1e3)  # e is 0 long before: no 0 * infinity
+                spread += e * min(top - scores[i, k], 1e3)  # e is 0 far earlier; no 0 * inf
             share = 1.0 / (1.0 + others)
             log = np.log1p(others)
             for k in range(n_classes):
                 out[i, k] = weights[i] * share * powers[r, k]
-            # 1 - p of the label loses its digits where p is nearly 1
+            # 1 - p of the label would lose precision if p is nearly 1
             rest = others if at == label else 1.0 + others - powers[r, label]
             out[i, label] = -weights[i] * share * rest
             risk += weights[i] * ((top - scores[i, label]) + log)
@@ -49,7 +49,7 @@ def _softmax_cut(scores, y, weights, out):
 
 @jit
 def _shift(scores, start, size, tops, out):
-    """Rows minus their maxima, and where those are, or where NaN is: the row becomes NaN."""
+    """Rows minus their maxima, and the places of these; a row with NaN becomes NaN."""
     for r in range(size):
         i = start + r
         top = scores[i, 0]
@@ -151,7 +151,7 @@ class Softmax(CompiledLoss):
         return softmax(scores, axis=1)
 
     def log_probability(self, scores: Array) -> Array:
-        """Logarithm of :meth:`probability`, finite where that is 0.
+        """Logarithm of :meth:`probability`, finite even if that is 0.
 
         Parameters
         ----------

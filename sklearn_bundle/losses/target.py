@@ -1,4 +1,4 @@
-"""What estimators know of a target."""
+"""The target of a problem, as an estimator describes it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Target(NamedTuple):
-    """The target of one problem, as the estimator has checked it.
+    """The target of one problem, as checked by the estimator.
 
     Parameters
     ----------
     y : ndarray or None
-        Labels in {-1, +1}; for a joint loss the numbers of the classes, from 0, each of which is
-        there; real targets of shape (n,) or (n, k); grades, relevances or pairs; None if there is
+        Labels in {-1, +1}; for a joint loss the numbers of the classes, from 0, each of them
+        present; real targets of shape (n,) or (n, k); grades, relevances or pairs; None if there is
         no target.
     n_samples : int
         Rows of X.
@@ -24,11 +24,11 @@ class Target(NamedTuple):
     group : array-like of shape (n_samples,), default=None
         A query id per sample.
     weights : ndarray of shape (n_samples,), default=None
-        For losses of a group: the sample weights, None where all are the same.
+        For losses of a group: the sample weights; None if all are equal.
 
     See Also
     --------
-    Loss.prepare_target : What takes it.
+    Loss.prepare_target : Takes it.
 
     Examples
     --------

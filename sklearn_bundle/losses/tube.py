@@ -1,4 +1,4 @@
-"""The squared epsilon-insensitive loss: a tube that costs nothing, squares outside of it."""
+"""The squared epsilon-insensitive loss: zero within a tube, squares outside of it."""
 
 import numpy as np
 
@@ -15,15 +15,15 @@ from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.regression import RegressionLoss, require, weighted_mean
 
 _ROUNDING = 1e-12  # of a mean of slopes, in units of their mean size
-_POLISHES = 3  # Newton steps on a piecewise linear function whose piece is all but known
+_POLISHES = 3  # Newton steps on a piecewise linear function, near its zero
 
 
 class SquaredEpsilonInsensitive(RegressionLoss):
     """Squared epsilon-insensitive loss, ``l(y, f) = max(0, |f - y| - epsilon)^2 / 2``.
 
-    (2) of [1]_, with a factor of 1/2: LIBLINEAR's C is ``1 / (2 n reg_lambda)``. With epsilon = 0
-    it is the squared error. The derivative in b and along a line is piecewise linear; its zero is
-    exact, in O(n) by selection.
+    Equation (2) of [1]_, with a factor of 1/2: LIBLINEAR's C is ``1 / (2 n reg_lambda)``. With
+    epsilon = 0 it is the squared error. The derivative in b and along a line is piecewise linear;
+    its zero is exact, in O(n) by selection.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class SquaredEpsilonInsensitive(RegressionLoss):
         return tube_risk(scores, y, weights, intercept, self._half())
 
     def intercept(self, scores, y, weights, scratch) -> float:
-        """A best b, by selection; Newton steps take away what the long sums rounded."""
+        """A best b, by selection; Newton steps remove the rounding of the long sums."""
         ones = scratch[3]
         ones[:] = 1.0
         b = self._line_zero(scores, ones, y, weights, 0.0, 0.0, scratch, left=-np.inf)
@@ -102,7 +102,7 @@ class SquaredEpsilonInsensitive(RegressionLoss):
         return float(self.epsilon)
 
     def _line_zero(self, scores, direction, y, weights, slope, curvature, scratch, left=0.0):
-        """As of :func:`line_zero`, for a loss whose slope on the far left is ``r + half``."""
+        """Like :func:`line_zero`, for a loss whose slope on the far left is ``r + half``."""
         half, weighted = self._half(), weights * direction
         slope += float(np.sum(weighted * ((scores - y) + half)))
         curvature += float(np.sum(weighted * direction))

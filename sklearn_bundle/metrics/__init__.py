@@ -1,4 +1,4 @@
-"""Scores of label sequences: tokens, whole sequences, and spans as conlleval counts them."""
+"""Scores of label sequences: tokens, whole sequences, and spans counted like conlleval."""
 
 from sklearn_bundle.metrics._flat import (
     flat_accuracy_score,

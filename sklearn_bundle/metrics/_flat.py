@@ -1,4 +1,4 @@
-"""scikit-learn's scores of the labels of all tokens, under the names that sklearn-crfsuite uses."""
+"""scikit-learn's scores of the labels of all tokens, with the names of sklearn-crfsuite."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from sklearn_bundle.metrics._label_sequences import check_label_sequences
 
 _DOC = """{summary}
 
-    The same as :func:`sklearn.metrics.{name}` of the labels of all tokens, one sequence after the
-    other.
+    Applies :func:`sklearn.metrics.{name}` to the labels of all tokens.
 
     Parameters
     ----------
     y_true, y_pred : list of sequences of labels, or array-like of labels
         Single labels are sequences of length one.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight per sequence; it counts for each of its tokens.
+        One weight per sequence, which counts for each of its tokens.
     **params : dict
         Further parameters of :func:`sklearn.metrics.{name}`{params}.
 
@@ -34,12 +33,12 @@ _DOC = """{summary}
     Raises
     ------
     ValueError, TypeError
-        As :func:`token_accuracy_score` and :func:`sklearn.metrics.{name}` do.
+        As for :func:`token_accuracy_score` and :func:`sklearn.metrics.{name}`.
 
     See Also
     --------
     sklearn.metrics.{name} : The same for single labels.
-    span_f1_score : Of the spans that labels such as "B-NP" mark.
+    span_f1_score : F1 of the spans that labels such as "B-NP" mark.
 
     Examples
     --------
@@ -52,7 +51,7 @@ _DOC = """{summary}
 def _flat(
     score: Callable, summary: str, example: str, *, params: str = "", returns: str = "score : float"
 ) -> Callable:
-    """A score of labels as one of label sequences."""
+    """Make a score of label sequences from a score of labels."""
 
     def flat_score(
         y_true: Iterable[Any],
@@ -77,7 +76,7 @@ def _flat(
     return flat_score
 
 
-_SEVERAL = ", such as `average` (with more than two labels it is needed) and `labels`"
+_SEVERAL = ", such as `average` (required with more than two labels) and `labels`"
 
 flat_accuracy_score = _flat(
     metrics.accuracy_score,
@@ -106,7 +105,7 @@ flat_fbeta_score = _flat(
     metrics.fbeta_score,
     "F-beta of the labels of tokens.",
     '>>> flat_fbeta_score(y_true, y_pred, beta=2.0, average="weighted")\n    0.5',
-    params=", of which `beta` is needed",
+    params=", of which `beta` is required",
 )
 flat_classification_report = _flat(
     metrics.classification_report,

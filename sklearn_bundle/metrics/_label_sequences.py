@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn_bundle._values import shown
 from sklearn_bundle._weights import check_sample_weight
 
-# A scheme is the set of its tags; what a tag does is the same in all of them.
+# A scheme is the set of its tags; a tag means the same in all schemes.
 _SCHEMES = {
     "IOB1": "IOB",
     "IOB2": "IOB",
@@ -27,7 +27,7 @@ def check_label_sequences(
 ) -> tuple[list[list[Any]], list[list[Any]], NDArray[np.float64]]:
     """Lists of lists of labels, of equal lengths, and one weight per sequence.
 
-    ``single_labels``: whether labels that are in no sequence are sequences of length one.
+    ``single_labels``: whether single labels are accepted as sequences of length one.
     """
     y_true, plain_true = _as_lists("y_true", y_true)
     y_pred, plain_pred = _as_lists("y_pred", y_pred)
@@ -52,7 +52,7 @@ def check_label_sequences(
 
 
 def _as_lists(name: str, y) -> tuple[list[list[Any]], bool]:
-    """A list of lists of labels, and whether y held single labels."""
+    """Convert to a list of lists of labels; also return whether y held single labels."""
     if isinstance(y, str | bytes) or not hasattr(y, "__len__"):
         raise TypeError(f"{name} must be a list of sequences of labels, got {shown(y)}.")
     items = y.tolist() if hasattr(y, "tolist") else list(y)
@@ -78,7 +78,7 @@ class SpanFinder:
 
     def __call__(self, labels) -> list[tuple[str, int, int]]:
         found = []
-        start, current = -1, ""  # the span that is open, from start on; -1: none is
+        start, current = -1, ""  # the open span, from start on; -1 if none is open
         for i, label in enumerate(labels):
             if not isinstance(label, str) or label not in self._known:
                 self._known[label] = self._tag_and_type(label, i)
@@ -101,10 +101,10 @@ class SpanFinder:
                 f"Spans are marked by strings such as 'B-NP', got the label {shown(label)} at "
                 f"position {position} of a sequence."
             )
-        tag, _, kind = label.partition("-")  # a type may hold hyphens
+        tag, _, kind = label.partition("-")  # a type may contain hyphens
         if len(tag) != 1 or tag not in _SCHEMES[self._scheme]:
             raise ValueError(
-                f"The label {shown(label)} at position {position} of a sequence is not of scheme "
+                f"The label {shown(label)} at position {position} of a sequence is not in scheme "
                 f"{self._scheme!r}: the tag before its first hyphen must be one of "
                 f"{list(_SCHEMES[self._scheme])}. The schemes are {list(_SCHEMES)}."
             )

@@ -1,4 +1,4 @@
-"""Labels of tokens with tags, and segments that cover a sequence: from one to the other."""
+"""Conversions between labels of tokens with tags and segments that cover a sequence."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from sklearn_bundle.metrics._spans import spans
 def segments(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, int]]:
     """Segments that cover a sequence: the spans that its labels mark, and tokens between them.
 
-    They are what :class:`~sklearn_bundle.models.Segments` learns from. Each token outside of spans
-    is a segment of its own, with its label, as in [1]_.
+    :class:`~sklearn_bundle.models.Segments` learns from them. Each token outside of spans is a
+    segment of its own, with its label, as in [1]_.
 
     Parameters
     ----------
@@ -23,21 +23,21 @@ def segments(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int
     Returns
     -------
     segments : list of tuples (label, start, stop)
-        In order, each beginning where the one before it ends; the tokens are
-        ``labels[start:stop]``. The label of a span is its type.
+        In order, each starting where the previous one ends; the tokens are ``labels[start:stop]``.
+        The label of a span is its type.
 
     Raises
     ------
     ValueError
-        For an unknown scheme, for a label that is not of the scheme, and for a type of span that is
-        called like the label of a token outside.
+        For an unknown scheme, for a label that does not belong to the scheme, and for a type of
+        span with the name of the label of tokens outside.
     TypeError
         For a label that is not a string.
 
     See Also
     --------
-    segment_tags : The way back.
-    spans : The spans alone.
+    segment_tags : The inverse.
+    spans : Only the spans.
 
     References
     ----------
@@ -64,7 +64,7 @@ def segments(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int
 
 
 def segment_tags(segments: Sequence[tuple[str, int, int]]) -> list[str]:
-    """IOB2 labels of the tokens of segments, the way back from :func:`segments`.
+    """IOB2 labels of the tokens of segments, the inverse of :func:`segments`.
 
     Parameters
     ----------
@@ -74,19 +74,19 @@ def segment_tags(segments: Sequence[tuple[str, int, int]]) -> list[str]:
     Returns
     -------
     labels : list of str
-        "B-" and the label at the first token of a segment, "I-" and the label at the others; the
-        label alone where it is "O" or ".", for all tokens of the segment.
+        "B-" and the label at the first token of a segment, "I-" and the label at the others; if the
+        label is "O" or ".", only the label, for all tokens of the segment.
 
     Raises
     ------
     ValueError
-        If a segment does not begin where the one before it ends, the first one at 0.
+        If a segment does not start where the previous one ends (the first one at 0).
     TypeError
         For a label that is not a string.
 
     See Also
     --------
-    segments : Makes segments of labels.
+    segments : Makes segments from labels.
     span_f1_score : Compares the spans of two labelings.
 
     Examples

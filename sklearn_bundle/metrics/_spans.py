@@ -1,4 +1,4 @@
-"""Precision, recall and F of the spans that labels mark, as conlleval counts them."""
+"""Precision, recall and F of the spans that labels mark, counted like conlleval."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
     """Spans that the labels of one sequence mark, by the rules of conlleval.
 
     A label is a tag, and a type after the first hyphen: "B-NP" begins a noun phrase. Tags may
-    follow each other in any order, as a model may predict them: a span also begins at an inside tag
-    that follows an outside one or a span of another type, and ends where a span of another type
-    begins, at an outside tag and at the end of the sequence. The rules are those of the script
-    conlleval, which came with [1]_.
+    follow each other in any order, since a model may predict any. A span also begins at an inside
+    tag after an outside tag or after a span of another type. It ends where a span of another type
+    begins, at an outside tag and at the end of the sequence. These are the rules of the script
+    conlleval, which was published with [1]_.
 
     Parameters
     ----------
     labels : sequence of str
         Labels of one sequence.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "BIOES", "IOBES", "brackets"}, default="IOB2"
-        Tags that occur; any other is an error. What they do depends on no scheme, so that IOB1 and
-        IOB2 count alike:
+        The allowed tags; any other tag is an error. Their meaning does not depend on the scheme, so
+        IOB1 and IOB2 count alike:
 
         ======================  ====================================================
         "O", "."                outside
@@ -49,8 +49,8 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
         "S", "[", "]"           a span of one token
         ======================  ====================================================
 
-        IOB1 and IOB2 have the tags I, O and B, IOE1 and IOE2 I, O and E, BIOES (or IOBES) all five,
-        "brackets" has O, ".", "[" and "]".
+        IOB1 and IOB2 have the tags I, O and B; IOE1 and IOE2 have I, O and E; BIOES (or IOBES) has
+        all five; "brackets" has O, ".", "[" and "]".
 
     Returns
     -------
@@ -60,7 +60,7 @@ def spans(labels: Sequence[str], scheme: str = "IOB2") -> list[tuple[str, int, i
     Raises
     ------
     ValueError
-        For an unknown scheme and for a label that is not of the scheme.
+        For an unknown scheme and for a label that does not belong to the scheme.
     TypeError
         For a label that is not a string.
 
@@ -97,7 +97,7 @@ def span_precision_recall_fscore_support(
     sample_weight: ArrayLike | None = None,
     zero_division: float | str = 0.0,
 ) -> tuple[Any, Any, Any, Any]:
-    """Precision, recall, F-score and number of spans, as conlleval counts them.
+    """Precision, recall, F-score and number of spans, counted like conlleval.
 
     A predicted span is right if a true one has the same type, start and end. Precision is the
     fraction of the predicted spans that are right, recall the fraction of the true spans that are
@@ -115,13 +115,13 @@ def span_precision_recall_fscore_support(
         Types of span that count, in the order of the result with ``average=None``; None means
         all that occur in y_true or y_pred, sorted.
     average : {"micro", "macro", "weighted"} or None, default="micro"
-        "micro" counts over all types, and is the overall result of conlleval; "macro" is the mean
-        over the types; "weighted" weights them by their number of true spans; None gives an
-        array with one entry per type.
+        "micro" counts over all types, like the overall result of conlleval; "macro" is the mean
+        over the types; "weighted" weights them by their number of true spans; None gives an array
+        with one entry per type.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight per sequence; it counts for each of its spans.
+        One weight per sequence, which counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
-        What a ratio of zeros is, as in :func:`sklearn.metrics.precision_recall_fscore_support`.
+        Value of 0 / 0, as in :func:`sklearn.metrics.precision_recall_fscore_support`.
 
     Returns
     -------
@@ -137,11 +137,10 @@ def span_precision_recall_fscore_support(
     Raises
     ------
     ValueError
-        For no sequence, numbers or lengths of sequences that differ, labels that are not of the
-        scheme, weights that are negative, not finite or all zero, and values of the parameters that
-        are not allowed.
+        For no sequence, sequences that differ in number or length, labels that do not belong to the
+        scheme, weights that are negative, not finite or all zero, and invalid parameters.
     TypeError
-        For labels that are not strings, and a y_true or y_pred that is no list.
+        For labels that are not strings, and a y_true or y_pred that is not a list.
 
     References
     ----------
@@ -175,8 +174,8 @@ def span_precision_recall_fscore_support(
     if not types and average is None:
         return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
 
-    # scikit-learn divides and averages. A span missed or invented is one that the other side takes
-    # for "none"; the row (none, none) counts for no type and keeps the table from being empty.
+    # scikit-learn divides and averages. A missed or invented span is paired with "none"; the row
+    # (none, none) counts for no type and keeps the table from being empty.
     none = max(len(types), 1)
     true, predicted, number = [none], [none], [1.0]
     for k, kind in enumerate(types):
@@ -210,7 +209,7 @@ def span_precision_score(
 ) -> Any:
     """Fraction of the predicted spans that are right.
 
-    As the script conlleval counts them, which came with [1]_.
+    Counted like the script conlleval, which was published with [1]_.
 
     Parameters
     ----------
@@ -223,9 +222,9 @@ def span_precision_score(
     average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight per sequence; it counts for each of its spans.
+        One weight per sequence, which counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
-        What a ratio of zeros is.
+        Value of 0 / 0.
 
     Returns
     -------
@@ -235,11 +234,11 @@ def span_precision_score(
     Raises
     ------
     ValueError, TypeError
-        As :func:`span_precision_recall_fscore_support` does.
+        As for :func:`span_precision_recall_fscore_support`.
 
     See Also
     --------
-    span_precision_recall_fscore_support : All of them at once; there is the definition.
+    span_precision_recall_fscore_support : All of them at once, with the definition.
 
     References
     ----------
@@ -275,7 +274,7 @@ def span_recall_score(
 ) -> Any:
     """Fraction of the true spans that are found.
 
-    As the script conlleval counts them, which came with [1]_.
+    Counted like the script conlleval, which was published with [1]_.
 
     Parameters
     ----------
@@ -288,9 +287,9 @@ def span_recall_score(
     average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight per sequence; it counts for each of its spans.
+        One weight per sequence, which counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
-        What a ratio of zeros is.
+        Value of 0 / 0.
 
     Returns
     -------
@@ -300,11 +299,11 @@ def span_recall_score(
     Raises
     ------
     ValueError, TypeError
-        As :func:`span_precision_recall_fscore_support` does.
+        As for :func:`span_precision_recall_fscore_support`.
 
     See Also
     --------
-    span_precision_recall_fscore_support : All of them at once; there is the definition.
+    span_precision_recall_fscore_support : All of them at once, with the definition.
 
     References
     ----------
@@ -338,9 +337,9 @@ def span_f1_score(
     sample_weight: ArrayLike | None = None,
     zero_division: float | str = 0.0,
 ) -> Any:
-    """F1 of the spans, FB1 in conlleval: harmonic mean of precision and recall.
+    """F1 of the spans (FB1 in conlleval): harmonic mean of precision and recall.
 
-    As the script conlleval counts them, which came with [1]_.
+    Counted like the script conlleval, which was published with [1]_.
 
     Parameters
     ----------
@@ -353,9 +352,9 @@ def span_f1_score(
     average : {"micro", "macro", "weighted"} or None, default="micro"
         As in :func:`span_precision_recall_fscore_support`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight per sequence; it counts for each of its spans.
+        One weight per sequence, which counts for each of its spans.
     zero_division : {0.0, 1.0, np.nan, "warn"}, default=0.0
-        What a ratio of zeros is.
+        Value of 0 / 0.
 
     Returns
     -------
@@ -365,16 +364,16 @@ def span_f1_score(
     Raises
     ------
     ValueError, TypeError
-        As :func:`span_precision_recall_fscore_support` does.
+        As for :func:`span_precision_recall_fscore_support`.
 
     See Also
     --------
-    span_precision_recall_fscore_support : All of them at once; there is the definition.
+    span_precision_recall_fscore_support : All of them at once, with the definition.
 
     Notes
     -----
-    ``span_f1_scorer`` is a scorer for ``GridSearchCV(scoring=...)`` with the defaults; for others
-    make one: ``sklearn.metrics.make_scorer(span_f1_score, scheme="BIOES", average="macro")``.
+    ``span_f1_scorer`` is a scorer for ``GridSearchCV(scoring=...)`` with the defaults; for other
+    parameters use ``sklearn.metrics.make_scorer(span_f1_score, scheme="BIOES", average="macro")``.
 
     References
     ----------
@@ -414,7 +413,7 @@ def _strings(labels: Any) -> list[str]:
 def _count(
     y_true: list[list[Any]], y_pred: list[list[Any]], weights, finder: SpanFinder
 ) -> Counter:
-    """(type, "right", "missed" or "invented") -> how often, weighted."""
+    """(type, "right", "missed" or "invented") -> weighted count."""
     counts: Counter[Any] = Counter()
     for true, predicted, weight in zip(y_true, y_pred, weights.tolist(), strict=True):
         expected, found = set(finder(true)), set(finder(predicted))

@@ -22,10 +22,10 @@ def token_accuracy_score(
     Parameters
     ----------
     y_true, y_pred : array-like of labels, or list of sequences of labels
-        Single labels are sequences of length one. A tuple is a sequence, never a label, unless it
-        is within a sequence.
+        Single labels are sequences of length one. A tuple is a sequence; it is a label only within
+        a sequence.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight per sequence; it counts for each of its tokens.
+        One weight per sequence, which counts for each of its tokens.
 
     Returns
     -------
@@ -35,14 +35,14 @@ def token_accuracy_score(
     Raises
     ------
     ValueError
-        For no sequence or no token, numbers or lengths of sequences that differ, or weights that
-        are negative, not finite or all zero.
+        For no sequence or no token, sequences that differ in number or length, or weights that are
+        negative, not finite or all zero.
     TypeError
-        For a y_true or y_pred that is no list or array.
+        For a y_true or y_pred that is not a list or array.
 
     See Also
     --------
-    sequence_accuracy_score : Of whole sequences.
+    sequence_accuracy_score : Accuracy of whole sequences.
     sklearn.metrics.accuracy_score : The same for single labels.
 
     References
@@ -68,14 +68,14 @@ def token_accuracy_score(
 def sequence_accuracy_score(
     y_true: Iterable[Any], y_pred: Iterable[Any], *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Fraction of the sequences of which every label is right.
+    """Fraction of the sequences whose labels are all right.
 
     Parameters
     ----------
     y_true, y_pred : array-like of labels, or list of sequences of labels
         As in :func:`token_accuracy_score`.
     sample_weight : array-like of shape (n_sequences,), default=None
-        A weight per sequence.
+        One weight per sequence.
 
     Returns
     -------
@@ -85,15 +85,15 @@ def sequence_accuracy_score(
     Raises
     ------
     ValueError
-        For no sequence, numbers or lengths of sequences that differ, or weights that are negative,
+        For no sequence, sequences that differ in number or length, or weights that are negative,
         not finite or all zero.
     TypeError
-        For a y_true or y_pred that is no list or array.
+        For a y_true or y_pred that is not a list or array.
 
     See Also
     --------
-    token_accuracy_score : Of single labels.
-    sklearn.metrics.accuracy_score : Of labels that are in no sequence.
+    token_accuracy_score : Accuracy of single labels.
+    sklearn.metrics.accuracy_score : Accuracy of labels outside of sequences.
 
     Examples
     --------

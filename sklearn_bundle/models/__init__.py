@@ -1,6 +1,6 @@
 """Output structures: features, inference and loss; no solver and no data.
 
-A user's own model derives from :class:`StructuredModel`.
+Derive your own model from :class:`StructuredModel`.
 """
 
 from sklearn_bundle.models.base import StructuredModel

@@ -1,4 +1,4 @@
-"""What an output structure is: features, loss and inference. The one contract for models."""
+"""The contract of an output structure: features, loss and inference."""
 
 from __future__ import annotations
 
@@ -12,45 +12,44 @@ from sklearn.base import BaseEstimator
 from sklearn_bundle._pages import Documented
 from sklearn_bundle.models.examples import Examples
 
-# A model without one of these is refused with the names of all that are missing, before any work.
+# Checked before any work; the error names all that are missing.
 _REQUIRED = ("n_parameters", "joint_feature", "loss", "inference", "loss_augmented_inference")
 
 
 class StructuredModel(Documented, BaseEstimator):
-    """Base of all models of structured outputs: derive one of your own from it.
+    """Base class of all models of structured outputs: derive your own from it.
 
     A model scores an output y of an input x by ``<w, phi(x, y)>``, and predicts an output of the
-    highest score. It is written in plain numpy; x and y are whatever stands in the lists that `fit`
-    is given. Five methods are required:
+    highest score. Plain numpy is enough; x and y are the items of the lists given to `fit`. Five
+    methods are required:
 
     * :meth:`n_parameters`: the length of w;
     * :meth:`joint_feature`: phi(x, y);
-    * :meth:`loss`: l(y, y_hat), what a mistake costs;
+    * :meth:`loss`: l(y, y_hat), the cost of a mistake;
     * :meth:`inference`: the output of the highest score;
     * :meth:`loss_augmented_inference`: the same with the loss added to the score.
 
-    The rest is optional. ``exact`` says whether the inferences find the highest; a model where they
-    may miss it can have ``upper_bound(x, y, w)``, without which nothing is proved about a fit.
-    ``slack_rescaled_inference(x, y, w)`` is what ``scaling="slack"`` needs, and
-    ``expected_features(x, w)`` what ``loss="log"`` needs. :meth:`nonnegative`
-    names parameters with a sign, :meth:`max_loss` gives `score` its unit, and :meth:`examples` is
-    where a built-in model puts compiled code; so a class derived from a built-in model must replace
-    it too if it changes what is inferred.
+    The rest is optional. ``exact`` says whether the inferences find the highest score; if they may
+    miss it, ``upper_bound(x, y, w)`` is needed to prove anything about a fit. ``scaling="slack"``
+    needs ``slack_rescaled_inference(x, y, w)``, and ``loss="log"`` needs ``expected_features(x,
+    w)``. :meth:`nonnegative` lists nonnegative parameters, and :meth:`max_loss` gives the unit of
+    `score`. Built-in models put compiled code into :meth:`examples`; a subclass of a built-in model
+    that changes the inference must override it too.
 
-    `fit` works on a clone, and calls :meth:`n_parameters` of it first, with all data: a model may
-    keep what it learns there in attributes whose names end with an underscore. The other methods
-    must not change the model, as they may be called from several threads at a time; w is read-only.
-    Parameters of the constructor are scikit-learn's: stored as they came, under their own names,
+    `fit` works on a clone, and first calls its :meth:`n_parameters` with all data: a model may keep
+    what it learns there in attributes whose names end with an underscore. The other methods must
+    not change the model, since they may be called from several threads at a time; w is read-only.
+    Constructor parameters follow scikit-learn: stored unchanged, under their own names, and called
     ``model__name`` in a search.
 
     Raises
     ------
     TypeError
-        If a required method is missing; by :meth:`examples`, and so by `fit`.
+        If a required method is missing; by :meth:`examples`, and thus by `fit`.
     ValueError
-        With the method's name and the example's number if a method returns what it must not: a
-        joint feature of another length, a loss that is negative or not 0 for y itself, what is not
-        a finite number, or an output that is worse than the true one though the model is exact.
+        If a method returns an invalid value: a joint feature of the wrong length, a loss that is
+        negative or not 0 for y itself, a nonfinite number, or an output worse than the true one
+        although the model is exact. The message names the method and the example.
 
     See Also
     --------
@@ -58,7 +57,7 @@ class StructuredModel(Documented, BaseEstimator):
 
     Examples
     --------
-    To choose one of several offers, each a row of features; x is a matrix, y the number of a row:
+    Choosing one of several offers, each a row of features; x is a matrix, y the number of a row:
 
     >>> import numpy as np
     >>> from sklearn_bundle.models import StructuredModel
@@ -81,12 +80,12 @@ class StructuredModel(Documented, BaseEstimator):
     >>> int(Choice().inference(offers, np.array([1.0, -1.0])))
     1
     >>> examples = Choice().examples([offers, offers[:2]], [1, 0], "margin")
-    >>> examples.find(np.array([1.0, -1.0]), 0, 2).scores  # the second is 3 and the loss too high
+    >>> examples.find(np.array([1.0, -1.0]), 0, 2).scores  # the second: 3 + loss
     array([0., 4.])
     """
 
-    #: Whether the two inferences find a best output. Where they may miss it nothing is proved,
-    #: unless there is ``upper_bound``.
+    #: Whether the two inferences find a best output. If they may miss it, nothing is proved without
+    #: ``upper_bound``.
     exact: bool = True
 
     _public_module = "sklearn_bundle.models"
@@ -114,24 +113,24 @@ class StructuredModel(Documented, BaseEstimator):
         x : object
             An input.
         y : object
-            An output, as the lists or the inferences give it.
+            An output from the lists or from an inference.
 
         Returns
         -------
         phi : array-like of shape (n_parameters,)
-            Or any sparse matrix or array of shape (1, n_parameters) or (n_parameters,).
+            It may also be a sparse matrix or array of shape (1, n_parameters) or (n_parameters,).
         """
         raise NotImplementedError  # required: examples() says which are missing
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        """What it costs to predict y_hat for y: l(y, y_hat).
+        """Cost of predicting y_hat for y: l(y, y_hat).
 
         Parameters
         ----------
         y : object
             The true output.
         y_hat : object
-            Another one, as the inferences give it.
+            Another output, from an inference.
 
         Returns
         -------
@@ -176,15 +175,15 @@ class StructuredModel(Documented, BaseEstimator):
         """
         raise NotImplementedError  # required: examples() says which are missing
 
-    # What follows is optional.
+    # The following is optional.
 
     #: ``slack_rescaled_inference(x, y, w)`` -> an output of the highest ``l(y, y_hat) (1 + <w,
     #: phi(x, y_hat) - phi(x, y)>)``, for ``scaling="slack"``.
     slack_rescaled_inference: Any = None
 
-    #: ``upper_bound(x, y, w)`` -> a number that no ``l(y, y_hat) + <w, phi(x, y_hat)>`` exceeds (in
-    #: slack rescaling no ``l(y, y_hat) (1 + <w, phi(x, y_hat) - phi(x, y)>)``), for a model that is
-    #: not exact.
+    #: ``upper_bound(x, y, w)`` -> upper bound of ``l(y, y_hat) + <w, phi(x, y_hat)>`` over all
+    #: y_hat (with slack rescaling, of ``l(y, y_hat) (1 + <w, phi(x, y_hat) - phi(x, y)>)``), for a
+    #: model that is not exact.
     upper_bound: Any = None
 
     #: ``expected_features(x, w)`` -> ``log sum_y exp <w, phi(x, y)>`` over all outputs y, and the
@@ -195,7 +194,7 @@ class StructuredModel(Documented, BaseEstimator):
     def nonnegative(self) -> ArrayLike:
         """Indices of the parameters that must not be negative; by default none.
 
-        Asked for after :meth:`n_parameters`.
+        Called after :meth:`n_parameters`.
 
         Returns
         -------
@@ -205,7 +204,7 @@ class StructuredModel(Documented, BaseEstimator):
         return ()
 
     def max_loss(self, y: Any) -> float:
-        """What the loss is divided by in `score`: as a rule the largest that y can have.
+        """Divisor of the loss in `score`: usually the largest loss that y can have.
 
         Parameters
         ----------
@@ -222,27 +221,27 @@ class StructuredModel(Documented, BaseEstimator):
     def examples(self, X: Any, y: Any, scaling: str) -> Examples:
         """The data bound to the model, for solvers.
 
-        By default lists, and the methods above called for one example after the other; the models
-        with compiled code override it.
+        By default they hold lists and call the methods above for one example after the other;
+        models with compiled code override this method.
 
         Parameters
         ----------
         X, y : list
             Inputs and their true outputs.
         scaling : {"margin", "slack"}
-            What the loss scales.
+            What the loss scales: the margin or the slack.
 
         Returns
         -------
         examples : Examples
-            What a solver asks for worst outputs.
+            The object that finds worst outputs for a solver.
 
         Raises
         ------
         TypeError
             If a required method is missing.
         ValueError
-            If a method returns what it must not, or none finds outputs for this scaling.
+            If a method returns an invalid value, or if no method finds outputs for this scaling.
         """
         from sklearn_bundle.models.listed import ListedExamples
 

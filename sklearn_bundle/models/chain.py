@@ -1,4 +1,4 @@
-"""Linear chains: packing, parameters, and what a model with given ones says about sequences."""
+"""Linear chains: packing, parameters, and labelings and probabilities for given parameters."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,12 +15,12 @@ from sklearn_bundle._parallel import BlockRunner, row_blocks
 
 
 def padded(n_labels: int) -> int:
-    """The number of labels, rounded up to whole vectors."""
+    """The number of labels, rounded up to full vectors."""
     return -(-n_labels // WIDTH) * WIDTH
 
 
 def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: bool) -> Chains:
-    """Sequences of these lengths, whose tokens are the rows of X, as compiled code reads them."""
+    """Sequences of these lengths, whose tokens are the rows of X, in the form for compiled code."""
     tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     attributes, slots, positions = (np.empty(X.nnz, np.uint32) for _ in range(3))
     values = np.empty(X.nnz, X.dtype)
@@ -39,7 +39,7 @@ def pack(X: sp.csr_array, lengths: NDArray[np.int64], n_labels: int, intercept: 
 
 
 class Weights(NamedTuple):
-    """The parameters of a chain CRF, taken apart; zeros where the model has none."""
+    """The parameters of a chain CRF by parts; zeros for parts that the model lacks."""
 
     coef: NDArray[np.float64] | sp.csr_array  # (K, d)
     transitions: NDArray[np.float64]  # (K, K), from and to
@@ -49,7 +49,7 @@ class Weights(NamedTuple):
 
 
 def flat(weights: Weights) -> NDArray[np.float64]:
-    """The parameters in one vector, in rows as compiled code has them."""
+    """The parameters in one vector, in the rows of the compiled code."""
     K, d = weights.coef.shape
     S = padded(K)
     w = np.zeros((d + S + 3, S))
@@ -86,7 +86,7 @@ class ChainModel:
             coef = sp.csc_array(weights.coef)
             used = np.flatnonzero(np.diff(coef.indptr))
             X, weights = X[:, used], weights._replace(coef=coef[:, used].toarray())
-        if X.nnz < X.shape[1]:  # a few sentences use few of the many weights
+        if X.nnz < X.shape[1]:  # few sentences use only a few of many weights
             used, indices = np.unique(X.indices, return_inverse=True)
             indices = indices.astype(X.indices.dtype, copy=False)
             X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
@@ -112,12 +112,12 @@ class ChainModel:
     def several_best(
         self, n_best: int, *, normalised: bool = True
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """For each sequence up to ``n_best`` labelings, best first, and log-probabilities.
+        """Up to ``n_best`` labelings per sequence, best first, and log-probabilities.
 
-        Not ``normalised``, these are scores.
+        If not ``normalised``, scores instead of log-probabilities.
         """
         results: list = [None] * len(self._lengths)
-        in_all = self._lengths * np.log2(self._n_labels)  # labelings, as a power of two
+        in_all = self._lengths * np.log2(self._n_labels)  # number of labelings, as a power of two
         most = np.where(in_all < 60, np.minimum(n_best, np.exp2(np.minimum(in_all, 60))), n_best)
         most = np.ceil(most - 1e-6).astype(np.int64)
 
@@ -148,11 +148,11 @@ class ChainModel:
         return out
 
     def marginals(self) -> NDArray[np.float64]:
-        """Of the tokens, of shape (n_tokens, K)."""
+        """Marginals of the tokens, of shape (n_tokens, K)."""
         return self._marginals(np.empty((0, 1, 1)))
 
     def pair_marginals(self) -> NDArray[np.float64]:
-        """Of two tokens in sequence, of shape (n_tokens - n_sequences, K, K)."""
+        """Marginals of pairs of successive tokens, of shape (n_tokens - n_sequences, K, K)."""
         K = self._n_labels
         pairs = np.empty((int((self._lengths - 1).sum()), K, K))
         self._marginals(pairs)

@@ -16,16 +16,16 @@ from sklearn_bundle.models.examples import CompiledExamples
 
 Array = NDArray[np.float64]
 
-# Slack rescaling counts a sequence's loss in whole steps, and takes time and memory for each step
-# that there may be: with costs up to this, 100 times what the Hamming loss takes.
+# Slack rescaling counts the loss of a sequence in integer steps, and needs time and memory for each
+# possible step: with costs up to this, 100 times as much as with the Hamming loss.
 _LARGEST_COST = 100
 
 
 class TokenRows(NamedTuple):
-    """Sequences, their positions one below the other.
+    """Sequences with their positions stacked.
 
-    ``X`` is CSR of shape (n_tokens, d), float32 or float64, no column of a row stored twice;
-    ``lengths`` are int64, all >= 1; labels are numbers below ``n_labels``.
+    ``X`` is CSR of shape (n_tokens, d), float32 or float64, without duplicate entries; ``lengths``
+    are int64, all >= 1; labels are numbers below ``n_labels``.
     """
 
     X: sp.csr_array
@@ -34,7 +34,7 @@ class TokenRows(NamedTuple):
 
 
 def joined(weights: Weights) -> Array:
-    """The parameters in one vector as users see it: coef, transitions, intercept, start, end."""
+    """The parameters in one vector: coef, transitions, intercept, start, end."""
     return np.concatenate([part.ravel() for part in weights])
 
 
@@ -47,32 +47,32 @@ def split(w: Array, n_labels: int) -> Weights:
 
 
 class Chain(StructuredModel):
-    """Labels of the positions of a sequence, with scores of two labels in a row.
+    """Labels of the positions of a sequence, with scores of pairs of successive labels.
 
-    x has shape (T, d), a row of attributes for each of its T positions; y has shape (T,), numbers
-    of labels in 0..K-1. With w = (coef, transitions, intercept, start, end), joined in this order
-    and of shapes (K, d), (K, K), (K,), (K,) and (K,)::
+    x has shape (T, d), one row of attributes for each of its T positions; y has shape (T,), with
+    numbers of labels in 0..K-1. With w = (coef, transitions, intercept, start, end), joined in this
+    order and of shapes (K, d), (K, K), (K,), (K,) and (K,)::
 
         <w, phi(x, y)> = sum_t <coef[y_t], x_t> + sum_(t > 0) transitions[y_(t-1), y_t]
                          + sum_t intercept[y_t] + start[y_0] + end[y_(T-1)]
 
-    so that phi(x, y) has the sums of the x_t by their label, and counts. These are the parameters
-    of :class:`~sklearn_bundle.SDCACRF`, all of them regularized. The loss is a sum over positions::
+    so phi(x, y) holds the sums of the x_t by label, and counts. These are the parameters of
+    :class:`~sklearn_bundle.SDCACRF`, all regularized. The loss is a sum over positions::
 
         l(y, y') = sum_t cost[y_t, y'_t]        or, without costs, the number of wrong labels
 
-    There are ``K (d + K + 3)`` parameters, with K the number of classes; :meth:`n_parameters` takes
-    one more than the largest label of its y for it.
+    There are ``K (d + K + 3)`` parameters, with K the number of classes; :meth:`n_parameters` sets
+    K to the largest label in its y plus one.
 
     Parameters
     ----------
     cost : array-like of shape (n_classes, n_classes), default=None
-        What it costs to predict the class of the column for the class of the row, at least 0 and 0
-        on the diagonal; classes in the order of `classes_`. None is 1 for each wrong label: the
-        Hamming loss. With slack rescaling the costs must be whole numbers, at most 100: inference
-        takes time and memory in proportion to the largest loss that a sequence can have.
+        Cost of predicting the class of the column for the class of the row, at least 0 and 0 on the
+        diagonal; classes in the order of `classes_`. None means 1 for each wrong label: the Hamming
+        loss. With slack rescaling the costs must be integers, at most 100: inference takes time and
+        memory in proportion to the largest possible loss of a sequence.
     fit_intercept : bool, default=True
-        Whether there are an intercept, start and end. Their parameters are 0 otherwise.
+        Whether to fit intercept, start and end; otherwise they are 0.
 
     Attributes
     ----------
@@ -82,9 +82,9 @@ class Chain(StructuredModel):
     Raises
     ------
     ValueError
-        By :meth:`n_parameters` and :meth:`examples`, and so by `fit`, if the costs are no matrix
-        with a row and a column for each class, negative or not 0 on the diagonal; with slack
-        rescaling if one is no whole number or above 100; for 2^32 parameters and more.
+        By :meth:`n_parameters` and :meth:`examples`, and thus by `fit`, if the costs are not a
+        matrix with one row and one column per class, are negative or not 0 on the diagonal; with
+        slack rescaling, if a cost is not an integer or above 100; for 2^32 or more parameters.
 
     See Also
     --------
@@ -93,11 +93,11 @@ class Chain(StructuredModel):
 
     Notes
     -----
-    The methods are written for one example each, and for the reader. `fit` uses compiled
-    max-product over all sequences: Viterbi's algorithm [1]_, with the costs added to the scores of
-    the labels, is the loss-augmented inference (4) of [2]_. Slack rescaling, the maximum above (21)
-    there, keeps the best labeling for each loss that is possible up to a position: T times the
-    largest loss times K^2 steps, and T times the largest loss times K numbers.
+    The methods handle one example each and are written to be read. `fit` uses compiled max-product
+    over all sequences: Viterbi's algorithm [1]_, with the costs added to the scores of the labels,
+    is the loss-augmented inference (4) of [2]_. Slack rescaling, the maximum above (21) there,
+    keeps the best labeling for each possible loss up to a position. This takes T times the largest
+    loss times K^2 steps, and T times the largest loss times K numbers.
 
     References
     ----------
@@ -183,7 +183,7 @@ class Chain(StructuredModel):
         unary, pairs = self._scores(x, w)
         steps = _whole(self._costs())[y]
         levels = 1 + int(steps.max(axis=1).sum())
-        # best[c, k]: of all labelings up to a position with loss c and label k there.
+        # best[c, k]: best score of the labelings up to a position with loss c and label k there.
         best = np.full((levels, self.n_labels_), -np.inf)
         best[steps[0], np.arange(self.n_labels_)] = unary[0]
         origins = []
@@ -204,7 +204,7 @@ class Chain(StructuredModel):
         return np.array(path[::-1])
 
     def examples(self, X: TokenRows, y: NDArray[np.int64], scaling: str) -> CompiledExamples:
-        """All sequences bound to the model, for solvers; their parameters are in padded rows.
+        """All sequences bound to the model, for solvers, with parameters in padded rows.
 
         y has the labels of all positions, one sequence after the other.
         """
@@ -241,7 +241,7 @@ class Chain(StructuredModel):
         return 1.0 - np.eye(K) if self.cost is None else np.asarray(self.cost, np.float64)
 
     def _scores(self, x: Array, w: Array) -> tuple[Array, Array]:
-        """Of the positions and labels, of shape (T, K), and the transitions."""
+        """Scores of positions and labels, of shape (T, K), and the transitions."""
         weights = split(w, self.n_labels_)
         unary = np.asarray(x @ weights.coef.T)
         if self.fit_intercept:
@@ -265,20 +265,20 @@ def _best_path(unary: Array, pairs: Array) -> NDArray[np.int64]:
 
 
 def _whole(costs: Array) -> NDArray[np.int64]:
-    """Costs as slack rescaling counts them."""
+    """Costs as integers, for slack rescaling."""
     wrong = (costs != np.floor(costs)) | (costs > _LARGEST_COST)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise ValueError(
-            f"cost must have whole numbers from 0 to {_LARGEST_COST} with scaling='slack', where "
-            f"inference counts the loss, but cost[{i}, {j}] is {costs[i, j]}; any that are not "
-            "negative will do with scaling='margin'."
+            f"cost must have whole numbers from 0 to {_LARGEST_COST} with scaling='slack', since "
+            f"inference counts the loss, but cost[{i}, {j}] is {costs[i, j]}. With "
+            "scaling='margin' all costs >= 0 are allowed."
         )
     return costs.astype(np.int64)
 
 
 def _longest(chains: Chains) -> NDArray[np.int64]:
-    """Entries of a difference of features at most, two for a wrong label; and one to spare."""
+    """Upper bound on the entries of a difference of features, two per wrong label, plus one."""
     T, K = np.diff(chains.tokens), chains.n_labels
     first = np.repeat(chains.blocks[:-1], np.diff(chains.entries))
     repeats = np.bincount(first + chains.slots, minlength=int(chains.blocks[-1]))

@@ -21,7 +21,7 @@ Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
 
 
 class Rows(NamedTuple):
-    """All inputs of a model of classes, as an estimator has checked them."""
+    """All inputs of a model of classes, as checked by an estimator."""
 
     X: Matrix  # of shape (n, d): CSR or C-ordered, float32 or float64
     n_classes: int
@@ -29,10 +29,10 @@ class Rows(NamedTuple):
 
 
 class _Classes(StructuredModel, ABC):
-    """What models of classes share: a class has nodes, and each node a row of w.
+    """Base of models of classes: a class has nodes, and each node has a row of w.
 
     ``ancestors_`` is the matrix A of shape (K, number of nodes). ``costs_`` is the matrix of costs,
-    with a row per class, or a single row of ones for all of them.
+    with one row per class, or a single row of ones for all.
     """
 
     ancestors_: sp.csr_array
@@ -40,7 +40,7 @@ class _Classes(StructuredModel, ABC):
 
     @abstractmethod
     def _learn(self, rows: Rows) -> None:
-        """Set the two, now that the classes are known, or refuse the parameters."""
+        """Set both from the known classes, or refuse the parameters."""
 
     def n_parameters(self, X, y) -> int:
         rows = _as_rows(X, y)
@@ -128,7 +128,7 @@ class _Classes(StructuredModel, ABC):
         return self.ancestors_ @ (w.reshape(-1, len(x)) @ x)
 
     def _costs_of(self, y: int) -> Array:
-        """Of each class in place of y."""
+        """Loss of each class instead of y."""
         costs = self.costs_[min(y, len(self.costs_) - 1)].copy()
         costs[y] = 0.0
         return costs
@@ -137,27 +137,27 @@ class _Classes(StructuredModel, ABC):
 class Multiclass(_Classes):
     """One class out of K, with costs of mistakes: the hinge loss of Crammer and Singer.
 
-    x is a row of d features, y the number of its class. A class has a row of W, of shape (K, d),
-    and ``phi(x, y)`` is x in the place of that row, so that ``<w, phi(x, y)> = <W_y, x>``. The loss
-    of an example is then :class:`~sklearn_bundle.losses.MulticlassHinge`, table 6 in [1]_, without
-    an intercept. ``w`` is W, one row after the other.
+    x is a row of d features, y the number of its class. Each class has a row of W, of shape (K, d),
+    and ``phi(x, y)`` is x at the place of that row, so ``<w, phi(x, y)> = <W_y, x>``. The loss of
+    an example is then :class:`~sklearn_bundle.losses.MulticlassHinge`, table 6 in [1]_, without an
+    intercept. ``w`` is W, one row after the other.
 
     Parameters
     ----------
     cost : array-like of shape (K, K), default=None
-        What it costs to take class y for k, classes in sorted order, y the row: at least 0, and 0
-        on the diagonal. None is 1 for every mistake. With margin rescaling in the unit of the
-        scores.
+        Cost of predicting class k for y, with classes in sorted order and y the row: at least 0,
+        and 0 on the diagonal. None means 1 for every mistake. With margin rescaling it is in the
+        unit of the scores.
 
     Raises
     ------
     ValueError
-        If `cost` is no matrix with a row and a column per class, has an entry that is negative or
-        not finite, or one on the diagonal that is not 0; raised by `fit`.
+        If `cost` is not a matrix with one row and one column per class, or has a negative or
+        nonfinite entry or a nonzero diagonal; raised by `fit`.
 
     See Also
     --------
-    Ontology : Classes that share weights with their relatives.
+    Ontology : Classes of a hierarchy, which share weights.
 
     References
     ----------
@@ -193,30 +193,30 @@ class Ontology(_Classes):
 
     x is a row of d features, y the number of its class. Each node has a row of weights of length d,
     and the score of a class is the sum over its ancestors, itself included: classes with a common
-    ancestor share its weights. ``phi(x, y)`` is x in the places of these rows. The loss of an
+    ancestor share its weights. ``phi(x, y)`` is x at the places of these rows. The loss of an
     example is then :class:`~sklearn_bundle.losses.Ontology`, section A.4.2 of [1]_, without an
-    intercept; with slack rescaling its cost is a factor, as in table 6 there. ``w`` is the rows one
-    after the other: the classes', in sorted order, then those of the other nodes.
+    intercept; with slack rescaling its cost is a factor, as in table 6 there. ``w`` holds the rows
+    in turn: those of the classes, in sorted order, then those of the other nodes.
 
     Parameters
     ----------
     edges : sequence of (parent, child) pairs
-        Nodes are anything that can be hashed. A leaf is named by the label of its class.
+        Nodes are hashable objects. A leaf is named by the label of its class.
     cost : array-like of shape (K, K), default=None
-        What it costs to take class y for k, classes in sorted order, y the row: at least 0, and 0
-        on the diagonal. None is the number of nodes that are an ancestor of only one of the two
-        classes: in a tree the edges on the path from leaf to leaf. With margin rescaling in the
-        unit of the scores.
+        Cost of predicting class k for y, with classes in sorted order and y the row: at least 0,
+        and 0 on the diagonal. None means the number of nodes that are ancestors of exactly one of
+        the two classes: in a tree, the edges on the path from leaf to leaf. With margin rescaling
+        it is in the unit of the scores.
 
     Raises
     ------
     ValueError
-        If `edges` are no pairs or have a cycle, a class is missing in them or is no leaf, or `cost`
-        is not as said above; raised by `fit`.
+        If `edges` are not pairs or have a cycle, if a class is missing in them or not a leaf, or if
+        `cost` is not as described above; raised by `fit`.
 
     See Also
     --------
-    Multiclass : Classes that share nothing.
+    Multiclass : Classes without a hierarchy.
 
     References
     ----------
@@ -256,7 +256,7 @@ def _costs(cost: ArrayLike) -> Array:
 
 
 def _as_rows(X: Any, y: Any) -> Rows:
-    """Rows, made of a matrix or a list of vectors too, with the classes' numbers for labels."""
+    """Rows; a matrix or a list of vectors gets the class numbers as labels."""
     if isinstance(X, Rows):
         return X
     if not sp.issparse(X):
@@ -267,7 +267,7 @@ def _as_rows(X: Any, y: Any) -> Rows:
 
 
 def stored(X: Matrix) -> tuple[int, NDArray, NDArray, NDArray]:
-    """Width, indptr, indices and data, as :class:`ClassOutputs` has them."""
+    """Width, indptr, indices and data, as in :class:`ClassOutputs`."""
     if not sp.issparse(X):
         none = np.empty(0, np.int64), frozen(np.empty(0, np.uint32))
         return X.shape[1], *none, frozen(X).reshape(-1)

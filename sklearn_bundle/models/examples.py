@@ -1,4 +1,4 @@
-"""Examples bound to an output structure: what solvers may ask of them, and no more."""
+"""Examples bound to an output structure: the interface for solvers."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ Array = NDArray[np.float64]
 
 
 class Found(NamedTuple):
-    """An output for each of a range of examples, as it enters risk and dual.
+    """One output for each of a range of examples, as it enters the risk and the dual.
 
     ``psi`` is ``phi(x_i, y_i) - phi(x_i, y)``, and ``loss`` is l_i(y); with slack rescaling psi is
-    l_i(y) times as large. Row k of psi has the entries ``values[starts[k]:starts[k + 1]]`` in the
+    multiplied by l_i(y). Row k of psi has the entries ``values[starts[k]:starts[k + 1]]`` in the
     columns ``indices[starts[k]:starts[k + 1]]``, each column once.
     """
 
@@ -23,16 +23,16 @@ class Found(NamedTuple):
     indices: NDArray[np.uint32]
     values: Array
     losses: Array
-    scores: Array  # loss - <w, psi>, not negative: the true output has 0
-    bounds: Array  # no output of the example has a higher score: infinity where nobody knows
+    scores: Array  # loss - <w, psi>, at least 0, the score of the true output
+    bounds: Array  # upper bounds of the scores of all outputs: infinity if unknown
 
 
 class Expected(NamedTuple):
-    """Losses of the conditional likelihood for a range of examples, and what rounding did there."""
+    """Losses of the conditional likelihood for a range of examples, with bounds on rounding."""
 
     losses: Array  # log sum_y exp <w, phi(x_i, y) - phi(x_i, y_i)>, not negative
-    shifts: Array  # how far rounding has moved the log-weight of any output, at most
-    sizes: Array  # 2-norms of what was added to the gradient, term by term without signs, at most
+    shifts: Array  # bounds on the rounding of the log-weight of any output
+    sizes: Array  # bounds on the 2-norms of the added absolute terms of the gradient
 
 
 class Examples(ABC):
@@ -46,22 +46,22 @@ class Examples(ABC):
     nonnegative : ndarray of int64
         Indices of the parameters that must not be negative: the cone.
     exact : bool
-        Whether ``find`` finds the highest scores, so that they are the ``bounds``.
+        Whether ``find`` finds the highest scores, which then equal the ``bounds``.
     oracle_cost : float
-        Of one call of the oracle, in entries of outputs that could be read in the same time.
+        Cost of one call of the oracle: the number of entries of outputs read in the same time.
     structure : NamedTuple or None
-        What compiled steps call :func:`~sklearn_bundle._compiled.structures.worst` with; None where
+        Argument of :func:`~sklearn_bundle._compiled.structures.worst` in compiled steps; None if
         inference is not compiled.
     longest : ndarray of int64 of shape (n_examples,)
-        Entries that a psi of each example can have at most; where there is a structure.
+        Maximum number of entries of psi for each example, if there is a structure.
     likelihood : bool
-        Whether there is ``expect``.
+        Whether ``expect`` is available.
     has_edges : bool
-        Whether the structure is one of chains, so that marginals of neighboring labels say all
-        that the dual needs to know of a distribution of outputs.
+        Whether the structure is one of chains, so that marginals of neighboring labels are all that
+        the dual needs of a distribution of outputs.
     terms : ndarray of int64 of shape (n_examples,)
-        How often ``expect`` adds to an entry of the gradient for each example, at most; where there
-        is a likelihood.
+        Maximum number of times that ``expect`` adds to an entry of the gradient for each example,
+        if there is a likelihood.
     """
 
     n_examples: int
@@ -69,7 +69,7 @@ class Examples(ABC):
     n_entries: int
     nonnegative: NDArray[np.int64] = np.empty(0, np.int64)
     exact: bool = True
-    oracle_cost: float = 1e6  # 2 ms: of an oracle that is not compiled, an estimate
+    oracle_cost: float = 1e6  # 2 ms, an estimate for an oracle that is not compiled
     structure: Any = None
     longest: NDArray[np.int64]
     likelihood: bool = False
@@ -78,9 +78,9 @@ class Examples(ABC):
 
     @abstractmethod
     def find(self, w: Array, first: int, last: int) -> Found:
-        """For each example from first to last the output of the highest loss-augmented score.
+        """The output of the highest loss-augmented score, for each example from first to last.
 
-        w obeys the cone. Called from several threads at a time, for different examples.
+        w lies in the cone. Called from several threads at a time, for different examples.
         """
 
     def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
@@ -101,15 +101,15 @@ class CompiledExamples(Examples):
     structure : NamedTuple
     n_parameters : int
     longest : ndarray of int64 of shape (n_examples,)
-        As of :class:`Examples`.
+        As in :class:`Examples`.
     likelihood : bool
         Whether the structure's type has registered
         :func:`~sklearn_bundle._compiled.structures.expect`.
     terms : ndarray of int64 of shape (n_examples,)
-        As of :class:`Examples`; by default 1.
+        As in :class:`Examples`; by default 1.
     """
 
-    oracle_cost = 3e3  # 5 microseconds: OCR's chains of eight letters
+    oracle_cost = 3e3  # 5 microseconds, for the OCR chains of eight letters
 
     def __init__(
         self,

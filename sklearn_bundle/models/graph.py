@@ -1,4 +1,4 @@
-"""Graphs and pictures whose nodes have labels 0 and 1, and neighbors like to be equal."""
+"""Graphs and images whose nodes have labels 0 and 1, with a preference for equal neighbors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sklearn_bundle.losses.multiclass import check_cost
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Array, CompiledExamples, Examples
 
-# What the oracle takes beside its product with the node features, in stored entries of the same
+# Cost of the oracle without its product with the node features, in stored entries read in the same
 # time: 0.1 microseconds per node, measured on images of 600 and of 10,000 nodes.
 _CUT_ENTRIES = 60
 
 
 class _Nodes(NamedTuple):
-    """A graph that has been checked; features are float64, or float32 if both were."""
+    """A checked graph; features are float64, or float32 if both were."""
 
     features: np.ndarray  # (n, d)
     edges: NDArray[np.int64]  # (m, 2)
@@ -31,7 +31,7 @@ class _Nodes(NamedTuple):
 
 
 class _Cut(StructuredModel, ABC):
-    """What models share whose best labels are a minimum cut.
+    """Base of models whose best labels are a minimum cut.
 
     The length of node features and of edge features is learned from the data.
     """
@@ -43,7 +43,7 @@ class _Cut(StructuredModel, ABC):
 
     @abstractmethod
     def _nodes(self, x: Any, name: str) -> _Nodes:
-        """An input as a graph, or ValueError; ``name`` is what messages call it."""
+        """An input as a graph, or ValueError; messages call it ``name``."""
 
     def n_parameters(self, X, y) -> int:
         self._learn(X, y)
@@ -80,7 +80,7 @@ class _Cut(StructuredModel, ABC):
         if scaling == "slack":
             raise ValueError(
                 f"scaling='slack' needs a method slack_rescaled_inference, which "
-                f"{type(self).__name__} does not have: no cut finds its output. Use "
+                f"{type(self).__name__} does not have: a cut cannot find its output. Use "
                 "scaling='margin'."
             )
         graphs, labels = self._learn(X, y)
@@ -94,7 +94,7 @@ class _Cut(StructuredModel, ABC):
         return examples
 
     def _learn(self, X: Sequence, y: Sequence) -> tuple[list[_Nodes], list[NDArray[np.int8]]]:
-        """Every graph with its labels, after a look at them."""
+        """Every graph with its labels, after checks."""
         self._costs()
         graphs = [self._nodes(x, f"X[{i}]") for i, x in enumerate(X)]
         self.n_features_ = graphs[0].features.shape[1]
@@ -133,8 +133,8 @@ class _Cut(StructuredModel, ABC):
         if (pairs < 0.0).any():
             k = int(np.argmax(pairs < 0.0))
             raise ValueError(
-                "w must not be negative for edge features, as no cut finds the best labels then, "
-                f"but w[{self.n_features_ + k}] is {pairs[k]}."
+                "w must not be negative for edge features, since a cut could not find the best "
+                f"labels, but w[{self.n_features_ + k}] is {pairs[k]}."
             )
         outputs = _packed([nodes], [labels], self._costs())
         return best_labels(outputs, 0, w, augmented).reshape(nodes.shape)
@@ -145,7 +145,7 @@ class _Cut(StructuredModel, ABC):
 
 
 class Graph(_Cut):
-    """Nodes labeled 0 or 1 and edges between nodes that like to be equal: exact, by minimum cuts.
+    """Nodes labeled 0 or 1, with edges that favor equal labels: exact, by minimum cuts.
 
     x is a tuple ``(node_features, edges, edge_features)`` of arrays of shape (n, d), (m, 2) and
     (m, e); y is an array of shape (n,) of 0 and 1. The score is that of [1]_::
@@ -153,41 +153,41 @@ class Graph(_Cut):
         <w, phi(x, y)> = sum_a y_a <w_1, x_a> - sum_(a, b) [y_a != y_b] <w_2, z_ab>
 
     where x_a are the features of node a and z_ab >= 0 those of the edge from a to b; ``w`` is w_1,
-    of length d, and then w_2, of length e. ``w_2 >= 0`` is kept, so that edges only pull labels
-    together, and a minimum cut finds the best ones [2]_. One row of w_1 is enough for two labels:
-    weights of label 0 as well would add nothing but a second copy with the opposite sign. A node
-    feature that is always 1 is a bias, an edge feature that is always 1 the Potts model.
+    of length d, and then w_2, of length e. ``w_2 >= 0`` is kept, so that edges can only favor equal
+    labels, and a minimum cut finds the best labels [2]_. One row of w_1 is enough for two labels:
+    weights of label 0 would only be a second copy with the opposite sign. A constant node feature 1
+    is a bias; a constant edge feature 1 is the Potts model.
 
-    The loss is the number of nodes with a wrong label, Hamming's, or the sum of their costs: not a
-    mean, so a graph with more nodes counts for more, and `reg_lambda` divided by the mean number of
-    nodes is what a loss per node would have.
+    The loss is the number of nodes with a wrong label (the Hamming loss), or the sum of their
+    costs. It is not a mean, so graphs with more nodes count for more; with a loss per node, the
+    equivalent strength would be `reg_lambda` divided by the mean number of nodes.
 
     Parameters
     ----------
     cost : array-like of shape (2, 2), default=None
-        What a node costs whose label y is taken for k, y the row: at least 0, and 0 on the
-        diagonal. None is 1 for every mistake. In the unit of the scores.
+        Cost of predicting label k for a node with label y, y the row: at least 0, and 0 on the
+        diagonal, in the unit of the scores. None means 1 for every mistake.
 
     Raises
     ------
     ValueError
-        By `fit`, with the number of the graph: if its three parts do not go together, have entries
-        that are not finite, no nodes, edges from a node to itself or to none, edge features that
-        are negative, other numbers of features than the first graph, or labels other than 0 and 1;
-        if `cost` is not as said above; for ``scaling="slack"``. By `predict`, for the same in X.
+        By `fit`, with the number of the graph: if its three parts do not match; for nonfinite
+        entries, no nodes, edges from a node to itself or to a node that does not exist, negative
+        edge features, other numbers of features than in the first graph, or labels other than 0 and
+        1; if `cost` is not as described above; for ``scaling="slack"``. By `predict`, for the same
+        in X.
 
     See Also
     --------
-    Grid : The same on images, with the edges made.
+    Grid : The same for images, with automatic edges.
 
     Notes
     -----
-    Edges have no direction; an edge that is given twice counts twice. Features may be float32 or
-    float64; there is no sparse form. Among labels of equal score those with the fewest ones are
-    returned.
+    Edges have no direction; an edge given twice counts twice. Features may be float32 or float64,
+    but not sparse. Among labels of equal score, those with the fewest ones are returned.
 
-    `fit` cuts in compiled code, in double precision, and takes for `objective_` what the flow of
-    each cut proves: no labels score more, whatever is rounded in the flow.
+    `fit` computes cuts in compiled code, in double precision. `objective_` uses the bound that the
+    flow of each cut proves: no labels score higher, despite rounding in the flow.
 
     References
     ----------
@@ -198,7 +198,7 @@ class Graph(_Cut):
 
     Examples
     --------
-    A chain of three nodes, of which the one in the middle is in doubt:
+    A chain of three nodes with a doubtful one in the middle:
 
     >>> import numpy as np
     >>> from sklearn_bundle.models import Graph
@@ -241,43 +241,43 @@ class Graph(_Cut):
 
 
 class Grid(_Cut):
-    """Images whose pixels are labeled 0 or 1, and neighbors like to be equal: segmentation.
+    """Images with pixels labeled 0 or 1, with a preference for equal neighbors: segmentation.
 
-    x is an array of shape (h, w, d), d features of each pixel; y is an array of shape (h, w) of 0
-    and 1. It is :class:`Graph` with an edge from each pixel to the next one in its row and in its
-    column::
+    x is an array of shape (h, w, d) with d features per pixel; y is an array of shape (h, w) of 0
+    and 1. The model is :class:`Graph` with an edge from each pixel to the next one in its row and
+    in its column::
 
         <w, phi(x, y)> = sum_a y_a <w_1, x_a> - sum_(a, b) [y_a != y_b] <w_2, z_ab>,    w_2 >= 0
 
     The features z of an edge are 1 and 0 for neighbors in a row, 0 and 1 in a column. With
     `contrast` there is a third, ``exp(-D_ab / (2 D))``: D_ab is the squared distance of the two
-    pixels in the features that it names, and D the mean of these over the edges of the image, as in
-    [2]_. It makes a border cheaper where the image has one. ``w`` is w_1, of length d, and then
-    w_2, of length 2 or 3.
+    pixels in these features, and D its mean over the edges of the image, as in [2]_. It lowers the
+    cost of a border of labels at a border in the image. ``w`` is w_1, of length d, and then w_2, of
+    length 2 or 3.
 
-    The loss is the number of pixels with a wrong label, or the sum of their costs: not a mean, so
-    that large images count for more. Images may differ in size.
+    The loss is the number of pixels with a wrong label, or the sum of their costs. It is not a
+    mean, so large images count for more. Images may differ in size.
 
     Parameters
     ----------
     contrast : array-like of int, default=None
-        Indices of the features, as a rule the colors, of which the third feature of an edge is
-        made. None is without it.
+        Indices of the features, usually the colors, that define the third feature of an edge. None
+        means no third feature.
     cost : array-like of shape (2, 2), default=None
-        What a pixel costs whose label y is taken for k, y the row: at least 0, and 0 on the
-        diagonal. None is 1 for every mistake. In the unit of the scores.
+        Cost of predicting label k for a pixel with label y, y the row: at least 0, and 0 on the
+        diagonal, in the unit of the scores. None means 1 for every mistake.
 
     Raises
     ------
     ValueError
         By `fit`, with the number of the image: if it is not three-dimensional, has no pixels,
-        entries that are not finite or another number of features than the first, or if its labels
-        are not of its height and width, or others than 0 and 1; if `contrast` or `cost` are not as
-        said above; for ``scaling="slack"``. By `predict`, for the same in X.
+        nonfinite entries or another number of features than the first; if its labels do not have
+        its height and width, or are not 0 and 1; if `contrast` or `cost` are not as described
+        above; for ``scaling="slack"``. By `predict`, for the same in X.
 
     See Also
     --------
-    Graph : Edges and edge features of your own.
+    Graph : With your own edges and edge features.
 
     References
     ----------
@@ -336,7 +336,7 @@ class Grid(_Cut):
         return numbers.astype(np.int64)
 
     def _similarities(self, colors: np.ndarray, edges: NDArray[np.int64]) -> Array:
-        # Only ratios count: a power of two keeps squares in range, and changes no bit of them.
+        # Only ratios count: a power of two keeps squares in range without rounding.
         _, exponent = np.frexp(np.abs(colors).max(initial=0.0))
         colors = np.ldexp(colors.astype(np.float64), -exponent)
         first, second = colors[edges].transpose(1, 0, 2)
@@ -346,7 +346,7 @@ class Grid(_Cut):
 
 
 def _features(values: Any, name: str, ndim: int) -> np.ndarray:
-    """A C-ordered array of float64, or float32 if that is what it was."""
+    """A C-ordered array of float64, or float32 if it was float32."""
     if not (isinstance(values, np.ndarray) and values.dtype == np.float32):
         values = as_numbers(name, values)
     if values.ndim != ndim:
@@ -395,7 +395,7 @@ def _labels(values: Any, shape: tuple[int, ...], name: str) -> NDArray[np.int8]:
 
 
 def _packed(graphs: list[_Nodes], labels: list[NDArray[np.int8]], costs: Array) -> GraphOutputs:
-    """All graphs, as compiled code reads them."""
+    """All graphs in the form for compiled code."""
     nodes = _ends([len(graph.features) for graph in graphs])
     edges = _ends([len(graph.edges) for graph in graphs])
     arcs = [_arcs(len(graph.features), graph.edges) for graph in graphs]

@@ -1,4 +1,4 @@
-"""Examples of a model in plain Python: lists, and the model's own methods, looked at."""
+"""Examples of a model in plain Python: lists, and checked results of the model's methods."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -13,16 +13,16 @@ from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, shown
 from sklearn_bundle.models.examples import Array, Examples, Expected, Found
 
-_ENTRIES_A_CALL = 1 << 17  # entries that compiled code handles while Python handles an example
-# Of the sum of absolute values of the terms of a score: a float64 sum of a million terms errs by
-# less, one in float32 by more.
+_ENTRIES_A_CALL = 1 << 17  # entries that compiled code handles while Python handles one example
+# Relative to the sum of absolute values of the terms of a score: more than the error of a float64
+# sum of a million terms, less than that of a float32 sum.
 _ROUNDING = 1e-9
-# Of the terms of a log-partition function, which a user's code has summed: a thousand roundings.
+# Relative to the terms of a log-partition function summed by a user's code: a thousand roundings.
 _SHIFT = 1e-13
 
 
 class _Vector(NamedTuple):
-    """A sparse vector: ascending indices, each once, and values that are not zero."""
+    """A sparse vector: ascending unique indices and nonzero values."""
 
     indices: NDArray[np.int64]
     values: Array
@@ -41,10 +41,10 @@ class _Output(NamedTuple):
 
 
 class ListedExamples(Examples):
-    """Lists of x and y, and a model whose methods say all about one example.
+    """Lists of x and y, and a model whose methods handle one example each.
 
-    ``phi(x_i, y_i)`` is computed once for each example and kept. What the methods return is looked
-    at each time; what they raise passes through.
+    ``phi(x_i, y_i)`` is computed once for each example and kept. What the methods return is checked
+    each time; their exceptions pass through.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class ListedExamples(Examples):
     Raises
     ------
     ValueError
-        With the method's name and the example's number, for what a method must not return; for
-        slack rescaling with a model that has no ``slack_rescaled_inference``.
+        For an invalid value returned by a method, with the method's name and the example's number;
+        for slack rescaling with a model without ``slack_rescaled_inference``.
     """
 
     def __init__(self, model: Any, X: Sequence, y: Sequence, scaling: str):
@@ -107,7 +107,7 @@ class ListedExamples(Examples):
         return found
 
     def _expectation(self, i: int, w: Array, found: Expected, k: int) -> _Vector:
-        """Expected features of example i; its numbers become entry k of what is found."""
+        """Expected features of example i; its numbers become entry k of the result."""
         returned = self._model.expected_features(self._X[i], w)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             right = "a pair (log_partition, expectation)"
@@ -147,7 +147,7 @@ class ListedExamples(Examples):
         return _Output(psi, loss, score, self._bound(i, w, score, rounding))
 
     def _bound(self, i: int, w: Array, score: float, rounding: float) -> float:
-        """What no output of example i exceeds."""
+        """Upper bound of the scores of all outputs of example i."""
         if self.exact:
             return score
         if self._model.upper_bound is None:
@@ -210,7 +210,7 @@ class ListedExamples(Examples):
         return self._vector("joint_feature", self._model.joint_feature(self._X[i], output), i)
 
     def _vector(self, method: str, phi: Any, i: int) -> _Vector:
-        """What a method has returned for example i as features."""
+        """Convert what a method returned for example i to features."""
         name = f"{self._name}.{method} of example {i}"
         if sp.issparse(phi):
             phi = (well_formed(phi, name) if phi.ndim == 2 else phi).tocoo()
@@ -231,8 +231,8 @@ class ListedExamples(Examples):
 
 
 def _summed(indices: NDArray[np.int64], values: Array) -> _Vector:
-    """Entries in any order, with sums in place of several of one index."""
-    order = np.argsort(indices, kind="stable")  # linear for runs that ascend
+    """Sort entries and sum those with the same index."""
+    order = np.argsort(indices, kind="stable")  # linear for ascending runs
     indices, values = indices[order], values[order]
     firsts = np.flatnonzero(np.diff(indices, prepend=-1))
     if len(firsts) < len(indices):
@@ -247,6 +247,6 @@ def _size(w: Array, vector: _Vector) -> float:
 
 
 def _number(value: Any) -> float | None:
-    """A real number as a float, true and false too; None for all else."""
+    """A real number or a bool as a float; None for anything else."""
     value = as_float(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value)
     return float(value) if isinstance(value, bool | float) else None

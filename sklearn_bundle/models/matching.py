@@ -1,4 +1,4 @@
-"""Matchings as a structured model: the points of one set, each with a point of another."""
+"""Matchings as a structured model: each point of one set with a point of another."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Array, Examples, Found
 
-# Of a call of the oracle, beside reading the features, in entries that could be read in the same
-# time: 50 microseconds, of the assignment of 30 points and of numpy's calls.
+# Cost of a call of the oracle, without reading the features, in entries read in the same time: 50
+# microseconds, for the assignment of 30 points and numpy's calls.
 _CALL = 2.5e4
 
 
 class Matching(StructuredModel):
-    """Assignments of the points of one set to different points of another.
+    """Assignments of the points of one set to distinct points of another.
 
-    x has shape (n, m, d), n at most m: d features of each pair of a point of the first set and a
-    point of the second. y has shape (n,), the number from 0 to m - 1 that each point of the first
-    set is matched with, none twice; for n = m a permutation. n and m may differ from example to
-    example. ::
+    x has shape (n, m, d), with n at most m: d features of each pair of a point of the first set and
+    a point of the second. y has shape (n,): the distinct numbers, from 0 to m - 1, of the matches
+    of the points of the first set; for n = m it is a permutation. n and m may differ between
+    examples. ::
 
         phi(x, y) = sum_i x[i, y[i]]
         l(y, y') = share of the i with y[i] != y'[i]
 
-    so that w has length d. Features may have any sign: for similarities weights will be positive,
-    for differences negative. (19) of [1]_ is ``x[i, j] = -(p_i - q_j)^2``, feature by feature, for
-    points p_i and q_j; with the same x without the minus w is the negative of theirs. The loss is
-    (20) there, the Hamming loss over n.
+    so w has length d. Features may have any sign: weights of similarities will be positive, those
+    of differences negative. Equation (19) of [1]_ is ``x[i, j] = -(p_i - q_j)^2``, feature by
+    feature, for points p_i and q_j; without the minus, w is the negative of theirs. The loss is
+    (20) there, the Hamming loss divided by n.
 
     Raises
     ------
     ValueError
-        With the example's number, by :meth:`n_parameters` and :meth:`examples`, and so by `fit`, if
-        an x is not of shape (n, m, d) with 1 <= n <= m and d >= 1, has another d than the first or
-        holds what is not a finite number, or a y is not as said above. By the inferences too,
-        without the number. For ``scaling="slack"``: no inference is known for it.
+        With the example's number, by :meth:`n_parameters` and :meth:`examples`, and thus by `fit`,
+        if an x is not of shape (n, m, d) with 1 <= n <= m and d >= 1, differs from the first in d
+        or has a nonfinite entry, or a y is not as described above. The inferences raise the same
+        without the number. For ``scaling="slack"``, which has no known inference.
 
     See Also
     --------
@@ -50,11 +50,12 @@ class Matching(StructuredModel):
     Notes
     -----
     Inference is a linear assignment problem, and so is loss-augmented inference (18) of [1]_, where
-    a pair that is not in y gets 1/n more. Both are solved by
-    :func:`scipy.optimize.linear_sum_assignment` in at worst n^2 m steps. In `fit` it gets scores
-    that are rounded to multiples of a power of two of which float64 holds all sums that it takes:
-    what it finds is the best for these, without an error, and `objective_` has the rounding added.
-    Features of pairs of pairs would make it a quadratic assignment problem; there are none here.
+    each pair that is not in y gets 1/n more. Both are solved by
+    :func:`scipy.optimize.linear_sum_assignment` in at worst n^2 m steps. In `fit` scores are
+    rounded to multiples of a power of two for which float64 represents all sums exactly: the
+    matching found is the exact optimum for these scores, and the rounding is added to `objective_`.
+    Features of pairs of pairs, which would make it a quadratic assignment problem, are not
+    supported.
 
     References
     ----------
@@ -65,8 +66,8 @@ class Matching(StructuredModel):
 
     Examples
     --------
-    Three points on a line, moved a little: the first feature is their squared distance, the second
-    is of no use.
+    Three points on a line, moved slightly. The first feature is their squared distance; the second
+    is useless.
 
     >>> import numpy as np
     >>> from sklearn_bundle import StructuredSVM
@@ -109,12 +110,12 @@ class Matching(StructuredModel):
     def examples(self, X: Sequence, y: Sequence, scaling: str) -> Examples:
         """All examples bound to the model, for solvers; see :class:`StructuredModel`."""
         if scaling == "slack":
-            return super().examples(X, y, scaling)  # refuses it, or takes what a subclass has
+            return super().examples(X, y, scaling)  # refuses it, unless a subclass has an inference
         return MatchingExamples(*_checked(X, y))
 
 
 class MatchingExamples(Examples):
-    """Checked features of pairs, with the true matchings; an assignment for each call.
+    """Checked features of pairs, with the true matchings; solves an assignment per call.
 
     Parameters
     ----------
@@ -150,14 +151,15 @@ class MatchingExamples(Examples):
 
 
 def _worst(scores: Array, y: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
-    """A matching of the highest loss-augmented score, and by how much another's may be higher.
+    """A matching of the highest loss-augmented score, and how much higher another may score.
 
-    Or one that is no better than y, where y is the best. Margins are scores less those of y, row by
-    row; ``most`` is what no matching exceeds, so that one with a pair below ``-most`` is no better
-    than y, and such margins need not be told apart. The assignment adds and subtracts margins: a
-    path has at most n of them less n others, each within ``-most`` and ``most``, and a comparison
-    takes three such sums and a margin. Where all are multiples of ``unit``, and ``8 n most`` is
-    below 2^53 of them, nothing is rounded. To make them so moves n of them by ``n unit / 2``.
+    If y is the best, it may be one that is no better than y. Margins are scores minus those of y,
+    row by row. ``most`` is an upper bound for all matchings, so a matching with a pair below
+    ``-most`` is no better than y, and such margins need not be distinguished. The assignment adds
+    and subtracts margins: a path has at most n of them minus n others, each within ``-most`` and
+    ``most``, and a comparison needs three such sums and a margin. If all are multiples of ``unit``,
+    and ``8 n most`` is below 2^53 units, nothing is rounded. Rounding them to multiples moves the
+    sum of n of them by at most ``n unit / 2``.
     """
     n, rows = len(y), np.arange(len(y))
     margins = scores - scores[rows, y][:, None]
@@ -166,7 +168,7 @@ def _worst(scores: Array, y: NDArray[np.int64]) -> tuple[NDArray[np.int64], floa
     most = float(margins.max(axis=1).sum())
     if most == 0.0:
         return y, 0.0
-    if not 8 * n * most < np.inf:  # of a point that is far too large
+    if not 8 * n * most < np.inf:  # for a w that is far too large
         return y, np.nan
     unit = ldexp(1.0, frexp(8 * n * most)[1] - 53)
     rounded = np.rint(np.maximum(margins, -most) / unit)

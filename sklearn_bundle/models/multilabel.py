@@ -1,4 +1,4 @@
-"""Sets of labels for a row, with scores of pairs of labels."""
+"""Sets of labels per row, with scores of pairs of labels."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from sklearn_bundle.models.examples import Array, CompiledExamples, Examples
 
 Numbers = NDArray[np.int64]
 
-_MOST_LISTED = 12  # labels, of which all sets are looked at: 4096 take 20 microseconds
-_INDEPENDENT = 1e-12  # nats of mutual information: rounding makes some of none
+_MOST_LISTED = 12  # labels up to which all sets are enumerated: 4096 take 20 microseconds
+_INDEPENDENT = 1e-12  # nats of mutual information that count as rounding
 
 
 class WeightedRows(NamedTuple):
-    """All inputs of a multilabel model, as an estimator has checked them."""
+    """All inputs of a multilabel model, as checked by an estimator."""
 
     X: Matrix  # of shape (n, d): CSR or C-ordered, float32 or float64
     weights: Array  # of sum one
@@ -38,29 +38,29 @@ class WeightedRows(NamedTuple):
 class Multilabel(StructuredModel):
     """A set of labels for each row, with scores of pairs of labels.
 
-    x is a row of d features, y a row of L numbers, 1 for the labels that it has and 0 for the
-    others. With w = (W, b, V), joined in this order and of shapes (L, d), (L,) and (E, 2, 2)::
+    x is a row of d features, y a row of L numbers, 1 for labels in the set and 0 for the others.
+    With w = (W, b, V), joined in this order and of shapes (L, d), (L,) and (E, 2, 2)::
 
         <w, phi(x, y)> = sum_l y_l (<W_l, x> + b_l) + sum_(k, l) V_kl[y_k, y_l]
 
         l(y, y') = the number of labels in which y and y' differ
 
-    where the second sum is over the E pairs of `edges`: phi(x, y) has x and 1 in the places of the
+    where the second sum is over the E pairs of `edges`: phi(x, y) has x and 1 at the places of the
     labels in y, and for each pair an indicator of its two states. All parameters are regularized.
-    Without pairs, and with the hinge loss, there is a linear support vector machine for each label.
+    Without pairs, the hinge loss gives one linear support vector machine per label.
 
-    Inference is exact: by a look at all sets for up to 12 labels, by max-product [1]_ where the
-    pairs make a forest. It gives probabilities too, for ``loss="log"`` of
+    Inference is exact: by enumeration of all sets for up to 12 labels, and by max-product [1]_ if
+    the pairs form a forest. It also gives probabilities, for ``loss="log"`` of
     :class:`~sklearn_bundle.StructuredSVM`, a conditional random field [2]_.
 
     Parameters
     ----------
     edges : {"tree", "full"}, None or list of pairs of int, default="tree"
         The pairs of labels. "tree" is the tree of largest mutual information between the labels of
-        the training data, by their weights [3]_; "full" is all pairs, for up to 12 labels, as is a
-        list that has a cycle; None is no pair.
+        the training data, by their weights [3]_; "full" means all pairs. "full" and lists with a
+        cycle are for up to 12 labels. None means no pairs.
     fit_intercept : bool, default=True
-        Whether there are the b_l. They are 0 otherwise.
+        Whether to fit the b_l; otherwise they are 0.
 
     Attributes
     ----------
@@ -72,10 +72,10 @@ class Multilabel(StructuredModel):
     Raises
     ------
     ValueError
-        By :meth:`n_parameters` and :meth:`examples`, and so by `fit`, if `edges` is something else,
-        names a label that there is not or joins one with itself; for cycles over more than 12
-        labels, and with slack rescaling for more than 12 labels at all; for a y that holds others
-        than 0 and 1.
+        By :meth:`n_parameters` and :meth:`examples`, and thus by `fit`, if `edges` is something
+        else, names a label that does not exist or joins a label with itself; for cycles with more
+        than 12 labels; for slack rescaling with more than 12 labels; for a y with values other than
+        0 and 1.
 
     See Also
     --------
@@ -154,7 +154,7 @@ class Multilabel(StructuredModel):
         Returns
         -------
         y_hat : ndarray of int of shape (n_labels,)
-            Labels, of 0 and 1.
+            Labels, as 0 and 1.
         """
         return self._augmented(x, y, w, slack=True)
 
@@ -182,7 +182,7 @@ class Multilabel(StructuredModel):
         return float(found.losses[0] + w @ truth), gradient + truth
 
     def best_sets(self, X: Matrix, w: Array) -> Numbers:
-        """The best sets of many rows, after :meth:`n_parameters`.
+        """The best sets for many rows, after :meth:`n_parameters`.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Multilabel(StructuredModel):
         Returns
         -------
         Y : ndarray of int of shape (n, n_labels)
-            Of 0 and 1.
+            Values 0 and 1.
         """
         none = np.zeros((X.shape[0], self.n_labels_), np.int64)
         found = np.empty_like(none)
@@ -250,11 +250,11 @@ class Multilabel(StructuredModel):
         return examples
 
     def _outputs(self, X: Matrix, sets: Numbers, cost: float, *, slack: bool) -> MultilabelOutputs:
-        """Rows as compiled code takes them; ``cost`` is that of a wrong label."""
+        """Rows in the form for compiled code; ``cost`` is that of a wrong label."""
         L, edges = self.n_labels_, self.edges_
         order, above = _forest(L, edges)
         if (order is None or slack) and L > _MOST_LISTED:
-            why = "with slack rescaling" if slack else "where pairs make a cycle"
+            why = "with slack rescaling" if slack else "if pairs form a cycle"
             raise ValueError(
                 f"Multilabel takes at most {_MOST_LISTED} labels {why}, but y has {L}. Use "
                 + ("scaling='margin'." if slack else "edges='tree'.")
@@ -282,7 +282,7 @@ def _row(x: Any) -> Matrix:
 
 
 def _as_rows(X: Any) -> WeightedRows:
-    """Rows of a matrix or a list of vectors too, all of one weight."""
+    """Weighted rows; a matrix or a list of vectors gets equal weights."""
     if isinstance(X, WeightedRows):
         return X
     if not sp.issparse(X):
@@ -307,7 +307,7 @@ def _as_sets(y: Any, n_labels: int | None = None) -> Numbers:
 def _tree(sets: Numbers, weights: Array) -> Numbers:
     """The pairs of the maximum spanning tree of mutual information; independent labels have none.
 
-    By the joint frequencies of the states of each pair.
+    Computed from the joint frequencies of the states of each pair.
     """
     states = np.stack([1.0 - sets, sets])
     joint = np.einsum("i,sik,til->klst", weights, states, states, optimize=True)
@@ -346,7 +346,7 @@ def _wrong_edges(edges: Any) -> ValueError:
 
 
 def _forest(n_labels: int, edges: Numbers) -> tuple[Numbers | None, Numbers]:
-    """Labels from roots to leaves, and of each label the edge that it hangs on; None for cycles."""
+    """Labels from roots to leaves, and the edge from each label to its parent; None for cycles."""
     above = np.full(n_labels, -1)
     ends = np.ones(len(edges)), (edges[:, 0], edges[:, 1])
     graph = sp.csr_array(ends, shape=(n_labels, n_labels))

@@ -1,4 +1,4 @@
-"""Graphs of nodes with several labels, and scores of pairs along edges."""
+"""Graphs whose nodes have several labels, with scores of pairs along edges."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ from sklearn_bundle.models.pairwise_relaxed import Relaxed, RelaxedExamples
 
 Labels = NDArray[np.int64]
 
-_SWEEPS = 200  # of messages at most before a branch: most graphs take 10 to 50
-# Entries of messages in a call of the oracle, in its unit of entries of outputs: of the snakes'
-# graphs a call takes 60 sweeps in the mean where the weights are learned.
+_SWEEPS = 200  # maximum of message sweeps before a branch: most graphs take 10 to 50
+# Entries of messages in a call of the oracle, in its unit of entries of outputs: on the snake
+# graphs a call takes 60 sweeps on average at the learned weights.
 _TYPICAL_SWEEPS = 60
 
 
 class PairwiseExamples(CompiledExamples):
-    """Graphs whose worst labelings come with bounds.
+    """Graphs with worst labelings and bounds.
 
     Parameters
     ----------
@@ -74,33 +74,34 @@ class PairwiseGraph(StructuredModel):
 
         l(y, y') = the number of nodes where y and y' differ
 
-    so that phi(x, y) has the sums of the x_i by label, and those of the z_ij, the features of
-    edges, by pairs of labels. There are ``K d + e K^2`` parameters, of any sign.
+    so phi(x, y) holds the sums of the x_i by label, and those of the edge features z_ij by pairs of
+    labels. There are ``K d + e K^2`` parameters, of any sign.
 
-    Inference is exact where a graph is a forest, by max-product. On others to find the best
-    labeling is NP-hard: messages along trees [1]_ give a labeling and an upper bound, and branch
-    and bound closes what is open between them, as far as `max_branches` goes. `relaxed` says for
-    which problem the certificate of a fit is true:
+    Inference is exact by max-product if a graph is a forest. On other graphs it is NP-hard to find
+    the best labeling: messages along trees [1]_ give a labeling and an upper bound, and branch and
+    bound closes the gap between them as far as `max_branches` allows. `relaxed` decides which
+    problem the certificate of a fit is for:
 
-    * False: that of the labelings. ``objective_`` has the upper bounds for the maxima, and
-      ``lower_bound_`` comes of labelings alone, so that both hold; where branch and bound stops
-      early, what it leaves open stays in ``dual_gap_``.
+    * False: that of the labelings. ``objective_`` uses the upper bounds of the maxima, and
+      ``lower_bound_`` uses only labelings, so both are valid; if branch and bound stops early, its
+      remaining gap stays in ``dual_gap_``.
     * True: that of the linear relaxation, section A.2.1 of [2]_, in which an output has a
       distribution over the labels of each node and over the pairs of each edge, which agree on the
       nodes. phi and l are linear in them. Its optimum is at least that of the labelings:
-      ``objective_`` is an upper bound for these too, ``lower_bound_`` is not a lower one.
+      ``objective_`` is an upper bound for these too, but ``lower_bound_`` is not a lower bound for
+      them.
 
     Parameters
     ----------
     n_labels : int, default=None
-        K. None is one more than the largest label of the y that `fit` is given.
+        K. None means the largest label in the y of `fit`, plus one.
     relaxed : bool, default=False
-        Whether `fit` solves the relaxation, by linear programmes (HiGHS [3]_). A programme has ``n
-        K + m K^2`` variables and takes 0.1 s for 40 nodes of 11 labels: for small graphs. `predict`
-        returns labelings all the same, those of `relaxed` False.
+        Whether `fit` solves the relaxation, by linear programs (HiGHS [3]_). A program has ``n K +
+        m K^2`` variables and takes 0.1 s for 40 nodes with 11 labels, so this is for small graphs.
+        `predict` still returns labelings, the same as for False.
     max_branches : int, default=100
-        Limit on the parts of a graph's labelings that one search for the best looks at by
-        themselves; taking some apart makes two. 0 is the bound of the messages alone.
+        Maximum number of parts of a graph's labelings that one search examines; each split makes
+        two. 0 means only the bound of the messages.
 
     Attributes
     ----------
@@ -110,14 +111,15 @@ class PairwiseGraph(StructuredModel):
     Raises
     ------
     ValueError
-        For an x that is no such tuple, with the number of the example: features that are not finite
-        or differ in number from other examples', edges from a node to itself or to one that does
-        not exist; labels that are no whole numbers from 0 to K - 1; by `fit` with slack rescaling.
+        For an x that is not such a tuple, with the number of the example; for features that are not
+        finite or differ in number between examples; for edges from a node to itself or to one that
+        does not exist; for labels that are not integers from 0 to K - 1; by `fit` with slack
+        rescaling.
 
     See Also
     --------
     sklearn_bundle.StructuredSVM : Learns w; ``model=PairwiseGraph()``.
-    sklearn_bundle.models.Chain : Sequences, with compiled inference that is exact.
+    sklearn_bundle.models.Chain : Sequences, with exact compiled inference.
 
     References
     ----------
@@ -130,7 +132,7 @@ class PairwiseGraph(StructuredModel):
 
     Examples
     --------
-    A triangle, with one feature that all nodes have, and one of the edges:
+    A triangle with one constant feature of the nodes and one of the edges:
 
     >>> import numpy as np
     >>> from sklearn_bundle.models import PairwiseGraph
@@ -187,7 +189,7 @@ class PairwiseGraph(StructuredModel):
         return self._best(x, y, w)[0]
 
     def upper_bound(self, x: Any, y: Any, w: np.ndarray) -> float:
-        """What no labeling's loss and score exceed together.
+        """Upper bound of loss plus score over all labelings.
 
         Parameters
         ----------
@@ -208,8 +210,8 @@ class PairwiseGraph(StructuredModel):
     def examples(self, X, y, scaling) -> Examples:
         if scaling == "slack":
             raise ValueError(
-                "PairwiseGraph takes scaling='margin' alone: with slack rescaling the loss is no "
-                "sum over nodes any more."
+                "PairwiseGraph takes only scaling='margin': with slack rescaling the loss is not a "
+                "sum over nodes."
             )
         graphs, labels = self._checked(X, y)
         self._learn(graphs, labels)
@@ -226,7 +228,7 @@ class PairwiseGraph(StructuredModel):
         return PairwiseExamples(outputs, n_parameters, exact)
 
     def _checked(self, X: Any, y: Any) -> tuple[list[GraphInput], list[Labels]]:
-        """Data, and parameters too."""
+        """Check the data and the parameters."""
         for name, least in (("n_labels", 1), ("max_branches", 0)):
             value = plain(getattr(self, name))
             known = isinstance(value, int) and not isinstance(value, bool) and value >= least
@@ -256,7 +258,7 @@ class PairwiseGraph(StructuredModel):
         return nodes, (graph.edge_features @ w[K * d :].reshape(-1, K * K)).reshape(-1, K, K)
 
     def _best(self, x: Any, y: Any, w: Array) -> tuple[Labels, float]:
-        """The best labels, with losses if there is a y; and the bound, above the score of y."""
+        """The best labels, with losses if y is given, and the bound relative to the score of y."""
         graph = self._graph(x)
         truth = np.zeros(len(graph.nodes), np.int64) if y is None else self._labels(y, graph)
         outputs, _, (order,) = self._outputs([graph], [truth], 0.0 if y is None else 1.0)
@@ -272,7 +274,7 @@ class PairwiseGraph(StructuredModel):
     def _outputs(
         self, graphs: list[GraphInput], labels: list[Labels], cost: float
     ) -> tuple[PairwiseOutputs, bool, list[NDArray[np.int64]]]:
-        """Graphs as compiled code takes them, whether all are forests, and the orders of nodes."""
+        """Graphs for compiled code, whether all are forests, and the orders of nodes."""
         packed = [ordered(graph) for graph in graphs]
         orders = [graph.order for graph in packed]
         joined = zip(graphs, orders, strict=True)

@@ -1,4 +1,4 @@
-"""Graphs as users give them, checked, and in the order in which messages pass through them."""
+"""Graphs from users: checks, and the order in which messages pass through them."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ Numbers = NDArray[np.int64]
 
 
 class GraphInput(NamedTuple):
-    """An x that was checked."""
+    """A checked x."""
 
     nodes: Array  # of shape (n, d)
     edges: Numbers  # of shape (m, 2)
@@ -22,7 +22,7 @@ class GraphInput(NamedTuple):
 
 
 class Ordered(NamedTuple):
-    """How the nodes of a graph are passed.
+    """The order in which messages pass the nodes of a graph.
 
     In a forest each node has at most one earlier neighbor.
     """
@@ -31,17 +31,17 @@ class Ordered(NamedTuple):
     edges: Numbers  # of shape (m, 2), pairs of places
     degrees: Numbers  # of the places
     incident: Numbers  # edges of the first place, of the second, ...
-    shares: Array  # of a node's score, for each of the chains or trees that pass its place
+    shares: Array  # share of a node's score for each chain or tree through its place
     forest: bool
 
 
 def as_graph(x: Any, name: str) -> GraphInput:
-    """The graph that x is.
+    """Convert x to a graph.
 
     Raises
     ------
     ValueError
-        With ``name``, where it is none.
+        If it is not a graph; the message has ``name``.
     """
     if not isinstance(x, tuple | list) or len(x) != 3:
         size = f" of {len(x)}" if isinstance(x, tuple | list) else ""
@@ -74,7 +74,7 @@ def as_graph(x: Any, name: str) -> GraphInput:
 
 
 def check_widths(graph: GraphInput, n_features: int, n_edge_features: int, name: str) -> None:
-    """Refuse a graph with other numbers of features."""
+    """Refuse a graph with different numbers of features."""
     for part, width, what in ((0, n_features, "node"), (2, n_edge_features, "edge")):
         if graph[part].shape[1] != width:
             raise ValueError(
@@ -84,12 +84,12 @@ def check_widths(graph: GraphInput, n_features: int, n_edge_features: int, name:
 
 
 def as_labels(y: Any, n_nodes: int, n_labels: int | None, name: str) -> Numbers:
-    """Labels of nodes from 0, below ``n_labels`` where it is known.
+    """Labels of nodes, from 0 and below ``n_labels`` if it is known.
 
     Raises
     ------
     ValueError
-        With ``name``, where they are none.
+        If they are invalid; the message has ``name``.
     """
     labels = _whole(y, name)
     if labels.shape != (n_nodes,):
@@ -106,7 +106,7 @@ def as_labels(y: Any, n_nodes: int, n_labels: int | None, name: str) -> Numbers:
 
 
 def ordered(graph: GraphInput) -> Ordered:
-    """The nodes as they are numbered, or, in a forest, from roots to leaves."""
+    """The nodes in numerical order or, in a forest, from roots to leaves."""
     n, m = len(graph.nodes), len(graph.edges)
     ones = np.ones(m), (graph.edges[:, 0], graph.edges[:, 1])
     adjacency = sp.csr_array(ones, shape=(n, n)) if m else sp.csr_array((n, n))
@@ -141,7 +141,7 @@ def _matrix(values: Any, name: str) -> Array:
 
 def _whole(values: Any, name: str) -> Numbers:
     numbers = as_numbers(name, values)
-    # Larger ones have no neighbor in float64 that is not whole, and the cast takes no infinity.
+    # All larger float64 numbers are integers, and the cast cannot take infinity.
     wrong = np.flatnonzero((numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**53))
     if len(wrong):
         raise ValueError(

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from sklearn_bundle.models.examples import Array, Examples, Found
 from sklearn_bundle.models.pairwise_input import GraphInput
 
-_ROUNDING = 1e-14  # of the sum of the largest absolute scores: what rounding adds to a bound
+_ROUNDING = 1e-14  # rounding of a bound, relative to the sum of the largest absolute scores
 
 
 class Relaxed(NamedTuple):
@@ -26,10 +26,10 @@ class Relaxed(NamedTuple):
 
 
 class RelaxedExamples(Examples):
-    """Graphs with the outputs of the relaxation, found by linear programmes, with bounds.
+    """Graphs with outputs of the relaxation from linear programs, with bounds.
 
-    The bounds are of the dual: HiGHS is only accurate to its tolerances, but any multipliers of the
-    constraints prove one.
+    The bounds come from the dual: HiGHS is only accurate to its tolerances, but any multipliers of
+    the constraints prove a bound.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RelaxedExamples(Examples):
     """
 
     exact = False
-    oracle_cost = 1e8  # 0.1 s: of a programme for 40 nodes with 11 labels
+    oracle_cost = 1e8  # 0.1 s: a program for 40 nodes with 11 labels
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class RelaxedExamples(Examples):
         graph, y = self._graphs[i], self._labels[i]
         rows = np.arange(len(y))
         nodes, pairs = self._potentials(graph, w)
-        nodes = nodes - nodes[rows, y][:, None] + 1.0  # in this order no large score hides a loss
+        nodes = nodes - nodes[rows, y][:, None] + 1.0  # so no large score absorbs a loss
         nodes[rows, y] = 0.0
         tails, heads = graph.edges.T
         pairs = pairs - pairs[np.arange(len(tails)), y[tails], y[heads]][:, None, None]
-        if not (np.isfinite(nodes).all() and np.isfinite(pairs).all()):  # of a point too large
+        if not (np.isfinite(nodes).all() and np.isfinite(pairs).all()):  # w too large
             return np.zeros_like(self._truths[i]), 0.0, np.nan, np.nan
         output, bound = relaxation(graph.edges, nodes, pairs)
         loss = float(len(y) - output.nodes[rows, y].sum())
@@ -96,7 +96,7 @@ class RelaxedExamples(Examples):
 
 
 def relaxation(edges: NDArray[np.int64], nodes: Array, pairs: Array) -> tuple[Relaxed, float]:
-    """The best output, to the tolerances of HiGHS, and a bound that none exceeds.
+    """The best output, to the tolerances of HiGHS, and an upper bound of all scores.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def relaxation(edges: NDArray[np.int64], nodes: Array, pairs: Array) -> tuple[Re
     sums = np.concatenate([np.ones(n), np.zeros(2 * m * K)])
     size, settings = 1.0, {"A_eq": local, "b_eq": sums, "bounds": (0.0, None), "method": "highs"}
     result = linprog(-scores, **settings)
-    if result.status != 0:  # tolerances are absolute: out of reach where scores are very large
+    if result.status != 0:  # absolute tolerances: out of reach for very large scores
         size = max(float(np.abs(scores).max()), 1.0)
         result = linprog(-scores / size, **settings)
     if result.status != 0:
@@ -135,7 +135,7 @@ def relaxation(edges: NDArray[np.int64], nodes: Array, pairs: Array) -> tuple[Re
 
 
 def _constraints(n: int, edges: NDArray[np.int64], K: int) -> sp.csc_array:
-    """Sums of nodes, then those of pairs less the distributions of first and of second nodes."""
+    """Sums of nodes, then sums of pairs minus the distributions of first and of second nodes."""
     m = len(edges)
     ones, each = np.ones((1, K)), sp.eye_array(K)
     sums = [sp.kron(sp.eye_array(n), ones), sp.csr_array((n, m * K * K))]
@@ -147,10 +147,10 @@ def _constraints(n: int, edges: NDArray[np.int64], K: int) -> sp.csc_array:
 
 
 def _repaired(edges: NDArray[np.int64], x: Array, shape: tuple[int, int]) -> Relaxed:
-    """The distributions in x, where they keep the constraints to a tolerance, to rounding.
+    """The distributions in x, corrected so that constraints hold to rounding, not to a tolerance.
 
-    Pairs keep what both of their nodes have room for; the rest, as small as the tolerance, becomes
-    the product of what the nodes have left.
+    Pairs keep the mass that both of their nodes allow; the rest, as small as the tolerance, becomes
+    the product of the remaining masses of the nodes.
     """
     n, K = shape
     nodes = np.maximum(x[: n * K].reshape(n, K), 0.0)

@@ -1,4 +1,4 @@
-"""Segmentations: packing, parameters, and the best segmentations with given ones."""
+"""Segmentations: packing, parameters, and the best segmentations for given parameters."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class TokenSegments(NamedTuple):
     """True segments of sequences, by tokens, one sequence after the other.
 
     ``labels`` are numbers, one for each token; ``sizes`` are the lengths of the segments that begin
-    at the tokens, 0 within a segment. ``numbers`` are what the sequences are called in messages.
+    at the tokens, 0 within a segment. ``numbers`` identify the sequences in messages.
     """
 
     labels: Numbers
@@ -30,7 +30,7 @@ class TokenSegments(NamedTuple):
 
 
 class SegmentWeights(NamedTuple):
-    """The parameters of a model of segments, taken apart.
+    """The parameters of a model of segments, by parts.
 
     Without boundaries ``first`` and ``last`` have no columns.
     """
@@ -50,7 +50,7 @@ class SegmentWeights(NamedTuple):
 
 
 def joined(weights: SegmentWeights) -> Array:
-    """The parameters in one vector as users see it: the parts in their order, each by rows."""
+    """The parameters in one vector in the public order of the parts, each row by row."""
     return np.concatenate([part.ravel() for part in weights])
 
 
@@ -68,13 +68,13 @@ def split(w: Array, n_labels: int, max_length: int, boundaries: bool) -> Segment
 
 
 def n_flat(n_attributes: int, n_labels: int, max_length: int, boundaries: bool) -> int:
-    """Number of the parameters as compiled code has them."""
+    """Number of parameters in the compiled code."""
     width = padded(n_labels * (3 if boundaries else 1))
     return n_attributes * width + (n_labels + max_length + 2) * padded(n_labels)
 
 
 def flat(weights: SegmentWeights) -> Array:
-    """The parameters in one vector, in rows as compiled code has them."""
+    """The parameters in one vector, in the rows of the compiled code."""
     (K, d), S = weights.coef.shape, padded(len(weights.coef))
     of_tokens = [weights.coef, weights.first, weights.last][: 3 if weights.boundaries else 1]
     rows = np.zeros((d, padded(K * len(of_tokens))))
@@ -106,7 +106,7 @@ def structure(
     truth: TokenSegments,
     cost: int,
 ) -> SegmentOutputs:
-    """Sequences of these lengths, whose tokens are the rows of X, as compiled code reads them."""
+    """Sequences of these lengths, whose tokens are the rows of X, in the form for compiled code."""
     K = len(limits)
     chains = pack(X, lengths, K * (3 if boundaries else 1), False)
     arrays = frozen(limits), frozen(truth.labels), frozen(truth.sizes)
@@ -114,7 +114,7 @@ def structure(
 
 
 def longest_entries(outputs: SegmentOutputs) -> Numbers:
-    """Entries of a difference of features at most, for each sequence; and one to spare."""
+    """Upper bound on the entries of a difference of features, for each sequence, plus one."""
     chains: Chains = outputs.chains
     T, K, L = np.diff(chains.tokens), outputs.n_labels, int(outputs.limits.max())
     changes = 6 if outputs.boundaries else 2
@@ -130,7 +130,7 @@ def best_segments(
     X: sp.csr_array, lengths: Numbers, weights: SegmentWeights, limits: Numbers, n_threads: int
 ) -> TokenSegments:
     """The segmentations of the highest scores."""
-    if X.nnz < X.shape[1]:  # a few sentences use few of the many weights
+    if X.nnz < X.shape[1]:  # few sentences use only a few of many weights
         used, indices = np.unique(X.indices, return_inverse=True)
         indices = indices.astype(X.indices.dtype, copy=False)
         X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))

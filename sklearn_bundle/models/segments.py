@@ -37,7 +37,7 @@ _COSTS = {
 class Segments(StructuredModel):
     """Labeled segments that cover a sequence, with scores of whole segments.
 
-    x has shape (T, d), a row of attributes for each of its T positions; y is a list of segments
+    x has shape (T, d), one row of attributes for each of its T positions; y is a list of segments
     (label, start, stop) that follow one another from 0 to T: label is a number in 0..K-1, and the
     segment has the positions from start to stop - 1. With w = (coef, first, last, transitions,
     lengths, start, end), joined in this order and of shapes (K, d) three times, (K, K), (K, L),
@@ -47,33 +47,32 @@ class Segments(StructuredModel):
                                 + <first[k_j], x_(first of j)> + <last[k_j], x_(last of j)>]
                          + sum_(j > 0) transitions[k_(j-1), k_j] + start[k_0] + end[k_m]
 
-    where segment j has the label k_j and the length n_j, and m is the last one. So phi(x, y) has
-    sums of the x_t over segments by their labels, the x_t of their first and last positions, and
-    counts. All parameters are regularized. With ``max_length=1`` and without `boundaries` this is
+    where segment j has the label k_j and the length n_j, and m is the last one. So phi(x, y) holds
+    sums of the x_t over segments by label, the x_t of their first and last positions, and counts.
+    All parameters are regularized. With ``max_length=1`` and without `boundaries` this is
     :class:`~sklearn_bundle.models.Chain`, with lengths for its intercept.
 
     A fitted :class:`~sklearn_bundle.StructuredSVM` has these parts as attributes: ``coef_``,
-    ``first_``, ``last_``, ``transitions_``, ``lengths_``, ``start_`` and ``end_``. Its y, and what
-    it predicts, is for each sequence a list of segments (label, start, stop) with labels of any
-    kind that sorts.
+    ``first_``, ``last_``, ``transitions_``, ``lengths_``, ``start_`` and ``end_``. Its y and its
+    predictions are, for each sequence, a list of segments (label, start, stop) with labels of any
+    sortable type.
 
-    What l(y, y') counts is `cost`. There are ``K (3 d + K + L + 2)`` parameters, ``K (d + K + L +
-    2)`` without `boundaries`. L is the largest length of a segment; :meth:`n_parameters` takes one
-    more than the largest label of its y for K.
+    `cost` defines l(y, y'). There are ``K (3 d + K + L + 2)`` parameters, ``K (d + K + L + 2)``
+    without `boundaries`. L is the largest length of a segment; :meth:`n_parameters` sets K to the
+    largest label in its y plus one.
 
     Parameters
     ----------
     max_length : int, default=None
-        The largest length of a segment, in positions. None is, for each label, the largest length
-        that it has in the training data.
+        The largest length of a segment, in positions. None means, for each label, its largest
+        length in the training data.
     boundaries : bool, default=True
-        Whether there are first and last, the weights of the positions where a segment begins and
-        ends.
+        Whether to fit first and last, the weights of the positions where a segment begins and ends.
     cost : {"tags", "labels", "segments"}, default="tags"
-        What a mistake is. "tags": a position with a wrong label, or where a segment begins in only
-        one of the two; that is the number of wrong IOB2 tags, where all labels have segments.
-        "labels": a position with a wrong label. "segments": a segment that only one of the two has,
-        a missed or an invented one.
+        Definition of a mistake. "tags": a position with a wrong label, or where a segment begins in
+        only one of the two; this is the number of wrong IOB2 tags if all labels have segments.
+        "labels": a position with a wrong label. "segments": a segment in only one of the two,
+        missed or invented.
 
     Attributes
     ----------
@@ -85,21 +84,21 @@ class Segments(StructuredModel):
     Raises
     ------
     ValueError
-        By :meth:`n_parameters` and :meth:`examples`, and so by `fit`, for a `max_length` that is no
-        positive integer, or below the length of a segment in y; for another `cost`; for slack
-        rescaling; for 2^32 parameters and more.
+        By :meth:`n_parameters` and :meth:`examples`, and thus by `fit`, for a `max_length` that is
+        not a positive integer, or below the length of a segment in y; for another `cost`; for slack
+        rescaling; for 2^32 or more parameters.
 
     See Also
     --------
     sklearn_bundle.StructuredSVM : Learns w; ``model="segments"`` is this model.
-    sklearn_bundle.metrics.segments : Makes segments of IOB2 tags.
-    Chain : Labels of positions, with scores of two labels in a row.
+    sklearn_bundle.metrics.segments : Makes segments from IOB2 tags.
+    Chain : Labels of positions, with scores of pairs of successive labels.
 
     Notes
     -----
     These are the semi-Markov models of [1]_, with sums over positions for the features of a
-    segment. The methods are written for one example each, and for the reader. `fit` uses compiled
-    dynamic programming over all sequences: ``T (L K + K^2)`` steps for each, as the best label
+    segment. The methods handle one example each and are written to be read. `fit` uses compiled
+    dynamic programming over all sequences: ``T (L K + K^2)`` steps for each, since the best label
     before a segment does not depend on its length.
 
     References
@@ -192,11 +191,11 @@ class Segments(StructuredModel):
         log_partition : float
             ``log sum_y exp <w, phi(x, y)>``.
         expectation : ndarray of shape (n_parameters,)
-            Each y with probability in proportion to ``exp <w, phi(x, y)>``.
+            Mean of phi(x, y), with y drawn in proportion to ``exp <w, phi(x, y)>``.
         """
         pieces, weights = self._scores(x, w)
         T, L, _ = pieces.shape
-        # Of all that is before a segment at t, of all up to a segment's end, and from either on.
+        # Scores of everything before a segment at t, up to a segment's end, and after either.
         entered, reached = np.full((2, T + 1, self.n_labels_), -np.inf)
         left, begun = np.full((2, T + 1, self.n_labels_), -np.inf)
         entered[0], left[T] = weights.start, weights.end
@@ -217,7 +216,7 @@ class Segments(StructuredModel):
         return log_z, self._features(x, marginals, np.exp(pairs - log_z).sum(axis=0))
 
     def examples(self, X: TokenRows, y: TokenSegments, scaling: str) -> CompiledExamples:
-        """All sequences bound to the model, for solvers; their parameters are in padded rows."""
+        """All sequences bound to the model, for solvers, with parameters in padded rows."""
         if scaling == "slack":
             raise ValueError(
                 "scaling='slack' needs a method slack_rescaled_inference, which Segments does not "
@@ -267,7 +266,7 @@ class Segments(StructuredModel):
             )
 
     def _scores(self, x: Array, w: Array) -> tuple[Array, SegmentWeights]:
-        """Of each segment, by its start, length less one and label; and the parameters."""
+        """Scores of each segment, by its start, length minus one and label; and the parameters."""
         K, L, T = self.n_labels_, self._longest, len(x)
         weights = split(w, K, L, self.boundaries)
         until = np.vstack([np.zeros(K), np.cumsum(x @ weights.coef.T, axis=0)])
@@ -281,7 +280,7 @@ class Segments(StructuredModel):
         return pieces, weights
 
     def _costs(self, y: Segmentation) -> Array:
-        """What each segment adds to the loss, with what a true one that is not found counts."""
+        """What each segment adds to the loss, and the cost of each true segment that is missed."""
         labels, begins = _by_position(y)
         T, L, K = len(labels), self._longest, self.n_labels_
         costs = np.zeros((T, L, K))
@@ -300,7 +299,7 @@ class Segments(StructuredModel):
         return costs
 
     def _features(self, x: Array, pieces: Array, transitions: Array) -> Array:
-        """Joint features of weights of segments, as :meth:`_scores` orders them, and of pairs."""
+        """Joint features from weights of segments (in the order of :meth:`_scores`) and pairs."""
         T, L, _ = pieces.shape
         first = pieces.sum(axis=1)
         inside, last = np.zeros_like(first), np.zeros_like(first)

@@ -1,4 +1,4 @@
-"""Displays, in scikit-learn's manner: how fits converged, and what regularization does."""
+"""Displays like scikit-learn's: convergence of fits and effects of regularization."""
 
 from sklearn_bundle.plotting._convergence import ConvergenceDisplay
 from sklearn_bundle.plotting._path import RegularizationPathDisplay

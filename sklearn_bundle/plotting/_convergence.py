@@ -18,12 +18,12 @@ from sklearn_bundle.plotting._figures import (
     style,
 )
 
-# What can be on an axis -> its label.
+# Quantity on an axis -> its label.
 _X = {"iteration": "iterations", "passes": "passes over the data", "seconds": "time in seconds"}
-# What the kernel machines count instead.
+# Labels for the kernel machines, which count other units.
 _OF_SWAP = {"fw", "blocks"}  # fields that only solvers of kernel machines have
 _X_OF_SWAP = _X | {"iteration": "steps", "passes": "rows of the kernel matrix computed"}
-# What can be drawn -> the label of its axis.
+# Quantity to draw -> the label of its axis.
 _Y = {
     "gap": "relative gap: (objective - lower bound) / |objective|",
     "objective": "objective and lower bound",
@@ -34,7 +34,7 @@ _Y = {
 class ConvergenceDisplay:
     """Objective, lower bound or relative gap over the iterations of a fit.
 
-    Make it by :meth:`from_estimator` or :meth:`from_estimators`; this constructor takes the arrays.
+    Create it with :meth:`from_estimator` or :meth:`from_estimators`; this constructor takes arrays.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class ConvergenceDisplay:
     labels : list of str
         Name of each estimator, for the legend.
     tols : list of (float or None), default=None
-        Relative gap that each fit was to reach; None draws none.
+        Target for the relative gap of each fit; None draws no line.
 
     Attributes
     ----------
@@ -52,20 +52,20 @@ class ConvergenceDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        A line per subproblem; for y="objective" two, the objective and the lower bound.
+        One line per subproblem; for y="objective" two: the objective and the lower bound.
     tol_lines_ : list of matplotlib Line2D
         A dashed line for each `tol`, for y="gap".
 
     Raises
     ------
     TypeError
-        For a single history, label or tol in place of a list.
+        For a single history, label or tol instead of a list.
     ValueError
         For lists of unequal length.
 
     See Also
     --------
-    RegularizationPathDisplay : What changes with reg_lambda.
+    RegularizationPathDisplay : Coefficients and scores for many values of reg_lambda.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class ConvergenceDisplay:
             structured = isinstance(value, np.ndarray) and value.dtype.names
             if structured or isinstance(value, str | Real):
                 raise TypeError(
-                    f"{name} must be a list with an entry for each estimator, got a single "
+                    f"{name} must be a list with one entry per estimator, got a single "
                     f"{type(value).__name__}; write [{name}] for one estimator."
                 )
         self.histories, self.labels = list(histories), list(labels)
@@ -97,7 +97,7 @@ class ConvergenceDisplay:
         lengths = len(self.histories), len(self.labels), len(self.tols)
         if len(set(lengths)) > 1:
             raise ValueError(
-                "histories, labels and tols must have an entry for each estimator, got "
+                "histories, labels and tols must have one entry per estimator, got "
                 "{}, {} and {} entries.".format(*lengths)
             )
 
@@ -112,44 +112,45 @@ class ConvergenceDisplay:
         ax: Any = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw how the fit of an estimator went.
+        """Draw the convergence of an estimator's fit.
 
         Parameters
         ----------
         estimator : estimator of this package, Pipeline or search
-            Fitted. Of a pipeline the last step is taken, of a search ``best_estimator_``, of a
-            cross-validated estimator its final fit.
+            Fitted. For a pipeline the last step is drawn, for a search ``best_estimator_``, and for
+            a cross-validated estimator the final fit.
         x : {"iteration", "passes", "seconds"}, default="iteration"
-            What is on the horizontal axis. Each subproblem counts from its own start.
+            Quantity on the horizontal axis. Each subproblem counts from its own start.
 
-            * "iteration": as in ``n_iter_``, for :class:`~sklearn_bundle.SwapSVC` steps.
-            * "passes": a measure of work that does not depend on the machine. In the linear
-              family, :class:`~sklearn_bundle.PragamSVC` too, products of X or its transpose with a
-              vector, and the equivalent of them where a solver takes some rows only; for
-              :class:`~sklearn_bundle.SDCACRF` calls of the oracle over the number of sequences;
-              for :class:`~sklearn_bundle.SwapSVC` rows of the kernel matrix that were computed.
-            * "seconds": since the solver began, without the checks of the input; in a process's
-              first fit of its kind with the time of compiling or loading code.
+            * "iteration": as in ``n_iter_``; steps for :class:`~sklearn_bundle.SwapSVC`.
+            * "passes": a measure of work that does not depend on the machine. For linear
+              estimators, including :class:`~sklearn_bundle.PragamSVC`, products of X or its
+              transpose with a vector, or their equivalent if a solver uses only some rows; for
+              :class:`~sklearn_bundle.SDCACRF`, calls of the oracle divided by the number of
+              sequences; for :class:`~sklearn_bundle.SwapSVC`, computed rows of the kernel matrix.
+            * "seconds": since the start of the solver, without input checks. The first fit of its
+              kind in a process includes the time to compile or load code.
         y : {"gap", "objective", "lower_bound"}, default="gap"
-            What is on the vertical axis.
+            Quantity on the vertical axis.
 
-            * "gap": ``(objective - lower_bound) / abs(objective)``, which `tol` is compared with,
-              on a logarithmic axis, and `tol` as a dashed line. Gaps below 2.2e-16, zero too, are
-              drawn there: a double cannot tell them from zero.
+            * "gap": ``(objective - lower_bound) / abs(objective)``, which is compared with `tol`,
+              on a logarithmic axis, with `tol` as a dashed line. Gaps below 2.2e-16, including
+              zero, are drawn at 2.2e-16: in double precision they equal zero.
             * "objective": the best objective so far, the lower bound dashed, and the band between
-              them, which has the minimum in it.
-            * "lower_bound": the lower bound alone, dashed.
+              them, which contains the minimum.
+            * "lower_bound": only the lower bound, dashed.
         label : str, default=None
-            Name in the legend; None is that of the class.
+            Name in the legend; None means the name of the class.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines; for y="objective" the lower bound stays dashed.
+            Passed to matplotlib's `plot`, for all lines; for y="objective" the lower bound stays
+            dashed.
 
         Returns
         -------
         display : ConvergenceDisplay
-            It has the lines.
+            The display with its lines.
 
         Raises
         ------
@@ -158,7 +159,7 @@ class ConvergenceDisplay:
         ValueError
             For another `x` or `y`.
         TypeError
-            For an estimator that keeps no ``history_``, and a search with refit=False.
+            For an estimator without ``history_``, and a search with refit=False.
         ImportError
             If matplotlib is missing.
 
@@ -186,26 +187,26 @@ class ConvergenceDisplay:
         ax: Any = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw how the fits of several estimators went, in one axes.
+        """Draw the convergence of several estimators in the same axes.
 
         Parameters
         ----------
         estimators : dict of str to estimator, or sequence of estimators
-            Fitted; the labels of a sequence are the names of the classes, numbered if equal.
+            Fitted. For a sequence, the labels are the names of the classes, numbered if equal.
         x : {"iteration", "passes", "seconds"}, default="iteration"
-            Horizontal axis, as in :meth:`from_estimator`; "passes" of different kinds do not
-            compare.
+            Horizontal axis, as in :meth:`from_estimator`; "passes" of different estimators may not
+            be comparable.
         y : {"gap", "objective", "lower_bound"}, default="gap"
             Vertical axis, as in :meth:`from_estimator`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, as in :meth:`from_estimator`; `label` is not among them.
+            Passed to matplotlib's `plot`, as in :meth:`from_estimator`; `label` is not allowed.
 
         Returns
         -------
         display : ConvergenceDisplay
-            It has the lines.
+            The display with its lines.
 
         Raises
         ------
@@ -214,8 +215,8 @@ class ConvergenceDisplay:
         ValueError
             For another `x` or `y`, and if there is no estimator.
         TypeError
-            For an estimator that is neither in a dict nor in a sequence, one that keeps no
-            ``history_``, a search with refit=False, and a `label`.
+            For a single estimator, an estimator without ``history_``, a search with refit=False,
+            and a `label`.
         ImportError
             If matplotlib is missing.
         """
@@ -250,7 +251,7 @@ class ConvergenceDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, as in :meth:`from_estimator`; `label` is not among them.
+            Passed to matplotlib's `plot`, as in :meth:`from_estimator`; `label` is not allowed.
 
         Returns
         -------
@@ -289,7 +290,7 @@ class ConvergenceDisplay:
         return self
 
     def _unit(self, x: str) -> str:
-        """What the horizontal axis counts, the field's name where that differs."""
+        """Label of the horizontal axis; the field's name if the labels differ."""
         firsts = [
             history[0] if isinstance(history, list) else history for history in self.histories
         ]
@@ -302,7 +303,7 @@ class ConvergenceDisplay:
             self._line(at, relative_gaps(history), label, style)
         if y == "objective":
             self._line(at, objective, f"{label}: objective", style)
-            # the dashes tell the two apart, whatever line_kw says
+            # always dashed, to distinguish the two lines
             self._line(at, bound, f"{label}: lower bound", style | {"linestyle": "--"})
             known = np.isfinite(objective) & np.isfinite(bound)
             self.ax_.fill_between(
@@ -313,6 +314,6 @@ class ConvergenceDisplay:
 
     def _line(self, at: NDArray, values: NDArray, label: str, style: dict) -> None:
         known = np.isfinite(values)
-        # on long lines every tenth of the diagonal; matplotlib then leaves out a single point
+        # on long lines at every tenth of the diagonal; matplotlib then omits single points
         marks = {"markevery": 0.1 if known.sum() > 10 else 1}
         self.lines_ += self.ax_.plot(at[known], values[known], label=label, **marks | style)

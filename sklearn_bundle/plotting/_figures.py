@@ -1,4 +1,4 @@
-"""What the displays share: colors, axes, and where in a pipeline a model is."""
+"""Shared code of the displays: colors, axes, and access to the model in a pipeline."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._values import shown
 
-# Okabe and Ito's colors, which the color-blind can tell apart, without the pale yellow; the markers
-# tell the lines apart in gray.
+# Okabe and Ito's colors, which are safe for color-blind readers, without the pale yellow; the
+# markers distinguish the lines in gray.
 COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"
 _MARKERS = "os^Dv*X"  # as many as colors
 _RESOLUTION = np.finfo(np.float64).eps  # a smaller relative gap is drawn as this, on a log axis
-# Attribute that an object lacks -> what messages say about it.
+# Missing attribute -> explanation for the error message.
 _INSTEAD = {
-    "history_": "it is no estimator of sklearn_bundle that keeps one, nor a pipeline or refitted "
-    "search that ends in one",
+    "history_": "it must be an estimator of sklearn_bundle that keeps one, or a pipeline or "
+    "refitted search that ends in one",
     "scores_": "use BMRMClassifierCV, BMRMRegressorCV or SwapSVCCV, or a pipeline that ends in one;"
     " from_path draws coefficients",
 }
@@ -36,17 +36,17 @@ def style(k: int) -> dict[str, Any]:
 
 
 def next_style(ax: Any) -> int:
-    """Number of the first style that no line of the axes has."""
+    """Number of the first style that is not used in the axes."""
     return len({line.get_color() for line in ax.get_lines()} & set(COLORS))
 
 
 def named_once(ax: Any, label: str) -> str:
-    """The label, or a hidden one if the legend would have it twice."""
+    """The label, or a hidden one if the legend already has it."""
     return f"_{label}" if label in ax.get_legend_handles_labels()[1] else label
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise if the value of a parameter is none of those allowed."""
+    """Raise ValueError if the value of a parameter is not allowed."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {shown(value)}.")
 
@@ -57,7 +57,7 @@ def check_shapes(
     scores: ArrayLike | None,
     feature_names: Sequence[str] | None,
 ) -> None:
-    """Raise if the arrays of a path do not fit together."""
+    """Raise ValueError if the shapes of the arrays of a path do not match."""
     values = np.shape(reg_lambdas)
     if len(values) != 1:
         raise ValueError(f"reg_lambdas must have shape (n_lambdas,), got {values}.")
@@ -75,13 +75,13 @@ def check_shapes(
         n_features = np.shape(coefs)[-2]
         if len(feature_names) != n_features:
             raise ValueError(
-                f"feature_names must have a name for each of the {n_features} features of "
+                f"feature_names must have one name for each of the {n_features} features of "
                 f"coefs, got {len(feature_names)} names."
             )
 
 
 def axes_and_keywords(display: Any, ax: Any, line_kw: dict) -> tuple[Any, dict]:
-    """The axes to draw on, and keywords by their long names."""
+    """The axes to draw on, and keywords with their long names."""
     try:
         from matplotlib import cbook, lines, pyplot
     except ImportError as error:
@@ -94,7 +94,7 @@ def axes_and_keywords(display: Any, ax: Any, line_kw: dict) -> tuple[Any, dict]:
 
 
 def model_in(estimator: Any, attribute: str = "history_") -> Any:
-    """What has the attribute: the last step of a pipeline, the best estimator of a search."""
+    """The object with the attribute: last step of a pipeline, best estimator of a search."""
     while isinstance(estimator, Pipeline) or hasattr(estimator, "best_estimator_"):
         pipeline = isinstance(estimator, Pipeline)
         estimator = estimator[-1] if pipeline else estimator.best_estimator_

@@ -20,32 +20,32 @@ from sklearn_bundle.plotting._figures import (
     style,
 )
 
-_GRAY = "0.6"  # of the lines without a name: matplotlib's share of white
+_GRAY = "0.6"  # of lines without a name: share of white in matplotlib's notation
 
 
 class RegularizationPathDisplay:
     """Coefficients along a path of models, or the scores that chose one of them.
 
-    Make it by :meth:`from_path`, :meth:`from_data` or :meth:`from_estimator`; this constructor
-    takes the arrays. The strongest regularization is on the left.
+    Create it with :meth:`from_path`, :meth:`from_data` or :meth:`from_estimator`; this constructor
+    takes arrays. The strongest regularization is on the left.
 
     Parameters
     ----------
     reg_lambdas : array-like of shape (n_lambdas,)
-        Values of reg_lambda, positive; or of C.
+        Positive values of reg_lambda or C.
     coefs : array-like of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas), \
 default=None
-        Coefficients. Either these or `scores` are needed; with both, the scores are drawn.
+        Coefficients. Either these or `scores` are required; with both, the scores are drawn.
     scores : array-like of shape (n_folds, n_lambdas), default=None
-        Score of every fold.
+        Scores of each fold.
     best : float, default=None
         The chosen value.
     feature_names : sequence of str of shape (n_features,), default=None
-        Names for the legend; None numbers them.
+        Names for the legend; None means numbers.
     score_name : str, default="score"
-        What the scores are.
+        Name of the scores.
     parameter : {"reg_lambda", "C"}, default="reg_lambda"
-        What the values are of.
+        Parameter that the values belong to.
 
     Attributes
     ----------
@@ -54,20 +54,20 @@ default=None
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        A line for each coefficient that is not 0 on the whole path, the largest ones first; or the
-        mean score.
+        One line for each coefficient that is nonzero anywhere on the path, the largest first; or
+        the mean score.
     nonzeros_ax_ : matplotlib Axes or None
-        Axes of the number of coefficients that are not 0, if it was asked for.
+        Axes of the number of nonzero coefficients, if requested.
 
     Raises
     ------
     ValueError
         Without `coefs` and `scores`, for another `parameter`, and if the shapes or the number of
-        names do not fit together.
+        names do not match.
 
     See Also
     --------
-    ConvergenceDisplay : How a fit went.
+    ConvergenceDisplay : Convergence of a fit.
 
     Examples
     --------
@@ -119,27 +119,27 @@ default=None
         coefs : array-like of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas)
             Coefficients.
         *rest
-            What else :func:`~sklearn_bundle.bmrm_path` returned, of which nothing is drawn.
+            The other values that :func:`~sklearn_bundle.bmrm_path` returned, which are ignored.
         feature_names : sequence of str of shape (n_features,), default=None
-            Names for the legend; None numbers them.
+            Names for the legend; None means numbers.
         n_named : int, default=6
-            How many coefficients have colors and names, as in :meth:`plot`.
+            Number of coefficients with colors and names, as in :meth:`plot`.
         nonzeros : bool, default=False
-            Whether to draw the number of coefficients that are not 0, as in :meth:`plot`.
+            Whether to draw the number of nonzero coefficients, as in :meth:`plot`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines; `label` is not among them.
+            Passed to matplotlib's `plot`, for all lines; `label` is not allowed.
 
         Returns
         -------
         display : RegularizationPathDisplay
-            It has the lines.
+            The display with its lines.
 
         Raises
         ------
         ValueError
-            If the shapes or the number of names do not fit together.
+            If the shapes or the number of names do not match.
         TypeError
             For a `label`: the coefficients have `feature_names`.
         ImportError
@@ -161,7 +161,7 @@ default=None
         line_kw: dict[str, Any] | None = None,
         **params: Any,
     ) -> Self:
-        """Draw the coefficients of all features along a path that is computed here.
+        """Compute a path and draw the coefficients of all features.
 
         Parameters
         ----------
@@ -170,28 +170,27 @@ default=None
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Labels or targets.
         feature_names : sequence of str of shape (n_features,), default=None
-            Names for the legend; None takes the columns of a data frame, and numbers the features
-            of other X.
+            Names for the legend; None means the columns of a data frame, or numbers for other X.
         n_named : int, default=6
-            How many coefficients have colors and names, as in :meth:`plot`.
+            Number of coefficients with colors and names, as in :meth:`plot`.
         nonzeros : bool, default=False
-            Whether to draw the number of coefficients that are not 0, as in :meth:`plot`.
+            Whether to draw the number of nonzero coefficients, as in :meth:`plot`.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         line_kw : dict, default=None
-            For matplotlib's `plot`, for all lines; `label` is not among them.
+            Passed to matplotlib's `plot`, for all lines; `label` is not allowed.
         **params
             Further parameters of :func:`~sklearn_bundle.bmrm_path`.
 
         Returns
         -------
         display : RegularizationPathDisplay
-            It has the lines.
+            The display with its lines.
 
         Raises
         ------
         ValueError
-            If the number of names is not that of the features, and as
+            If the number of names is not that of the features, and as for
             :func:`~sklearn_bundle.bmrm_path`.
         TypeError
             For a parameter that :func:`~sklearn_bundle.bmrm_path` does not have, and a `label`.
@@ -220,16 +219,16 @@ default=None
         estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, or Pipeline that ends in one
             Fitted.
         label : str, default=None
-            Name of the mean score in the legend; None is "mean of n_folds folds".
+            Name of the mean score in the legend; None means "mean of n_folds folds".
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines.
+            Passed to matplotlib's `plot`, for all lines.
 
         Returns
         -------
         display : RegularizationPathDisplay
-            It has the line.
+            The display with its line.
 
         Raises
         ------
@@ -268,17 +267,16 @@ default=None
         Parameters
         ----------
         n_named : int, default=6
-            The coefficients with so many largest absolute values on the path have colors and
-            names, the others are thin and gray.
+            Number of coefficients, those with the largest absolute values on the path, that have
+            colors and names; the others are thin and gray.
         nonzeros : bool, default=False
-            Whether to draw the number of coefficients that are not 0 as well, on an axis at the
-            right.
+            Whether to also draw the number of nonzero coefficients, on an axis at the right.
         label : str, default=None
-            Name of the mean score in the legend; None is "mean of n_folds folds".
+            Name of the mean score in the legend; None means "mean of n_folds folds".
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         **line_kw
-            For matplotlib's `plot`, for all lines.
+            Passed to matplotlib's `plot`, for all lines.
 
         Returns
         -------
@@ -290,7 +288,7 @@ default=None
         ValueError
             For `nonzeros` without coefficients.
         TypeError
-            For a `label` where coefficients are drawn, which have `feature_names`.
+            For a `label` if coefficients are drawn, which have `feature_names`.
         ImportError
             If matplotlib is missing.
         """

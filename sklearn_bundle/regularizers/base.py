@@ -1,4 +1,4 @@
-"""What a regularizer is, and what an intercept beside the weights makes of one."""
+"""The contract of a regularizer, and the regularizer of weights with an intercept."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 class LassoForm(NamedTuple):
-    """``Omega(w) = sum_j thresholds_j |w_j| + ridge/2 ||w||^2``, as coordinate descent takes it.
+    """``Omega(w) = sum_j thresholds_j |w_j| + ridge/2 ||w||^2``, the form for coordinate descent.
 
     Parameters
     ----------
@@ -39,25 +39,25 @@ class LassoForm(NamedTuple):
 class Regularizer(Shown, ABC):
     """A convex Omega(w) whose least value is 0, and its conjugate.
 
-    The conjugate is ``Omega*(m) = max_w <w, m> - Omega(w)``. Instances hold parameters only, in
+    The conjugate is ``Omega*(m) = max_w <w, m> - Omega(w)``. Instances hold only parameters, in
     attributes of the same names. w has shape (p,): p is the number of features or, with k outputs,
-    k times that, an output after the other.
+    k times that, one output after the other.
 
-    The contract of a regularizer of one's own: :meth:`value`, :meth:`conjugate`,
-    :meth:`conjugate_gradient`, :meth:`slope` and :meth:`conjugate_curvature` are required, the last
-    not where ``is_quadratic`` is true. Lower bounds rest on the conjugate (theorem 2 of [1]_): that
-    is right if ``Omega(w) + Omega*(m) = <w, m>`` at ``w = conjugate_gradient(m)``.
+    The contract for your own regularizer: :meth:`value`, :meth:`conjugate`,
+    :meth:`conjugate_gradient` and :meth:`slope` are required, and :meth:`conjugate_curvature`
+    unless ``is_quadratic`` is true. Lower bounds depend on the conjugate (theorem 2 of [1]_), which
+    is correct if ``Omega(w) + Omega*(m) = <w, m>`` at ``w = conjugate_gradient(m)``.
 
     Attributes
     ----------
     is_quadratic : bool
-        Whether ``Omega(w) = w'Bw / 2`` for some B; False by default. Where it is true, the inner
+        Whether ``Omega(w) = w'Bw / 2`` for some B; False by default. If it is true, the inner
         problem of the bundle method needs only the products of planes, and a line search only the
         two derivatives of :meth:`slope`.
     is_euclidean : bool
-        Whether ``Omega(w) = ||w||^2 / 2``: true of :class:`L2`, and not of classes derived from it.
+        Whether ``Omega(w) = ||w||^2 / 2``: true for :class:`L2`, but not for its subclasses.
     is_l1 : bool
-        Whether its ``lasso_form`` has no ridge: true of :class:`L1` and :class:`WeightedL1`.
+        Whether its ``lasso_form`` has no ridge: true for :class:`L1` and :class:`WeightedL1`.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class Regularizer(Shown, ABC):
 
     See Also
     --------
-    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic, Entropy, EntropySimplex : Those that there are.
+    L2, Lp, L1, WeightedL1, ElasticNet, Quadratic, Entropy, EntropySimplex : Built-in ones.
 
     References
     ----------
@@ -95,9 +95,9 @@ class Regularizer(Shown, ABC):
 
     @property
     def lasso_form(self) -> LassoForm | None:
-        """Its numbers if it is a weighted sum of the ``|w_j|`` and a multiple of ``||w||^2``.
+        """Its coefficients, if it is a weighted sum of the ``|w_j|`` and a multiple of ``||w||^2``.
 
-        Of a bound regularizer; None by default.
+        Available after :meth:`bind`; None by default.
         """
         return None
 
@@ -115,12 +115,12 @@ class Regularizer(Shown, ABC):
     def form(self) -> Any:
         """B: an array of shape (d,) for a diagonal or (d, d), or sparse; None for the identity.
 
-        Of a bound regularizer whose ``has_form`` is true.
+        Available after :meth:`bind` if ``has_form`` is true.
         """
         return None
 
     def bind(self, n_features: int, dimension: int) -> "Regularizer":
-        """Check the parameters against the data and do once what need not be done again.
+        """Check the parameters against the data and do all work that is needed only once.
 
         Parameters
         ----------
@@ -132,12 +132,12 @@ class Regularizer(Shown, ABC):
         Returns
         -------
         regularizer : Regularizer
-            What solvers work with; by default this one.
+            The regularizer for solvers; by default this one.
 
         Raises
         ------
         ValueError
-            For a parameter that is not allowed, or does not fit to the data.
+            For a parameter that is invalid or does not match the data.
         """
         return self
 
@@ -206,7 +206,7 @@ class Regularizer(Shown, ABC):
         Raises
         ------
         NotImplementedError
-            If there is none.
+            If the method is not overridden.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no conjugate_curvature, and is_quadratic is not true."
@@ -250,7 +250,7 @@ class Regularizer(Shown, ABC):
 
 
 class WithIntercept(Regularizer):
-    """``Omega(w) + ||b||^2 / 2`` of (w, b): what a step of the proximal point method minimizes."""
+    """``Omega(w) + ||b||^2 / 2`` of (w, b), for a step of the proximal point method."""
 
     def __init__(self, omega: Regularizer, n_free: int):
         self.omega = omega

@@ -9,7 +9,7 @@ from scipy.special import xlog1py
 from sklearn_bundle.regularizers.base import Regularizer
 
 Array = NDArray[np.float64]
-_OFF_SIMPLEX = 1e-10  # |sum(w) - 1| that is taken for rounding
+_OFF_SIMPLEX = 1e-10  # |sum(w) - 1| that counts as rounding
 _NEARLY_UNIFORM = -0.5  # mean of exp(m) - 1 above which its rounding is as small as that of m
 
 
@@ -17,7 +17,7 @@ class Entropy(Regularizer):
     """``Omega(w) = sum_j (w_j log w_j + 1/e)`` on w >= 0; its least value, at 1/e, is 0.
 
     The conjugate is ``sum_j (exp(m_j - 1) - 1/e)``, its gradient ``w = exp(m - 1)``: section 3.3.1
-    of [1]_. Where that overflows it is infinity.
+    of [1]_. If that overflows, it is infinity.
 
     References
     ----------
@@ -84,7 +84,7 @@ class EntropySimplex(Regularizer):
         return _divergence(w, 1.0 / len(w))
 
     def conjugate(self, m) -> float:
-        """``log(mean(exp m))``; where all m are nearly the same, log p is not in the sum."""
+        """``log(mean(exp m))``; log p does not enter the sum if all m are nearly equal."""
         largest = float(m.max())
         below = m - largest
         mean = float(np.mean(np.expm1(below)))
@@ -110,17 +110,17 @@ class EntropySimplex(Regularizer):
 
 
 def _divergence(w: Array, centre: float) -> float:
-    """``sum_j w_j log(w_j / centre) - w_j + centre``, which is 0 at the centre.
+    """``sum_j w_j log(w_j / centre) - w_j + centre``, which is 0 at ``centre``.
 
-    With ``w = centre (1 + u)`` it is ``centre ((1 + u) log(1 + u) - u)``: near the centre the terms
-    are as small as u, and not as large as 1.
+    With ``w = centre (1 + u)`` it is ``centre ((1 + u) log(1 + u) - u)``: near ``centre`` the terms
+    are as small as u, not as large as 1.
     """
     u = (w - centre) / centre
     return centre * float(np.sum(np.maximum(xlog1py(1.0 + u, u) - u, 0.0)))
 
 
 def _entropy_slope(w: Array, direction: Array) -> tuple[float, float]:
-    """Derivatives of ``sum w log w``; the first is minus infinity where an entry leaves 0."""
+    """Derivatives of ``sum w log w``; the first is minus infinity if an entry leaves 0."""
     moving = direction != 0.0
     d, w = direction[moving], w[moving]
     if np.any(w == 0.0):

@@ -57,8 +57,7 @@ class Lp(Regularizer):
     """``Omega(w) = ||w||_p^2 / 2``; its conjugate is ``||m||_q^2 / 2``, ``1/p + 1/q = 1``.
 
     The conjugate's gradient is ``w = sign(m) |m|^(q-1) ||m||_q^(2-q)``: section 3.3.1 of [1]_. All
-    powers are taken of entries divided by the norm, which are at most 1: nothing overflows that
-    has a finite result.
+    powers are of entries divided by the norm, which are at most 1, so no finite result overflows.
 
     Parameters
     ----------
@@ -107,8 +106,8 @@ class Lp(Regularizer):
     def conjugate_curvature(self, m, planes) -> Array:
         """``(q-1) diag(u^(q-2)) + (2-q) v v'`` with ``u = |m| / ||m||_q``, ``v = sign(m) u^(q-1)``.
 
-        It depends on the direction of m alone, and has no limit at m = 0 unless q = 2: there
-        ``(q-1) I``, which is nowhere exceeded.
+        It depends only on the direction of m, and has no limit at m = 0 unless q = 2. The value
+        there is ``(q-1) I``, an upper bound everywhere.
         """
         q = self._q
         norm, share = _norm(m, q)
@@ -144,8 +143,8 @@ class Quadratic(Regularizer):
     Parameters
     ----------
     B : array-like of shape (n_features,) or (n_features, n_features), or sparse
-        Symmetric and positive definite; one dimension stands for a diagonal matrix. It is
-        factored once a fit.
+        Symmetric and positive definite; one dimension stands for a diagonal matrix. It is factored
+        once per fit.
 
     Raises
     ------
@@ -161,7 +160,7 @@ class Quadratic(Regularizer):
     --------
     >>> import numpy as np
     >>> from sklearn_bundle.regularizers import Quadratic
-    >>> omega = Quadratic([1.0, 4.0])  # diagonal: the second weight is penalised four times as much
+    >>> omega = Quadratic([1.0, 4.0])  # diagonal: the second weight is penalized four times as much
     >>> omega.value(np.array([1.0, 1.0])), omega.conjugate_gradient(np.array([1.0, 1.0]))
     (2.5, array([1.  , 0.25]))
     """
@@ -198,7 +197,7 @@ class Quadratic(Regularizer):
 
 
 class _FactoredQuadratic(Regularizer):
-    """A :class:`Quadratic` with its factor: for one fit, not a parameter."""
+    """A :class:`Quadratic` with its factor, for one fit; not a parameter."""
 
     is_quadratic = has_form = True
 

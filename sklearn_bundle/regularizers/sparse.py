@@ -1,4 +1,4 @@
-"""Regularizers with a multiple of ``|w_j|`` per weight: their models have exact zeros."""
+"""Regularizers with a multiple of ``|w_j|`` per weight, whose models have exact zeros."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Array = NDArray[np.float64]
 
 
 class L1(Regularizer):
-    """``Omega(w) = ||w||_1``; its conjugate is 0 where ``|m|_inf <= 1`` and infinity elsewhere.
+    """``Omega(w) = ||w||_1``; its conjugate is 0 if ``|m|_inf <= 1`` and infinity otherwise.
 
-    Where the conjugate is finite, w = 0 is a maximizer, and the only one that m alone gives.
+    If the conjugate is finite, w = 0 is a maximizer, and the only one that follows from m alone.
     Section 3.3.1 of [1]_.
 
     References
@@ -53,9 +53,9 @@ class L1(Regularizer):
 class WeightedL1(Regularizer):
     """``Omega(w) = sum_j weights_j |w_j|``: L1 with a weight per feature.
 
-    Its conjugate is 0 where ``|m_j| <= weights_j`` for all j, and infinity elsewhere. With k
-    outputs, the sum of this over the outputs. A feature with a large weight enters the model late.
-    Weights of ``1 / |v_j|``, v a first estimate, make the adaptive lasso [1]_.
+    Its conjugate is 0 if ``|m_j| <= weights_j`` for all j, and infinity otherwise. With k outputs,
+    the sum of this over the outputs. A feature with a large weight enters the model late. Weights
+    of ``1 / |v_j|``, with v a first estimate, give the adaptive lasso [1]_.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class WeightedL1(Regularizer):
     Raises
     ------
     ValueError
-        If `weights` has another length, or a number that is not positive and finite; raised by
+        If `weights` has the wrong length, or a number that is not positive and finite; raised by
         `fit`, and by :meth:`bind`.
 
     References
@@ -88,7 +88,7 @@ class WeightedL1(Regularizer):
         weights = as_numbers("weights", self.weights).astype(np.float64)
         if weights.shape != (n_features,):
             raise ValueError(
-                f"weights of WeightedL1 must have shape ({n_features},), a number per feature; got "
+                f"weights of WeightedL1 must have shape ({n_features},), one per feature; got "
                 f"{shown(self.weights)} of shape {weights.shape}."
             )
         wrong = np.flatnonzero(~((weights > 0.0) & (weights < np.inf)))
@@ -121,8 +121,8 @@ class ElasticNet(Regularizer):
     """``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``.
 
     Its conjugate is ``sum_j max(|m_j| - l1_ratio, 0)^2 / (2 (1 - l1_ratio))``. The form is that of
-    scikit-learn's ElasticNet, where ``alpha`` is reg_lambda. Of features that are nearly the same,
-    L1 takes one, and this the mean [1]_. ``l1_ratio=1`` is :class:`L1`, ``l1_ratio=0`` is
+    scikit-learn's ElasticNet, where ``alpha`` is reg_lambda. Among nearly equal features L1 selects
+    one, and the elastic net uses their mean [1]_. ``l1_ratio=1`` is :class:`L1`, ``l1_ratio=0`` is
     :class:`L2`.
 
     Parameters

@@ -144,7 +144,7 @@ def test_nothing_in_it():
 @pytest.mark.parametrize(
     "lines, parameters, message",
     [
-        (["a b c", "", "a b"], {}, "Line 3 has 2 columns where those before have 3: 'a b'"),
+        (["a b c", "", "a b"], {}, "Line 3 has 2 columns, but those before have 3: 'a b'"),
         (["a\tb", "a  b"], {"separator": "\t"}, "Line 2 has 1 columns"),
         (["", "a b"], {"target": 2}, "no column 2: line 2 has 2 columns"),
         (["a b"], {"columns": [0, -3]}, "no column -3: line 1 has 2 columns"),

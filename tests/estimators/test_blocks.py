@@ -184,7 +184,7 @@ def test_a_search_has_folds_of_blocks(rows):
     judge(model, X, y)
     with pytest.raises(ValueError, match="cv must be a number of folds from 2 to 4"):
         BMRMClassifierCV(cv=5).fit(*data)
-    with pytest.raises(ValueError, match="scoring must be None where rows lie in blocks"):
+    with pytest.raises(ValueError, match="scoring must be None if rows lie in blocks"):
         BMRMClassifierCV(cv=2, scoring="roc_auc").fit(*data)
 
 

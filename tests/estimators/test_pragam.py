@@ -221,7 +221,7 @@ def test_bad_parameter_is_named(data, parameters):
 
 
 def test_a_miss_warns_once_and_says_what_to_change(data):
-    message = r"'max_iter' after 3 iterations at a relative duality gap of .*; tol asks"
+    message = r"'max_iter' after 3 iterations at a relative duality gap of .*, above tol"
     with pytest.warns(ConvergenceWarning, match=message) as record:
         model = PragamSVC(max_iter=3, tol=1e-9).fit(*data)
     assert len(record) == 1 and model.status_ == "max_iter" and model.n_iter_ == 3

@@ -174,7 +174,7 @@ def test_prediction_input_of_another_kind(fitted, given):
     if fitted == given or {fitted, given} == {"lists of strings", "dicts"}:
         model(X)
         return
-    meant = "a ndarray that is no list of sequences" if given == "a 2-D X" else given
+    meant = "a ndarray that is not a list of sequences" if given == "a 2-D X" else given
     with pytest.raises(
         ValueError, match=f"Model was fitted on .*{fitted}.*another kind: .*{meant}"
     ):
@@ -198,7 +198,7 @@ def test_bad_prediction_input():
         arrays([ROWS, ROWS[:, :2]])
     with pytest.raises(ValueError, match="X contains NaN: sequence 1, position 0, feature 2"):
         arrays([FIRST, [[1.0, 2.0, np.nan]]])
-    with pytest.raises(ValueError, match=r"One sequence is written \[X\]"):
+    with pytest.raises(ValueError, match=r"Write one sequence as \[X\]"):
         arrays(FIRST)
     with pytest.raises(ValueError, match=r"bare string 'w=a'.*write \[X\]"):
         strings(STRINGS[0])

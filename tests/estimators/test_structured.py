@@ -273,5 +273,5 @@ def test_a_bound_that_is_not_finite_proves_nothing():
 
 
 def test_cutting_planes_refuse_a_cone():
-    with pytest.raises(ValueError, match=r"'bundle' takes no .*Grid.nonnegative.*solver='auto'"):
+    with pytest.raises(ValueError, match=r"'bundle' does not .*Grid.nonnegative.*solver='auto'"):
         StructuredSVM(Grid(), solver="bundle").fit(*DATA["cells"])

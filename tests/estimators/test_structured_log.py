@@ -222,14 +222,14 @@ class OneSided(Orders):
      "got solver='bcfw'"),
     ("chain", {"solver": "rsd"}, "got solver='rsd'"),
     ("chain", {"scaling": "slack"}, "leave scaling at 'margin', got scaling='slack'"),
-    ("chain", {"loss": "hinge", "solver": "lbfgs"}, "solver='lbfgs' is for loss='log' alone, got "
+    ("chain", {"loss": "hinge", "solver": "lbfgs"}, "solver='lbfgs' is only for loss='log', got "
      "loss='hinge'"),
     (Ranking(), {}, "loss='log' needs the sums over all outputs of a method expected_features, "
      "which Ranking does not have. Use loss='hinge'."),
-    (OneSided(), {}, "loss='log' takes no model with parameters that must not be negative, but "
-     "OneSided.nonnegative returns some. Use loss='hinge'."),
-    (OneSided(), {"loss": "hinge", "solver": "bundle"}, "solver='bundle' takes no model with "
-     "parameters that must not be negative, but OneSided.nonnegative returns some. Use "
+    (OneSided(), {}, "loss='log' does not support models with parameters that must not be "
+     "negative, but OneSided.nonnegative returns some. Use loss='hinge'."),
+    (OneSided(), {"loss": "hinge", "solver": "bundle"}, "solver='bundle' does not support models "
+     "with parameters that must not be negative, but OneSided.nonnegative returns some. Use "
      "solver='auto'."),
 ])  # fmt: skip
 def test_refused_combinations(model, parameters, message):

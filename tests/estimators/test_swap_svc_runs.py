@@ -92,7 +92,7 @@ def test_a_class_of_one_point(many):
 def test_a_miss_warns_once_and_says_what_to_change(classes):
     X, y = load_iris(return_X_y=True)
     X, y = X[y < classes], y[y < classes]
-    message = r"'max_iter' after 3 iterations at a relative duality gap of .*; tol asks.*Increase"
+    message = r"'max_iter' after 3 iterations at a relative duality gap of .*, above tol.*Increase"
     with pytest.warns(ConvergenceWarning, match=message) as record:
         model = SwapSVC(max_iter=3, tol=1e-9).fit(X, y)
     assert len(record) == 1 and (np.atleast_1d(model.n_iter_) == 3).all()

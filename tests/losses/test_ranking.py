@@ -350,7 +350,7 @@ def test_inputs_are_not_written_to(loss):
         (NDCG(1.5), [0, 1, 2], [0, 0, 0], "k must be .* but is 1.5"),
         (NDCG(gain="exp"), [0, 1, 2], [0, 0, 0], "gain must be one of .*, not 'exp'"),
         (NDCG(discount=lambda p: p), [0, 1, 2], [0, 0, 0], "discount must not increase"),
-        (NDCG(gain=lambda r: -r), [0, 1, 2], [0, 0, 0], "gain must give finite numbers"),
+        (NDCG(gain=lambda r: -r), [0, 1, 2], [0, 0, 0], "gain must return one finite number"),
     ],
 )
 def test_prepare_names_what_is_wrong(loss, y, group, match):

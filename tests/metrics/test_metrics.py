@@ -367,7 +367,7 @@ def test_single_labels_have_no_spans(score):
         (["O", 3], "IOB2", TypeError, "the label 3 at position 1 of a sequence"),
         ([["O"]], "IOB2", TypeError, r"the label \['O'\] at position 0"),
         ("B-NP", "IOB2", TypeError, "got one string: 'B-NP'"),
-        (["O", "S-NP"], "IOB2", ValueError, "'S-NP' at position 1 .* not of scheme 'IOB2'.*BIOES"),
+        (["O", "S-NP"], "IOB2", ValueError, "'S-NP' at position 1 .* not in scheme 'IOB2'.*BIOES"),
         (["NP"], "IOB2", ValueError, "'NP' at position 0"),
         (["-NP"], "IOB2", ValueError, "'-NP' at position 0"),
         ([""], "BIOES", ValueError, "'' at position 0"),

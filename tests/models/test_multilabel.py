@@ -261,7 +261,7 @@ def test_wrong_edges(edges, message):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"edges": "full"}, "at most 12 labels where pairs make a cycle, but y has 13"),
+        ({"edges": "full"}, "at most 12 labels if pairs form a cycle, but y has 13"),
         ({"edges": None, "scaling": "slack"}, "at most 12 labels with slack rescaling, but y has"),
     ],
 )

@@ -357,5 +357,5 @@ def test_points_whose_scores_overflow_have_no_value():
 
 def test_slack_rescaling_is_refused():
     X, y = tiny()
-    with pytest.raises(ValueError, match="PairwiseGraph takes scaling='margin' alone"):
+    with pytest.raises(ValueError, match="PairwiseGraph takes only scaling='margin'"):
         StructuredSVM(PairwiseGraph(), scaling="slack").fit(X, y)

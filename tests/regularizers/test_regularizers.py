@@ -321,7 +321,7 @@ def test_l1_ratio(ratio):
 @pytest.mark.parametrize(
     "weights, message",
     [
-        (np.ones(P - 1), r"must have shape \(\d+,\), a number per feature"),
+        (np.ones(P - 1), r"must have shape \(\d+,\), one per feature"),
         (np.r_[np.ones(P - 1), 0.0], "must be positive and finite"),
         (np.r_[np.inf, np.ones(P - 1)], r"weights\[0\] is inf"),
     ],

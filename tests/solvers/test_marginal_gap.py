@@ -214,8 +214,8 @@ def test_warm_start_from_marginals():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"loss": "squared_hinge"}, "loss='hinge' with scaling='margin' alone.*'squared_hinge'"),
-        ({"scaling": "slack"}, "loss='hinge' with scaling='margin' alone.*scaling='slack'"),
+        ({"loss": "squared_hinge"}, "only loss='hinge' with scaling='margin'.*'squared_hinge'"),
+        ({"scaling": "slack"}, "only loss='hinge' with scaling='margin'.*scaling='slack'"),
     ],
 )
 def test_what_it_does_not_take(settings, message):
@@ -231,6 +231,6 @@ class OwnInference(Chain):
 
 @pytest.mark.parametrize("model", [Multiclass(), OwnInference()], ids=repr)
 def test_what_has_no_marginals_is_named(model):
-    message = f"takes the model 'chain' alone.*got {type(model).__name__}; use"
+    message = f"takes only the model 'chain'.*got {type(model).__name__}; use"
     with pytest.raises(ValueError, match=message):
         StructuredSVM(model, solver="excessive-gap").fit(np.eye(2), [0, 1])
