@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from sklearn_bundle.losses._newton import curved_loss
+from sklearn_bundle.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.row_blocks import RowBlocks
 from sklearn_bundle.regularizers import Regularizer
@@ -14,6 +14,7 @@ from sklearn_bundle.solvers._corrections import Corrections
 from sklearn_bundle.solvers._descent_solver import DescentSolver
 from sklearn_bundle.solvers.asks import NewtonRounds
 from sklearn_bundle.solvers.linear_task import Task
+from sklearn_bundle.solvers.newton_rounds import MOST_FEATURES
 
 Array = NDArray[np.float64]
 
@@ -251,8 +252,8 @@ class LBFGSRoundsSolver(DescentSolver):
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:
-        """As of :class:`LinearSolver`: for smooth losses, squared errors too."""
-        form = curved_loss(loss)
+        """As of :class:`LinearSolver`: for the smooth losses that have L-BFGS in memory too."""
+        form = newton_loss(loss)
         return omega.is_euclidean and form is not None and form.smooth
 
     @classmethod
@@ -262,3 +263,18 @@ class LBFGSRoundsSolver(DescentSolver):
 
     def _begin(self, problem, start):
         return RoundsGradientDescent(problem, self._lambda, start)
+
+
+class SquaresRoundsSolver(LBFGSRoundsSolver):
+    """The same for squared errors. "auto" alone takes it: in memory the name does not suit them."""
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """As of :class:`LinearSolver`: for squared errors."""
+        form = curved_loss(loss)
+        return omega.is_euclidean and form is not None and form.quadratic
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """As of :class:`LinearSolver`: where Hessians are too large."""
+        return task.problem.n_features > MOST_FEATURES

@@ -22,7 +22,7 @@ from sklearn_bundle.solvers.class_coordinate import ClassCoordinateSolver
 from sklearn_bundle.solvers.contract import State, uncrossed
 from sklearn_bundle.solvers.coordinate_descent import CoordinateDescentSolver
 from sklearn_bundle.solvers.dual_coordinate import DualCoordinateSolver
-from sklearn_bundle.solvers.lbfgs_rounds import LBFGSRoundsSolver
+from sklearn_bundle.solvers.lbfgs_rounds import LBFGSRoundsSolver, SquaresRoundsSolver
 from sklearn_bundle.solvers.least_squares import (
     ConjugateGradientSolver,
     LeastSquaresSolver,
@@ -79,7 +79,7 @@ SOLVERS: dict[str, tuple[type[LinearSolver], ...]] = {
     "coordinate-descent": (CoordinateDescentSolver,),
 }
 # Solvers that only "auto" uses, and checks before the others.
-_OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver,)
+_OWN: tuple[type[LinearSolver], ...] = (LeastSquaresSolver, SquaresRoundsSolver)
 
 
 def knows(name: str, loss: Loss, omega: Regularizer) -> bool:

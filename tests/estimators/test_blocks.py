@@ -133,6 +133,19 @@ def test_lbfgs_on_blocks(rows, layout, fit_intercept):
         BMRMClassifier("softmax", solver="lbfgs").fit(*collected(X, rows[1]))
 
 
+@pytest.mark.parametrize(
+    "loss, kind", [("log_loss", BMRMClassifier), ("squared_error", BMRMRegressor)]
+)
+def test_wide_smooth_losses_go_by_lbfgs(loss, kind):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((80, 2001), density=0.01, format="csr", rng=rng)
+    y = np.where(X @ rng.normal(size=2001) > 0.0, 1.0, -1.0)
+    cuts = (0, 30, 80)
+    model = kind(loss, tol=1e-3).fit(blocks_of(X, cuts), blocks_of(y, cuts))
+    assert model.converged_ and model.history_["solver"][-1] == "lbfgs"
+    judge(model, X, y)
+
+
 @pytest.mark.wide
 def test_a_loss_of_one_s_own(rows):
     X, y = rows[0], rows[1] > 0
