@@ -33,7 +33,6 @@ _MANY = 4000  # points from which on an active set pays
 _MANY_GIVEN = 20_000  # where a row is only read
 _ACTIVE = 2000  # points that it begins with: their matrix has 16 MB
 _WHOLE = 3000  # points up to which a block is the whole problem
-_LARGEST_COST = 1e100  # C_i: its square and that of its inverse are finite
 
 
 class _Task(NamedTuple):
@@ -384,15 +383,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         self, samples: ClassificationData, members: NDArray[np.intp] | slice = slice(None)
     ) -> NDArray[np.float64]:
         """C_i, C times sample and class weight, of some of the samples."""
-        with np.errstate(over="ignore"):
-            costs = self.C * samples.total * samples.weights[members]
-        if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
-            raise ValueError(
-                f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
-                f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
-                f"{costs.max()}."
-            )
-        return costs
+        return self._checked_costs(samples.total, samples.weights[members])
 
     def _solver(
         self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int
