@@ -100,10 +100,16 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
         return scale, tube.above, tube.below, self.cache_size
 
     def _solver(self, problem: L2Tube, kept: Any, seed: int) -> KernelGradients:
+        if isinstance(kept, KernelGradients):
+            return KernelGradients(problem, last=kept, seed=seed)
         return KernelGradients(problem, start=kept, seed=seed)
 
     def _keep(self, solver: KernelGradients, result: SolverResult) -> Any:
         return solver.kept
+
+    def _carry(self, solver: KernelGradients, result: SolverResult, last: Any) -> Any:
+        """The solver, with its factors."""
+        return solver
 
     def _machine(self, data: TubeTraining, coef: NDArray[np.float64]) -> dict[str, Any]:
         """Fitted attributes in SVR's shapes."""
