@@ -8,7 +8,8 @@ BMRMRegressor, BMRMRegressorCV         linear regressors: squares, quantile, Hub
 BMRMRanker                             linear rankers: ordinal, preference, NDCG
 BMRMNoveltyDetector                    linear one-class machines
 PragamSVC                              linear SVMs, by the excessive gap
-SwapSVC, SwapSVCCV, SwapSVR            kernel machines: classifiers, regressor
+SwapSVC, SwapSVCCV                     kernel machines: classifiers
+SwapSVR, SwapSVRCV                     kernel machines: regressors
 SwapNoveltyDetector                    kernel one-class machines
 SDCACRF, SDCACRFCV                     chain conditional random fields
 StructuredSVM                          models of structured outputs, from ``models``
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sklearn_bundle.estimators.swap_cv import SwapSVCCV
     from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.estimators.swap_svr import SwapSVR
+    from sklearn_bundle.estimators.swap_svr_cv import SwapSVRCV
 
 # Public names and the modules that define them; each is loaded when it is first asked for.
 _HOMES = {
@@ -58,6 +60,7 @@ _HOMES = {
     "SwapSVCCV": "sklearn_bundle.estimators.swap_cv",
     "SwapNoveltyDetector": "sklearn_bundle.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.estimators.swap_svr",
+    "SwapSVRCV": "sklearn_bundle.estimators.swap_svr_cv",
 }
 # Public modules, loaded in the same way.
 _MODULES = frozenset({"datasets", "losses", "metrics", "models", "projection", "regularizers"})
@@ -79,6 +82,7 @@ __all__ = [
     "SwapSVC",
     "SwapSVCCV",
     "SwapSVR",
+    "SwapSVRCV",
     "__version__",
     "bmrm_path",
     "crf_path",

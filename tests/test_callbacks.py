@@ -23,6 +23,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
 )
 from sklearn_bundle.estimators import _base
 from tests.callbacks import StopAt
@@ -159,6 +160,7 @@ FAMILY = [
     (SwapSVC(), "pair"),
     (SwapSVCCV(Cs=2, cv=2), "pair"),
     (SwapSVR(), None),
+    (SwapSVRCV(Cs=2, cv=2), None),
     (SwapNoveltyDetector(), None),
     (SDCACRF(), None),
     (SDCACRFCV(reg_lambdas=[0.1], cv=2), None),

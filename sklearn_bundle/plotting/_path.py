@@ -217,7 +217,7 @@ default=None
 
         Parameters
         ----------
-        estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, or Pipeline that ends in one
+        estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, SwapSVRCV, or Pipeline of one
             Fitted.
         label : str, default=None
             Name of the mean score in the legend; None is "mean of n_folds folds".
