@@ -102,7 +102,7 @@ feature_names_in_, shape_fit_
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = SwapSVRCV(Cs=[0.01, 0.1, 1, 10], cv=3).fit(scale(X), scale(y))
     >>> model.scores_.shape, float(model.C_)
-    ((3, 4), 0.1)
+    ((3, 4), 1.0)
     """
 
     _kind = SwapSVR
@@ -145,7 +145,7 @@ feature_names_in_, shape_fit_
         self.verbose = verbose
 
     def _folds(self, data, X, y, sample_weight, values):
-        return self._folds_by(data, y, values)
+        return self._folds_by(data, np.asarray(y), values)
 
     def _shares(self, data: TubeTraining) -> bool:
         """Where kernel values are dear and single precision holds them."""
