@@ -180,10 +180,12 @@ class KernelGradients:
 
     def _take_over(self) -> Functions:
         """Points of the last solver, whose scores are known, and what it knows of the kernel."""
-        last, self._last = self._last, None
-        if self._problem.n <= _SMALL:
+        last, self._last, problem = self._last, None, self._problem
+        if last._problem.dtype == np.float64:
+            problem.promote()
+        if problem.n <= _SMALL:
             self._matrix = last._matrix
-        elif last._low is not None and last._low.L.dtype == self._problem.dtype:
+        elif last._low is not None and last._low.L.dtype == problem.dtype:
             self._low = last._low
         return last.kept
 
