@@ -1,28 +1,6 @@
 """Regularized risk minimization for scikit-learn, with a certificate of every fit.
 
-=====================  ========================================  ================================
-Estimator              Predicts                                  Use it
-=====================  ========================================  ================================
-BMRMClassifier         a class, by weighted features             first, for linear classifiers
-                                                                 with any loss or measure
-BMRMClassifierCV       the same                                  where reg_lambda is not known
-BMRMRegressor          a number, a quantile or a count           first, for linear regressors
-BMRMRegressorCV        the same                                  where reg_lambda is not known
-BMRMRanker             an order                                  for grades, preferences, lists
-BMRMNoveltyDetector    whether a sample is unlike the rest       where a half-space tells them
-                                                                 apart
-PragamSVC              a class, by weighted features             for a linear SVM with its dual
-                                                                 variables
-SwapSVC                a class, by similarity (kernels)          where linear models fall short
-SwapSVCCV              the same                                  where C is not known
-SwapSVR                a number, by similarity                   where linear models fall short
-SwapNoveltyDetector    whether a sample is unlike the rest       where it takes a similarity
-SDCACRF                a label for each token                    for sequences
-SDCACRFCV              the same                                  where reg_lambda is not known
-StructuredSVM          segments, graphs, matchings, label sets,  for outputs with a structure,
-                       or a structure of your own                from ``models`` or your own
-=====================  ========================================  ================================
-
+=====================  ========================================  =========================
 Functions: ``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda,
 ``reg_lambda_max`` is the largest value of a path; ``list_losses`` and ``list_regularizers`` show
 what the ``BMRM`` estimators accept.
@@ -63,6 +41,7 @@ if TYPE_CHECKING:
     from sklearn_bundle.estimators.swap_cv import SwapSVCCV
     from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
     from sklearn_bundle.estimators.swap_svr import SwapSVR
+    from sklearn_bundle.estimators.swap_svr_cv import SwapSVRCV
 
 # Public names and the modules that define them; each is loaded on first use.
 _HOMES = {
@@ -85,6 +64,7 @@ _HOMES = {
     "SwapSVCCV": "sklearn_bundle.estimators.swap_cv",
     "SwapNoveltyDetector": "sklearn_bundle.estimators.swap_novelty",
     "SwapSVR": "sklearn_bundle.estimators.swap_svr",
+    "SwapSVRCV": "sklearn_bundle.estimators.swap_svr_cv",
 }
 # Public modules, also loaded on first use.
 _MODULES = frozenset(
@@ -108,6 +88,7 @@ __all__ = [
     "SwapSVC",
     "SwapSVCCV",
     "SwapSVR",
+    "SwapSVRCV",
     "__version__",
     "bmrm_path",
     "callbacks",

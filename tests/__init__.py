@@ -67,9 +67,10 @@ estimators
     test_swap_svc_indefinite.py swap.py /problems/l2svm.py
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
-    test_swap_cv.py             swap_cv.py _search.py
+    test_swap_cv.py             swap_cv.py _kernel_search.py _search.py
     test_crf_cv.py              crf_cv.py _chain_path.py _path.py _search.py
     test_swap_svr.py            swap_svr.py _kernel_tube.py _kernel.py
+    test_swap_svr_cv.py         swap_svr_cv.py _kernel_search.py _search.py
     test_swap_novelty.py        swap_novelty.py _kernel_tube.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py

@@ -16,6 +16,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
     bmrm_path,
 )
 from sklearn_bundle.losses import BinaryLoss
@@ -76,6 +77,7 @@ print(model.w_.size, model.exact_, model.history_["objective"][-1], model.relati
 
 search = BMRMClassifierCV(reg_lambdas=[1.0, 0.1], cv=3).fit(X, y)
 print(search.reg_lambda_, search.scores_.mean(axis=0), search.mean_test_scores_.max())
-print(SwapSVCCV(Cs=[0.1, 1.0], cv=3).fit(X, y).C_)
+searches = SwapSVCCV(Cs=[0.1, 1.0], cv=3).fit(X, y), SwapSVRCV(Cs=[0.1, 1.0], cv=3).fit(X, t)
+print([(s.C_, s.Cs_.size, s.scores_.shape) for s in searches])
 reg_lambdas, coefs, intercepts, *certificates = bmrm_path(X, y, reg_lambdas=[1.0, 0.1])
 print(reg_lambdas.shape, coefs.shape, intercepts.shape, len(certificates))

@@ -19,6 +19,7 @@ from sklearn_bundle import (
     StructuredSVM,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
 )
 
 ROWS = slice(0, 150, 3)  # of all three classes
@@ -87,6 +88,7 @@ SEARCHES = {
     BMRMClassifierCV: {"reg_lambdas": [0.5], "cv": 2},
     BMRMRegressorCV: {"reg_lambdas": [0.5], "cv": 2},
     SwapSVCCV: {"Cs": [0.5], "cv": 2},
+    SwapSVRCV: {"Cs": [0.5], "cv": 2},
     SDCACRFCV: {"reg_lambdas": [0.5], "cv": 2},
 }
 ESTIMATORS = [
@@ -97,7 +99,7 @@ ESTIMATORS = [
 
 
 def context(kind, name):
-    without = StructuredSVM, SwapSVR, SDCACRF, SDCACRFCV
+    without = StructuredSVM, SwapSVR, SwapSVRCV, SDCACRF, SDCACRFCV
     of_losses = {} if kind in without else CONTEXT.get(name, {})
     if name in ("coef0", "degree"):  # looked at for this kernel alone
         of_losses = CONTEXT[name]

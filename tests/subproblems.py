@@ -324,9 +324,13 @@ def _joint(model, weights, labels):
 # ---- kernel machines --------------------------------------------------------------------------
 
 
+def _cost_of(model):
+    """C, or what a search has chosen."""
+    return model.C_ if hasattr(model, "C_") else model.C
+
+
 def _kernel_machines(model, X, y, sample_weight):
-    C = getattr(model, "C_", model.C if hasattr(model, "C") else None)
-    C = C * merged_weights(model, len(y), y, sample_weight)
+    C = _cost_of(model) * merged_weights(model, len(y), y, sample_weight)
     labels = np.searchsorted(model.classes_, y)
     n_classes, place = len(model.classes_), np.full(len(y), -1)
     place[model.support_] = np.arange(len(model.support_))
@@ -350,8 +354,8 @@ def _kernel_machines(model, X, y, sample_weight):
 
 def _tube_machine(model, X, y, sample_weight):
     """SwapSVR, or SwapNoveltyDetector: its target is 1, and only scores below cost."""
-    regression = type(model).__name__ == "SwapSVR"
-    C = model.C * merged_weights(model, len(X), y, sample_weight)
+    regression = hasattr(model, "epsilon")
+    C = _cost_of(model) * merged_weights(model, len(X), y, sample_weight)
     rows = np.flatnonzero(C > 0)
     coef = np.zeros(len(X), LONG)
     coef[model.support_] = model.dual_coef_[0]

@@ -26,6 +26,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
     bmrm_path,
 )
 from sklearn_bundle.estimators import _monitor
@@ -173,6 +174,7 @@ FAMILY = [
     (SwapSVC(), "pair"),
     (SwapSVCCV(Cs=2, cv=2), "pair"),
     (SwapSVR(), None),
+    (SwapSVRCV(Cs=2, cv=2), None),
     (SwapNoveltyDetector(), None),
     (SDCACRF(), None),
     (SDCACRFCV(reg_lambdas=[0.1], cv=2), None),

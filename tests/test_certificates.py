@@ -30,6 +30,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
 )
 from sklearn_bundle.estimators import _base
 from sklearn_bundle.models import Chain, Multiclass, Ontology
@@ -160,6 +161,7 @@ CASES = [
     (SwapSVC(kernel=laplacian_kernel), "two"),
     (SwapSVCCV(Cs=[1.0], cv=2), "three, weighted"),
     (SwapSVR(), "numbers, weighted"),
+    (SwapSVRCV(Cs=[1.0], cv=2), "numbers, weighted"),
     (SwapSVR(10.0, kernel="poly", coef0=1.0, degree=2, epsilon=0.5), "numbers"),
     (SwapSVR(kernel="linear", epsilon=0.0), "numbers, weighted"),
     (SwapNoveltyDetector(), "shifted"),

@@ -19,6 +19,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
 )
 from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
 
@@ -60,6 +61,7 @@ FEW = [
     SwapSVC(tol=1e-10),
     SwapSVCCV([0.01], tol=1e-13, cv=3),
     SwapSVR(tol=1e-10),
+    SwapSVRCV([1.0], tol=1e-10, cv=3),
     SwapNoveltyDetector(tol=1e-10),
     SDCACRF(),
     SDCACRF(tol=1e-10, max_iter=1000),

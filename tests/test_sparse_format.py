@@ -20,6 +20,7 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
     bmrm_path,
 )
 from sklearn_bundle._sparse import well_formed
@@ -123,6 +124,7 @@ ESTIMATORS = [
     SwapSVC(),
     SwapSVCCV([1.0], cv=2),
     SwapSVR(),
+    SwapSVRCV([1.0], cv=2),
 ]
 
 

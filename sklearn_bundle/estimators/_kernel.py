@@ -1,7 +1,7 @@
 """Base of kernel machines: checked kernels, attributes in SVC's shapes, scores and labels."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from numbers import Integral, Number, Real
 from typing import Any, ClassVar
@@ -30,32 +30,42 @@ from sklearn_bundle.problems.kernel_function import Kernel, Matrix, resolve_gamm
 from sklearn_bundle.problems.kernel_scores import KernelScores
 
 _LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
+_LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
 _SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
 
 
 @dataclass
-class KernelTraining:
-    """Labeled samples, and kernel values between them.
+class MachineTraining:
+    """Samples, and kernel values between them.
 
-    ``places`` are the indices of the samples among the points of ``values``, None if they are all
-    points in order; ``shape`` is that of the caller's X; each solver may keep rows of
-    ``cache_bytes``.
+    ``shape`` is that of the caller's X; each solver may keep values of ``cache_bytes``.
     """
 
-    samples: ClassificationData
+    samples: Any
     values: KernelData
     shape: tuple[int, ...]
-    places: NDArray[np.intp] | None = None
-    cache_bytes: int = 0
-
-    def points(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The places of some of the samples."""
-        return members if self.places is None else self.places[members]
+    cache_bytes: int = field(default=0, kw_only=True)
 
     def divide_cache(self, megabytes: float, n_threads: int) -> None:
         """Memory for kernel values per solver, if this many solvers run at a time."""
         left = megabytes * 2**20 - self.values.bytes_kept
         self.cache_bytes = int(left / n_threads) - self.values.bytes_shared
+
+
+@dataclass
+class KernelTraining(MachineTraining):
+    """The same with labels.
+
+    ``places`` are the samples' places among the points of ``values``, None if they are all of these
+    in their order.
+    """
+
+    samples: ClassificationData
+    places: NDArray[np.intp] | None = None
+
+    def points(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The places of some of the samples."""
+        return members if self.places is None else self.places[members]
 
 
 Pair = tuple[NDArray[np.intp], NDArray[np.float64]]  # samples, and their targets -1 and +1
@@ -115,10 +125,11 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
 class KernelMachine(BaseEstimator):
     """Checks of a kernel and its values; scores by support vectors.
 
-    A subclass has the parameters ``kernel``, ``gamma``, ``degree``, ``coef0``, ``tol``,
+    A subclass has the parameters ``C``, ``kernel``, ``gamma``, ``degree``, ``coef0``, ``tol``,
     ``cache_size`` and ``n_jobs``, and when fitted ``support_vectors_`` and ``_scores``.
     """
 
+    C: float
     kernel: Any
     gamma: str | float
     degree: int
@@ -205,6 +216,18 @@ class KernelMachine(BaseEstimator):
             if len(data.rows) < n_columns:
                 data.X = data.X[:, data.rows]
         return self._kernel_data(data, self._kernel_of(data))
+
+    def _checked_costs(self, total: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """C_i: C times the weights, which sum to ``total`` before they are normalized."""
+        with np.errstate(over="ignore"):
+            costs = self.C * total * weights
+        if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
+            raise ValueError(
+                f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
+                f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
+                f"{costs.max()}."
+            )
+        return costs
 
     def _gamma_weights(self, data: TrainingData) -> NDArray[np.float64]:
         """Weights of the samples in a gamma that depends on the data."""

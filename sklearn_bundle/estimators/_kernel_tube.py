@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,26 +13,21 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, Outcome
-from sklearn_bundle.estimators._kernel import KernelMachine
+from sklearn_bundle.estimators._kernel import KernelMachine, MachineTraining
 from sklearn_bundle.estimators._validation import TrainingData, check_sample_weight
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
-from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_scores import KernelScores
 from sklearn_bundle.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.kernel_gradients import KernelGradients
 
-_LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
-
 
 @dataclass
-class TubeTraining:
-    """Samples, kernel values between them, the costs C_i, and the shape of the caller's X."""
+class TubeTraining(MachineTraining):
+    """The same without labels; ``total`` is what the weights sum to before they are normalized."""
 
     samples: TrainingData
-    values: KernelData
-    costs: NDArray[np.float64]
-    shape: tuple[int, ...]
+    total: float = field(kw_only=True)
 
 
 class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
@@ -69,14 +64,15 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
         values = self._kernel_values(samples, n_samples)
         with np.errstate(over="ignore"):
             total = float(np.sum(check_sample_weight(sample_weight, n_samples)))
-            costs = self.C * total * samples.weights
-        if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
-            raise ValueError(
-                f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
-                f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
-                f"{costs.max()}."
-            )
-        return TubeTraining(samples, values, costs, self._shape_of(X))
+        return TubeTraining(samples, values, self._shape_of(X), total=total)
+
+    def _costs(self, data: TubeTraining) -> NDArray[np.float64]:
+        return self._checked_costs(data.total, data.samples.weights)
+
+    def _prepare(self, data: TubeTraining, n_threads: int) -> None:
+        """Costs out of range are refused."""
+        self._costs(data)
+        data.divide_cache(self.cache_size, 1)
 
     def _targets(self, data: TubeTraining) -> list[None]:
         return [None]
@@ -85,9 +81,9 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
         self, data: TubeTraining, target: None, n_threads: int
     ) -> AbstractContextManager[L2Tube]:
         problem = L2Tube(
-            *(data.values, self._tube(data), data.costs),
+            *(data.values, self._tube(data), self._costs(data)),
             intercept=self._intercept,
-            cache_bytes=self.cache_size * 2**20,
+            cache_bytes=data.cache_bytes,
         )
         return nullcontext(problem)
 
@@ -100,14 +96,20 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
     def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""
         tube = self._tube(data)
-        scale = object() if callable(self.kernel) else tuple(data.costs[:1])
+        scale = object() if callable(self.kernel) else self.C * data.total
         return scale, tube.above, tube.below, self.cache_size
 
     def _solver(self, problem: L2Tube, kept: Any, seed: int) -> KernelGradients:
+        if isinstance(kept, KernelGradients):
+            return KernelGradients(problem, last=kept, seed=seed)
         return KernelGradients(problem, start=kept, seed=seed)
 
     def _keep(self, solver: KernelGradients, result: SolverResult) -> Any:
         return solver.kept
+
+    def _carry(self, solver: KernelGradients, result: SolverResult, last: Any) -> Any:
+        """The solver, with its factors."""
+        return solver
 
     def _machine(self, data: TubeTraining, coef: NDArray[np.float64]) -> dict[str, Any]:
         """Fitted attributes in SVR's shapes."""

@@ -35,7 +35,6 @@ _ACTIVE = 2000  # its first points: their matrix takes 16 MB
 # Points up to which a block is the whole problem: there blocks took 0.97 to 1.9 times as long on
 # six sets that did not set this number; from 6,000 points on they were faster on some.
 _WHOLE = 5000
-_LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
 
 
 class _Task(NamedTuple):
@@ -389,15 +388,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         self, samples: ClassificationData, members: NDArray[np.intp] | slice = slice(None)
     ) -> NDArray[np.float64]:
         """C_i, C times sample and class weight, for some of the samples."""
-        with np.errstate(over="ignore"):
-            costs = self.C * samples.total * samples.weights[members]
-        if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
-            raise ValueError(
-                f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
-                f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
-                f"{costs.max()}."
-            )
-        return costs
+        return self._checked_costs(samples.total, samples.weights[members])
 
     def _solver(
         self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int

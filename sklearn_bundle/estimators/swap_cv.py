@@ -1,26 +1,18 @@
 """SwapSVC with C chosen by cross-validation."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.metrics import check_scoring
 
-from sklearn_bundle._values import as_numbers, shown
+from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._kernel import KernelTraining, machine
+from sklearn_bundle.estimators._kernel_search import KernelSearch
 from sklearn_bundle.estimators._reports import Report
-from sklearn_bundle.estimators._search import (
-    MOST_VALUES,
-    Search,
-    folds_among,
-    search_constraints,
-)
-from sklearn_bundle.estimators._validation import ClassificationData, checked_score
+from sklearn_bundle.estimators._search import search_constraints
+from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators.swap import SwapSVC
-from sklearn_bundle.problems.kernel_data import KernelData
 
 # Features up to which the pairs of one-versus-one compute their own kernel values. That took half
 # the time of reading a shared matrix with 16 features, and 1.8 times as long with 256; the two are
@@ -28,7 +20,7 @@ from sklearn_bundle.problems.kernel_data import KernelData
 _FEW_FEATURES = 64
 
 
-class SwapSVCCV(Search, SwapSVC):
+class SwapSVCCV(KernelSearch, SwapSVC):
     """:class:`SwapSVC` that chooses C by cross-validation, on one matrix of kernel values.
 
     Only the diagonal of the problem that :class:`SwapSVC` solves depends on C, and a fold uses a
@@ -130,10 +122,7 @@ n_features_in_, feature_names_in_, shape_fit_
     True
     """
 
-    C_: float
-    Cs_: NDArray[np.float64]
-
-    _kind, _chosen = SwapSVC, "C"
+    _kind = SwapSVC
     _not_shared = "C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start"
     _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(
         SwapSVC, "Cs", _not_shared
@@ -178,43 +167,15 @@ n_features_in_, feature_names_in_, shape_fit_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _values(self, data: Any) -> NDArray[np.float64]:
-        """Values of C, ascending."""
-        if type(self.Cs) is int and self.Cs <= MOST_VALUES:
-            return np.logspace(-3, 3, self.Cs)
-        try:
-            Cs = as_numbers("Cs", self.Cs)
-        except ValueError:
-            Cs = np.empty(0)
-        if not (Cs.ndim == 1 and len(Cs) and np.isfinite(Cs).all() and (Cs > 0).all()):
-            raise ValueError(
-                f"Cs must be a number of values, from 1 to {MOST_VALUES}, or a list of positive "
-                f"ones, got {shown(self.Cs)}."
-            )
-        return np.unique(Cs)
-
     def _folds(self, data, X, y, sample_weight, values):
-        y = data.samples.all_labels
-        folds = folds_among(self.cv, np.zeros(len(y)), y, data.samples.rows, classifier=True)
-        n_threads = min(effective_n_jobs(self.n_jobs), len(folds))
-        shared = replace(data, values=self._shared_values(data))
-        shared.divide_cache(self.cache_size, n_threads)
-        return folds, partial(self._scores_of_fold, shared, values)
+        return self._folds_by(data, data.samples.all_labels, values)
 
     def _fits_per_value(self, data: KernelTraining) -> int:
         return len(self._single()._targets(data))
 
-    def _shared_values(self, data: KernelTraining) -> KernelData:
-        """One matrix of kernel values, also for the final fit, if there is space for it.
-
-        None for small problems whose kernel values cost less to compute than to read.
-        """
-        values = data.values
-        if self._computes(data):
-            return values
-        fits = 4 * len(data.samples.labels) ** 2 <= 0.5 * self.cache_size * 2**20
-        matrix = values.all_values() if fits else None
-        return values if matrix is None else matrix
+    def _shares(self, data: KernelTraining) -> bool:
+        """Not for small problems whose kernel values cost less to compute than to read."""
+        return not self._computes(data)
 
     def _computes(self, data: KernelTraining) -> bool:
         """Whether it is faster if pairs of classes compute the kernel values that they need."""
@@ -235,7 +196,6 @@ n_features_in_, feature_names_in_, shape_fit_
         test: np.ndarray,
         report: Report,
     ) -> list[float]:
-        """Scores of every C on the test part of a fold."""
         samples, values, single = data.samples, data.values, self._single()
         part = replace(
             samples,
@@ -252,9 +212,8 @@ n_features_in_, feature_names_in_, shape_fit_
             break_ties=self.break_ties,
         )
         model._adopt({"n_features_in_": Z.shape[1]})
-        scorer, weights = check_scoring(model, self.scoring), {}
-        if not callable(self.scoring) and (samples.sample_weight != 1.0).any():
-            weights = {"sample_weight": samples.sample_weight[test]}
+        y = samples.classes[samples.labels[test]]
+        score = self._score_of(model, Z, y, samples.sample_weight, test)
         fold = replace(data, samples=part, places=train)
         alphas: list[list] = [[] for _ in Cs]
         for target in single._targets(fold):
@@ -269,8 +228,7 @@ n_features_in_, feature_names_in_, shape_fit_
         scores = []
         for of_C in alphas:
             model._adopt(machine(part, values.kernel, of_C))
-            score = scorer(model, Z, samples.classes[samples.labels[test]], **weights)
-            scores.append(checked_score(score))
+            scores.append(score())
         return scores
 
     def _check_classes(self, part: ClassificationData) -> None:

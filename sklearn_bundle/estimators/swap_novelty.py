@@ -283,7 +283,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         return self._training(check_unlabelled_data, X, sample_weight=sample_weight)
 
     def _tube(self, data: TubeTraining) -> Tube:
-        return Tube(np.ones(len(data.costs)), 0.0, np.inf)
+        return Tube(np.ones(data.samples.n_samples), 0.0, np.inf)
 
     def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """During the fit the scores are not known here, and the boundary is that of "auto"."""

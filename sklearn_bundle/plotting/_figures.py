@@ -21,8 +21,8 @@ _RESOLUTION = np.finfo(np.float64).eps  # a smaller relative gap is drawn as thi
 _INSTEAD = {
     "history_": "it must be an estimator of sklearn_bundle that keeps one, or a pipeline or "
     "refitted search that ends in one",
-    "scores_": "use BMRMClassifierCV, BMRMRegressorCV or SwapSVCCV, or a pipeline that ends in one;"
-    " from_path draws coefficients",
+    "scores_": "use BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV or SwapSVRCV, or a pipeline that "
+    "ends in one; from_path draws coefficients",
 }
 
 

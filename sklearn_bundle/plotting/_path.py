@@ -216,7 +216,7 @@ default=None
 
         Parameters
         ----------
-        estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, or Pipeline that ends in one
+        estimator : BMRMClassifierCV, BMRMRegressorCV, SwapSVCCV, SwapSVRCV, or Pipeline of one
             Fitted.
         label : str, default=None
             Name of the mean score in the legend; None means "mean of n_folds folds".

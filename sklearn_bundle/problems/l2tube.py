@@ -82,6 +82,10 @@ class L2Tube:
         """Use kernel values in double precision from now on."""
         self.dtype = np.dtype(np.float64)
 
+    def expect_more(self) -> None:
+        """More problems of the same data will come: kernel values are kept from the start."""
+        self._products = _RECOMPUTED
+
     def _keep(self) -> None:
         """Keep all kernel values in memory, in single precision, if there is space."""
         data, room = self.data, _OF_CACHE * self.cache_bytes

@@ -71,6 +71,9 @@ class KernelGradients:
     problem : TubeProblem
     start : Functions, default=None
         Where to start; of another C or tolerance, if that is better than nothing.
+    last : KernelGradients, default=None
+        One that has ended, for another C and the same data: this one may start where that is, and
+        has its factors.
     seed : int
         Of the pivots.
 
@@ -89,10 +92,11 @@ class KernelGradients:
         problem: TubeProblem,
         *,
         start: Functions | None = None,
+        last: "KernelGradients | None" = None,
         seed: int = 0,
     ):
         self._problem: TubeProblem | None = problem
-        self._start = start
+        self._start, self._last = start, last
         self._low: LowRank | None = None
         self._matrix: Array | None = None  # all kernel values, for Newton's method
         self._random = np.random.default_rng(seed)
@@ -161,16 +165,29 @@ class KernelGradients:
         if problem.n <= _SMALL:
             problem.promote()
         self._dual = first = Function(np.zeros(problem.n), np.zeros(problem.n))
-        if not self._takes_matrix(_SMALL):
+        start = None if self._last is None else self._take_over()
+        if self._matrix is None and not self._takes_matrix(_SMALL):
             first = self._in_span()
         if self._start is not None:
-            last, dual = (self._recomputed(function.coef) for function in self._start)
-            first = min(first, last, key=self._objective)
-            self._prove(dual)
+            start = Functions(*(self._recomputed(function.coef) for function in self._start))
+        if start is not None:
+            first = min(first, start.function, key=self._objective)
+            self._prove(start.dual)
         self._function = first
         self._best.offer(self._objective(self._function), None)
         if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+
+    def _take_over(self) -> Functions:
+        """Points of the last solver, whose scores are known, and what it knows of the kernel."""
+        last, self._last, problem = self._last, None, self._problem
+        if last._problem.dtype == np.float64:
+            problem.promote()
+        if problem.n <= _SMALL:
+            self._matrix = last._matrix
+        elif last._low is not None and last._low.L.dtype == problem.dtype:
+            self._low = last._low
+        return last.kept
 
     def _takes_matrix(self, most: int) -> bool:
         """Whether there are so few points that the whole matrix is there from now on."""

@@ -16,6 +16,7 @@ from sklearn_bundle import (
     SwapNoveltyDetector,
     SwapSVC,
     SwapSVR,
+    SwapSVRCV,
 )
 from sklearn_bundle.solvers.contract import Status, StatusName
 
@@ -34,6 +35,7 @@ FITS = [
     (SwapNoveltyDetector(), X, None),
     (SwapSVC(), X, Y),
     (SwapSVR(), X, X[:, 0]),
+    (SwapSVRCV([1.0], cv=2), X, X[:, 0]),
 ]
 
 

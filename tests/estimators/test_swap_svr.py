@@ -108,6 +108,18 @@ def test_points_within_the_tube_have_no_coefficient():
     assert_allclose(coef, expected, atol=1e-2)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "callable", "precomputed"])
+def test_a_tube_around_all_points_leaves_no_support_vector(kernel):
+    X, y = diabetes()
+    parameters, values = KERNELS[kernel]
+    X = values(X, X) if kernel == "precomputed" else X
+    for layout in list(LAYOUTS)[: 2 if kernel in ("callable", "precomputed") else 4]:
+        made = LAYOUTS[layout](X)
+        model = SwapSVR(epsilon=10.0, **parameters).fit(made, y)
+        assert len(model.support_) == 0 and model.objective_ == 0.0
+        assert_array_equal(model.predict(made), np.zeros(len(y)))
+
+
 def test_gradients_and_newton_have_the_same_optimum():
     """Above 600 points low-rank gradients in float32; the same points as kernel values too."""
     rng = np.random.default_rng(0)

@@ -24,6 +24,7 @@ from sklearn_bundle import (
     PragamSVC,
     SwapSVC,
     SwapSVCCV,
+    SwapSVRCV,
     bmrm_path,
 )
 from sklearn_bundle.plotting import ConvergenceDisplay, RegularizationPathDisplay
@@ -370,6 +371,7 @@ def test_scores_of_several_in_one_axes(ax):
         (BMRMClassifierCV(reg_lambdas=3, cv=3, scoring="f1"), "f1", "reg_lambda"),
         (BMRMRegressorCV(reg_lambdas=3, cv=3), "R2", "reg_lambda"),
         (SwapSVCCV(Cs=3, cv=3), "accuracy", "C"),
+        (SwapSVRCV(Cs=3, cv=3), "R2", "C"),
     ],
 )
 def test_scores_of_cross_validation(ax, data, model, score, parameter):

@@ -90,6 +90,24 @@ def test_a_solver_goes_on_where_it_was():
     assert_allclose(objectives, history, rtol=1e-4)
 
 
+@pytest.mark.parametrize("double", [False, True])
+def test_the_next_C_takes_over_what_the_last_one_knows(double):
+    """Its factors and its precision; the optimum is that of a solver that begins alone."""
+    small, large, same, again = (problem(C=C, cache_bytes=4e6)[1] for C in (1.0, 30.0, 30.0, 30.0))
+    if double:
+        small.promote()
+    last, alone = KernelGradients(small), KernelGradients(same)
+    run(last, tol=1e-3, max_iter=100)
+    solver, known = KernelGradients(large, last=last), last._low.pivots
+    reached, expected = (run(each, tol=1e-3, max_iter=100) for each in (solver, alone))
+    assert (solver._low.pivots[: len(known)] == known).all() and len(known) > 0
+    assert large.dtype == small.dtype
+    assert reached.relative_gap <= 1e-3 and expected.relative_gap <= 1e-3
+    assert reached.lower_bound <= expected.primal and expected.lower_bound <= reached.primal
+    solver = KernelGradients(again, last=solver)
+    assert run(solver, tol=1e-3, max_iter=1).n_iter == 1 and solver._best.gap <= 1.1 * reached.gap
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_factors_are_those_of_the_pivots(dtype):
     made = problem()[1]

@@ -1,0 +1,98 @@
+"""What cross-validation over C is for kernel machines: SwapSVCCV and SwapSVRCV."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+
+from sklearn_bundle._values import as_numbers, shown
+from sklearn_bundle.estimators._kernel import MachineTraining
+from sklearn_bundle.estimators._reports import Report
+from sklearn_bundle.estimators._search import MOST_VALUES, Fold, Search, folds_among
+from sklearn_bundle.estimators._validation import checked_score
+from sklearn_bundle.problems.kernel_data import KernelData
+
+_OF_CACHE = 0.5  # share of the memory for kernel values that one matrix for all folds may take
+
+
+class KernelSearch(Search):
+    """Cross-validation over C, in each fold from the smallest value to the largest."""
+
+    Cs: Any
+    cache_size: float
+    C_: float
+    Cs_: NDArray[np.float64]
+
+    _chosen = "C"
+
+    @abstractmethod
+    def _shares(self, data: Any) -> bool:
+        """Whether to compute one matrix of kernel values for all folds."""
+
+    @abstractmethod
+    def _scores_of_fold(
+        self,
+        data: Any,
+        Cs: NDArray[np.float64],
+        train: np.ndarray,
+        test: np.ndarray,
+        report: Report,
+    ) -> list[float]:
+        """The scores of every C on the test part of a fold; each fit is reported."""
+
+    def _values(self, data: Any) -> NDArray[np.float64]:
+        """Values of C, ascending."""
+        if type(self.Cs) is int and self.Cs <= MOST_VALUES:
+            return np.logspace(-3, 3, self.Cs)
+        try:
+            Cs = as_numbers("Cs", self.Cs)
+        except ValueError:
+            Cs = np.empty(0)
+        if not (Cs.ndim == 1 and len(Cs) and np.isfinite(Cs).all() and (Cs > 0).all()):
+            raise ValueError(
+                f"Cs must be a number of values, from 1 to {MOST_VALUES}, or a list of positive "
+                f"ones, got {shown(self.Cs)}."
+            )
+        return np.unique(Cs)
+
+    def _folds_by(
+        self, data: MachineTraining, y: Any, values: NDArray[np.float64]
+    ) -> tuple[list[Fold], Callable[[np.ndarray, np.ndarray, Report], list[float]]]:
+        """What ``_folds`` returns, where ``y`` has an entry for each row of the caller's X."""
+        folds = folds_among(
+            self.cv, np.zeros(data.shape[0]), y, data.samples.rows, is_classifier(self)
+        )
+        shared = replace(data, values=self._shared_values(data))
+        shared.divide_cache(self.cache_size, min(effective_n_jobs(self.n_jobs), len(folds)))
+        return folds, partial(self._scores_of_fold, shared, values)
+
+    def _shared_values(self, data: MachineTraining) -> KernelData:
+        """One matrix of kernel values if there is space for it, which the final fit has too."""
+        values, n_bytes = data.values, 4 * data.samples.n_samples**2
+        if not self._shares(data) or n_bytes > _OF_CACHE * self.cache_size * 2**20:
+            return values
+        return values.all_values() or values
+
+    def _score_of(
+        self,
+        model: Any,
+        Z: Any,
+        y: NDArray,
+        weights: NDArray[np.float64],
+        test: np.ndarray,
+    ) -> Callable[[], float]:
+        """What scores the model, as it is then, on the test part of a fold.
+
+        The weights are those of all samples: if they are equal, they do not count.
+        """
+        scorer, counted = check_scoring(model, self.scoring), {}
+        if not callable(self.scoring) and np.ptp(weights) > 0.0:
+            counted = {"sample_weight": weights[test]}
+        return lambda: checked_score(scorer(model, Z, y, **counted))

@@ -1,0 +1,183 @@
+"""SwapSVR with C by cross-validation."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.estimators._kernel_search import KernelSearch
+from sklearn_bundle.estimators._kernel_tube import TubeTraining
+from sklearn_bundle.estimators._reports import Report
+from sklearn_bundle.estimators._search import search_constraints
+from sklearn_bundle.estimators.swap_svr import SwapSVR
+from sklearn_bundle.problems.kernel_data import KernelData
+
+
+class SwapSVRCV(KernelSearch, SwapSVR):
+    """:class:`SwapSVR` with C by cross-validation, on one matrix of kernel values in each fold.
+
+    Only the weight of the losses depends on C: kernel values of a training part are computed once
+    for all values of C, and each fit of a fold starts from the one with the next smaller C. Where
+    kernel values are dear, for sparse X and for a callable, they are computed once for all folds.
+    Then the model is fitted to all data with the best C. gamma="scale" and "distance" are those of
+    all data, not those of each training part. epsilon is given: a search over both is one over
+    epsilon, by :class:`~sklearn.model_selection.GridSearchCV`, of this estimator. The method of
+    each fit is that of :class:`SwapSVR`.
+
+    Parameters
+    ----------
+    Cs : int or array-like of shape (n_Cs,), default=7
+        Values of C, positive; a number means as many from 1e-3 to 1e3, equally spaced on a
+        logarithmic scale.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Folds; None and a number mean consecutive ones, 5 by default, of the rows with a positive
+        weight. Others get all rows, and rows without weight are left out of their folds.
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R^2. Sample weights count in
+        it, unless it is a callable. A callable gets kernel values in place of X where all folds
+        share them, and has to get along with `predict`.
+    epsilon : float, default=0.1
+        Errors up to here cost nothing, at least 0, in the unit of y.
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        As in :class:`SwapSVR`.
+    gamma : {"scale", "auto", "distance"} or float, default="scale"
+        For "rbf" and "poly", as in :class:`SwapSVR`: "scale" and "distance" are those of all data.
+    degree : int, default=3
+        Of "poly", at least 0.
+    coef0 : float, default=0.0
+        Of "poly", at least 0.
+    tol : float, default=1e-2
+        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+    max_iter : int, default=1000
+        Limit on the iterations of every fit.
+    cache_size : float, default=1000
+        Memory in MB for kernel values and factors of the kernel matrix, of all folds that are
+        fitted at a time. A fold's values are kept if they fit into half of its share, and else
+        computed again by blocks.
+    n_jobs : int, default=None
+        Threads over the folds, and of BLAS in the final fit. None is 1 outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Of the points on which the factor of the final fit is built.
+    verbose : int, default=0
+        1 prints a line a few times per second in the final fit.
+
+    Attributes
+    ----------
+    C_ : float
+        The best C: the smallest one with the largest mean score.
+    Cs_ : ndarray of shape (n_Cs,)
+        All values, ascending.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Score of every fold and C.
+    mean_test_scores_ : ndarray of shape (n_Cs,)
+        Means over the folds.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, objective_, \
+lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, n_features_in_, \
+feature_names_in_, shape_fit_
+        Of the final fit, as in :class:`SwapSVR`.
+
+    Raises
+    ------
+    ValueError
+        As in :class:`SwapSVR`, and for Cs that are not positive.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the final fit ended above `tol`.
+    UserWarning
+        As in :class:`SwapSVR`, for the final fit.
+
+    See Also
+    --------
+    SwapSVR : With a given C; there are the objective and its reference.
+    SwapSVCCV : The same for labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from sklearn_bundle import SwapSVRCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SwapSVRCV(Cs=[0.01, 0.1, 1, 10], cv=3).fit(scale(X), scale(y))
+    >>> model.scores_.shape, float(model.C_)
+    ((3, 4), 1.0)
+    """
+
+    _kind = SwapSVR
+    _not_shared = "C", "max_time", "warm_start"
+    _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(
+        SwapSVR, "Cs", _not_shared
+    )
+
+    def __init__(
+        self,
+        Cs: Any = 7,
+        *,
+        cv: Any = None,
+        scoring: Any = None,
+        epsilon: float = 0.1,
+        kernel: Any = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-2,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _folds(self, data, X, y, sample_weight, values):
+        return self._folds_by(data, np.asarray(y), values)
+
+    def _shares(self, data: TubeTraining) -> bool:
+        """Where kernel values are dear and single precision holds them."""
+        values = data.values
+        dear = callable(values.kernel.name) or sp.issparse(values.X)
+        return dear and values.dtype == np.float32
+
+    def _scores_of_fold(
+        self,
+        data: TubeTraining,
+        Cs: NDArray[np.float64],
+        train: np.ndarray,
+        test: np.ndarray,
+        report: Report,
+    ) -> list[float]:
+        samples, values = data.samples, data.values
+        X, Z = (values.X[np.ix_(part, train) if values.given else part] for part in (train, test))
+        part = replace(samples, X=X, weights=samples.weights[train], y=samples.y[train], left=None)
+        fold = replace(data, samples=part, values=KernelData(X, values.kernel, values.dtype))
+        model = self._single(kernel=values.kernel.name, n_jobs=1)
+        if Z.ndim > 1:
+            model._adopt({"n_features_in_": Z.shape[1]})
+        score = self._score_of(model, Z, samples.y[test], samples.weights, test)
+        scores, kept = [], None
+        for C in Cs:
+            model.C = float(C)
+            with model._problem(fold, None, 1) as problem:
+                problem.expect_more()
+                solver, result = model._take_further(problem, kept, 0)
+            kept = model._carry(solver, result, kept)
+            model._adopt(model._model(fold, [(result.point, None)]))
+            scores.append(score())
+            report(C, [result])
+        return scores

@@ -1,0 +1,151 @@
+"""SwapSVRCV: the same scores and model as a search that fits every fold by itself."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_diabetes
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.preprocessing import scale
+
+from sklearn_bundle import SwapSVR, SwapSVRCV
+
+CS = [0.01, 0.1, 10.0]
+GAMMA = 0.05
+FOLDS = KFold(3, shuffle=True, random_state=0)
+
+
+@cache
+def diabetes(n=120):
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X[:n]), scale(y[:n])
+
+
+def search(X, y, **parameters):
+    """GridSearchCV over SwapSVR with the same folds."""
+    grid = GridSearchCV(SwapSVR(**parameters), {"C": CS}, cv=FOLDS).fit(X, y)
+    return grid, np.array([grid.cv_results_[f"split{k}_test_score"] for k in range(3)])
+
+
+def waves(n=1000):
+    """More than 600 points in a training part: low-rank gradients."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["rbf", "linear", lambda X, Z: rbf_kernel(X, Z, gamma=GAMMA)],
+    ids=["rbf", "linear", "callable"],
+)
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_scores_and_model_of_a_search(kernel, convert):
+    X, y = diabetes()
+    settings = {"kernel": kernel, "gamma": GAMMA, "epsilon": 0.2, "tol": 1e-9}
+    if callable(kernel) and convert is sp.csr_matrix:
+        settings["kernel"] = lambda X, Z: (X @ Z.T).tocsr()
+    X = convert(X)
+    model = SwapSVRCV(CS, cv=FOLDS, **settings).fit(X, y)
+    grid, scores = search(X, y, **settings)
+    assert_allclose(model.scores_, scores, atol=1e-5)
+    assert_array_equal(model.mean_test_scores_, model.scores_.mean(axis=0))
+    assert model.C_ == grid.best_params_["C"] == CS[np.argmax(model.mean_test_scores_)]
+    assert_allclose(model.predict(X), grid.predict(X), atol=1e-5)
+    assert model.converged_ and model.dual_gap_ <= 1e-9 * model.objective_
+
+
+@pytest.mark.parametrize("cache_size", [1000, 1], ids=["kept values", "no space for them"])
+def test_low_rank_gradients_have_the_scores_of_a_search(cache_size):
+    """Each C takes the factors of the last one over, whose pivots are not its own."""
+    X, y = waves()
+    settings = {"gamma": 0.3, "tol": 1e-5, "cache_size": cache_size, "random_state": 0}
+    model = SwapSVRCV(CS, cv=FOLDS, **settings).fit(X, y)
+    _, scores = search(X, y, **settings)
+    # a gap of 1e-5 J leaves sqrt(2e-5 J) of freedom in the function, on average far less
+    assert_allclose(model.scores_, scores, atol=1e-3)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-10])
+def test_precomputed_and_callable_kernels_are_the_same_search(tol):
+    X, y = diabetes()
+    K, asked = rbf_kernel(X, gamma=GAMMA), []
+
+    def kernel(X, Z):
+        asked.append(len(X) * len(Z))
+        return rbf_kernel(X, Z, gamma=GAMMA)
+
+    model = SwapSVRCV(CS, cv=FOLDS, gamma=GAMMA, tol=tol).fit(X, y)
+    given = SwapSVRCV(CS, cv=FOLDS, kernel="precomputed", tol=tol).fit(K, y)
+    called = SwapSVRCV(CS, cv=FOLDS, kernel=kernel, tol=tol).fit(X, y)
+    for other, points in ((given, K), (called, X)):
+        assert_allclose(other.scores_, model.scores_, atol=1e-5)
+        assert_allclose(other.predict(points), model.predict(X), atol=1e-5)
+    if tol == 1e-2:  # beside the final fit values are asked for once, for all folds
+        of_search = sum(asked)
+        SwapSVR(called.C_, kernel=kernel, tol=tol).fit(X, y).predict(X)
+        assert of_search <= (sum(asked) - of_search) + 1.5 * len(y) ** 2
+
+
+def test_a_kernel_on_strings():
+    rng = np.random.default_rng(0)
+    X = ["".join(rng.choice(list("ab"), 2 + k % 4)) for k in range(40)]
+    y = np.array([word.count("a") for word in X], dtype=float)
+    count = np.vectorize(lambda word: float(word.count("a")))
+    model = SwapSVRCV([0.1, 10.0], kernel=lambda X, Z: np.outer(count(X), count(Z))).fit(X, y)
+    assert model.C_ == 10.0 and model.scores_.min() > 0.5
+    assert_allclose(model.predict(X), y, atol=0.3)
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
+def test_a_weight_two_is_a_repeated_row_and_zero_a_missing_one(scoring):
+    X, y = diabetes()
+    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    folds = list(FOLDS.split(X))
+    settings = {"gamma": GAMMA, "tol": 1e-9, "scoring": scoring}
+    model = SwapSVRCV(CS, cv=folds, **settings).fit(X, y, weights)
+    origin = np.repeat(np.arange(len(y)), weights.astype(int))
+    repeated = [tuple(np.flatnonzero(np.isin(origin, part)) for part in fold) for fold in folds]
+    other = SwapSVRCV(CS, cv=repeated, **settings).fit(X[origin], y[origin])
+    assert_allclose(model.scores_, other.scores_, atol=1e-6)
+    assert model.C_ == other.C_
+    assert_allclose(model.predict(X), other.predict(X), atol=1e-5)
+
+
+def test_threads_have_the_same_bits():
+    X, y = waves()
+    one, two = (SwapSVRCV(CS, cv=3, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2))
+    assert_array_equal(one.scores_, two.scores_)
+    assert one.objective_ == two.objective_
+
+
+def test_a_callable_score_sees_the_model_of_each_value():
+    X, y = diabetes()
+    seen = []
+
+    def score(model, Z, y):
+        seen.append(model.C)
+        return -float(np.mean((y - model.predict(Z)) ** 2))
+
+    model = SwapSVRCV(CS, cv=2, scoring=score).fit(X, y)
+    assert seen == CS * 2 and model.scores_.max() < 0.0
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"Cs": [1.0, -1.0]}, r"Cs must be .*got \[1.0, -1.0\]"),
+        ({"Cs": [1e200]}, "C times the sample weights"),
+        ({"Cs": 0}, "'Cs' parameter of SwapSVRCV"),
+        ({"scoring": "exact"}, "'scoring' parameter of SwapSVRCV"),
+        ({"kernel": "sigmoid"}, "not positive definite"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    model = SwapSVRCV(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*diabetes())
+    assert not [name for name in vars(model) if name.endswith("_")]
