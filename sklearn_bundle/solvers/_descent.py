@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.newton_model import NewtonModel
@@ -58,20 +57,14 @@ class Descent(NewtonDescent):
         """As of :class:`NewtonDescent`."""
         self.model = None
 
-    @property
-    def _args(self) -> tuple:
-        return self.model.y, self.model.weights, self.width, self.b
-
     def differentiate(self) -> None:
         """Risk, plane and gradient at w and its best b; elsewhere a plane would not be balanced."""
         model = self.model
         if model.free:
-            args = self.scores, model.y, model.weights, self.width, self.b, self._units.unit
-            self.b = self._loss.intercept(*args, self.precision, self._spare)
+            args = self.scores, self.width, self.b, self._units.unit, self.precision
+            self.b = model.intercept(*args, self._spare)
         self._spare, self.derivatives = self.derivatives, self._spare
-        self.risk, self.offset = self._loss.cut(
-            self.scores, *self._args, model.free, self.derivatives
-        )
+        self.risk, self.offset = model.cut(self.scores, self.width, self.b, self.derivatives)
         self.gradient = self._updated_gradient()
         self.balance = float(self.derivatives.sum()) if model.free else 0.0
 
@@ -88,7 +81,7 @@ class Descent(NewtonDescent):
         length = self._search(direction, w, b)
         self.w = self.w + length * w
         self.b += length * b
-        design.add(length, direction, self.scores)
+        self.model.add(length, direction, self.scores)
         return length
 
     def _hessian(self) -> Array:
@@ -101,7 +94,8 @@ class Descent(NewtonDescent):
             enough = max(_HESSIAN_ROWS * len(self.w), model.rows_in_passes(_HESSIAN_PASSES))
             self._every = max(1, len(rows) // (self._detail * enough))
             rows = rows[:: self._every].copy()
-        coefs = self._loss.curvature(self.scores, *self._args, rows)
+        args = self.scores, model.y, model.weights, self.width, self.b
+        coefs = self._loss.curvature(*args, rows)
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
@@ -109,7 +103,8 @@ class Descent(NewtonDescent):
         across, square = self._lambda * float(w @ self.w), self._lambda * float(w @ w)
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_SEARCHES):
-            first, second = self._loss.slope(self.scores, direction, *self._args, b, t)
+            args = self.scores, direction, self.width, self.b, b, t
+            first, second = self.model.slope(*args)
             first += across + t * square
             if abs(first) <= _SEARCHED * self.decrement:
                 return t
