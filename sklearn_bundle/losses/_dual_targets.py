@@ -124,4 +124,5 @@ class DualTargets(DualLoss):
         larger = max(up, down)
         if larger == 0.0:
             return alpha
-        return alpha * np.where(positive == (up > down), min(up, down) / larger, 1.0)
+        shares = np.where(positive == (up > down), min(up, down) / larger, 1.0)
+        return np.multiply(alpha, shares, out=shares)

@@ -133,6 +133,11 @@ class LinearProblem:
     def _along(self) -> Array:
         return np.empty((2, self.n_samples * self.n_outputs))
 
+    def rest(self) -> None:
+        """Let go of arrays that are made again where they are needed."""
+        for name in ("_derivatives", "_scratch", "_along"):
+            self.__dict__.pop(name, None)
+
     @property
     def n_samples(self) -> int:
         return self.rows.shape[0]
@@ -216,7 +221,14 @@ class LinearProblem:
 
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
-        return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
+        if self.newton_loss is None:
+            return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
+
+        def part(rows: slice) -> tuple[float]:
+            args = point.scores[rows], self.target[rows], self.weights[rows], point.intercept
+            return (self.loss.risk(*args),)
+
+        return self.rows.sums(part)[0]
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
         """Step t >= 0 along (w, b) from start towards end and beyond that minimizes

@@ -47,7 +47,8 @@ class Descent(NewtonDescent):
         super().__init__(*args, n_curved=n, factor=factor, detail=share)
         self.scores = model.rows.scores(w) if w.any() else np.zeros(n)
         self.precision = _CENTERED * units.slope
-        self.derivatives, self._spare = np.empty((2, n))  # the latter: for what is short-lived
+        self.derivatives = np.empty(n)
+        self._spare: Array | None = None  # for what is short-lived
 
     def attach(self, problem: LinearProblem) -> None:
         """As of :class:`NewtonDescent`."""
@@ -57,13 +58,22 @@ class Descent(NewtonDescent):
         """As of :class:`NewtonDescent`."""
         self.model = None
 
+    def rest(self) -> None:
+        """Let go of what the next step makes again."""
+        self._spare = None
+
+    def _room(self) -> Array:
+        if self._spare is None:
+            self._spare = np.empty_like(self.scores)
+        return self._spare
+
     def differentiate(self) -> None:
         """Risk, plane and gradient at w and its best b; elsewhere a plane would not be balanced."""
-        model = self.model
+        model, spare = self.model, self._room()
         if model.free:
             args = self.scores, self.width, self.b, self._units.unit, self.precision
-            self.b = model.intercept(*args, self._spare)
-        self._spare, self.derivatives = self.derivatives, self._spare
+            self.b = model.intercept(*args, spare)
+        self._spare, self.derivatives = self.derivatives, spare
         self.risk, self.offset = model.cut(self.scores, self.width, self.b, self.derivatives)
         self.gradient = self._updated_gradient()
         self.balance = float(self.derivatives.sum()) if model.free else 0.0
@@ -87,7 +97,7 @@ class Descent(NewtonDescent):
     def _hessian(self) -> Array:
         """Of all rows with curvature, or of as many as tell it well enough."""
         model = self.model
-        rows = self._spare.view(np.int64)
+        rows = self._room().view(np.int64)
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
         self._n_curved, self._every = len(rows), 1
         if self._loss.smooth:
