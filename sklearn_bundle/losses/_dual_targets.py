@@ -115,7 +115,7 @@ class DualTargets(DualLoss):
         return max(float(np.sum(alpha * target - self.steps.half * np.abs(alpha))), 0.0)
 
     def direction(self, target) -> Array:
-        return np.ones(len(target))
+        return np.broadcast_to(1.0, len(target))
 
     def balanced(self, alpha, target) -> Array:
         """The heavier sign scaled down: 0 is a derivative of each of these losses."""

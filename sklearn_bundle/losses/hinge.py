@@ -345,7 +345,9 @@ class SquaredHinge(BinaryLoss):
         kinks, jumps, bends, ones = scratch
         ones[:] = 1.0
         size, p, q = _squared_hinge_kinks(scores, ones, y, weights, kinks, jumps, bends, -np.inf)
-        slack = WEIGHT_ROUNDING * float(np.sum(np.abs(jumps, out=ones)))  # flat at zero where separable
+        slack = WEIGHT_ROUNDING * float(
+            np.sum(np.abs(jumps, out=ones))
+        )  # flat at zero where separable
         b = first_crossing(kinks, jumps, bends, size, p, q, slack)
         first, second = _squared_hinge_slope(scores, y, weights, b)
         return b - first / second if second > 0.0 else b

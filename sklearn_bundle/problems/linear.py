@@ -239,6 +239,13 @@ class LinearProblem:
             *self._line(start, end), self.target, self.weights, slope, curvature, self._scratch
         )
 
+    def ray_search(self, end: Point, curvature: float) -> float:
+        """As :meth:`line_search` from 0, where scores and intercept are 0, without a slope."""
+        start, b = np.zeros_like(end.scores), end.intercept
+        direction = end.scores + b if b else end.scores
+        args = start, direction, self.target, self.weights, 0.0, curvature
+        return self.loss.line_search(*args, self._scratch)
+
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
         """The risk and its derivative at a step from start towards end."""
         scores, direction = self._line(start, end)

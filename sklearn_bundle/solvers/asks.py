@@ -304,6 +304,9 @@ class DualSteps(LineSearch, Protocol):
     def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
 
+    def ray_search(self, end: Point, curvature: float) -> float:
+        """As ``line_search`` from 0, where scores and intercept are 0, without a slope."""
+
     def rest(self) -> None:
         """As of :class:`NewtonSteps`."""
 

@@ -201,6 +201,7 @@ class DualCoordinateSolver(DualAscentSolver):
     def _begin(self) -> None:
         start = self._problem.point(self._start[0])
         self._offer(start)
+        self._problem.rest()
         if not self.bundle.is_empty:
             self._solve_inner()
         self._steps.begin(float(start.intercept), single=self._single)
@@ -256,7 +257,6 @@ class DualCoordinateSolver(DualAscentSolver):
         self._steps.adopt(self._newest())
         self._mean = None
         self._go_on_from(*self._prove(self._steps.held))
-        self._problem.rest()
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
         if self._at_check < (1.0 - _PROGRESS) * before:  # from far behind a point to start from
@@ -287,8 +287,7 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def _search_ray(self, point: Point, curvature: float) -> None:
         """The best multiple of w: its scores are the same multiple, and as good as a product."""
-        start = Point(np.zeros(0), np.zeros_like(point.scores), 0.0)
-        step = self._problem.line_search(start, point, 0.0, curvature)
+        step = self._problem.ray_search(point, curvature)
         if 0.0 < step < np.inf and step != 1.0:
             scaled = Point(point.w, step * point.scores, step * point.intercept)
             risk = self._risk(scaled)
@@ -310,6 +309,7 @@ class DualCoordinateSolver(DualAscentSolver):
             self._single = False
             self._steps.use_doubles()
         self._at_check, self._since = found, 0.0
+        self._problem.rest()
         self._steps.restart(point.w, float(point.intercept), point.scores)
 
     def _offer(self, point: Point) -> bool:
