@@ -124,6 +124,16 @@ class NewtonSolver(BundleSolver):
         self._problem.rest()
         return state
 
+    def _fresh_risk(self, point: Point) -> float:
+        """As of :class:`BundleSolver`; of a smooth loss from the intercept that is almost best."""
+        model = None if self._descent is None else self._descent.model
+        if model is None or not model.free or not self._loss.smooth:
+            return super()._fresh_risk(point)
+        units, scratch = self._units, np.empty_like(point.scores)
+        args = point.scores, self.width, point.intercept, units.unit, _FINEST * units.slope
+        point.intercept = model.intercept(*args, scratch)
+        return self._problem.risk(point)
+
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
         """As of :class:`BundleSolver`."""
         return replace(super().kept(point), width=self.width)
