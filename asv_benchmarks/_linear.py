@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import _linear_blocks
 import _linear_growth
 import _linear_passes
 import _linear_threads
@@ -23,6 +24,7 @@ HELP = "linear classification: LinearSVC, LogisticRegression, SVC(kernel='linear
 
 _FURTHER: dict[str, Callable[[Session, Any, argparse.Namespace], None]] = {
     "threads": lambda session, ours, arguments: _linear_threads.run(session, ours),
+    "blocks": lambda session, ours, arguments: _linear_blocks.run(session),
     "growth": lambda session, ours, arguments: _linear_growth.run(session, ours, arguments.figure),
     "passes": lambda session, ours, arguments: _linear_passes.run(session),
 }

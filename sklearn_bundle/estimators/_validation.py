@@ -122,19 +122,20 @@ def check_classification_data(
         )
     X, y = checked_data(estimator, X, y, **X_CHECKS)
     all_labels = y
-    check_classification_targets(y)
+    two = _two_classes(y)
+    if two is None:
+        check_classification_targets(y)
     weights = check_sample_weight(sample_weight, len(y))
-    present = np.flatnonzero(weights)
-    some_left_out = len(present) < len(y)
-    classes, labels = _encoded(y[present] if some_left_out else y)
+    all_present = bool(weights.all())
+    present = slice(None) if all_present else np.flatnonzero(weights)
+    classes, labels = two if two is not None and all_present else _encoded(y[present])
     merged = np.zeros(len(y))
     factors = _class_weights(class_weight, classes, labels, weights[present])
     merged[present] = weights[present] * factors[labels]
     with np.errstate(over="ignore"):  # only some estimators need the total
         total = float(merged.sum())
     merged = normalised(merged)
-    kept = np.flatnonzero(merged)
-    left = kept if len(kept) < len(y) else None
+    left = None if merged.all() else np.flatnonzero(merged)
     if left is not None:
         X, y, merged = X[left], y[left], normalised(merged[left])
         weights = weights[left]
@@ -237,6 +238,22 @@ def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights of sum one; divided by the largest first, since their sum may overflow."""
     scaled = weights / weights.max()
     return scaled / scaled.sum()
+
+
+def _two_classes(y: Any) -> tuple[np.ndarray, NDArray[np.integer]] | None:
+    """The same as :func:`_encoded` where whole numbers take two values, in a fraction of the time.
+
+    Such labels are what ``check_classification_targets`` accepts.
+    """
+    if getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf":
+        return None
+    low, high = y.min(), y.max()
+    whole = float(low).is_integer() and float(high).is_integer()
+    labels = y == high
+    n_others = len(y) - np.count_nonzero(labels)
+    if not whole or low == high or np.count_nonzero(y == low) < n_others:
+        return None
+    return np.array([low, high], dtype=y.dtype), labels.view(np.int8)
 
 
 def _encoded(y: np.ndarray) -> tuple[np.ndarray, NDArray[np.integer]]:

@@ -166,7 +166,8 @@ class _DualLabels(DualLoss):
         if larger == 0.0:
             return alpha
         share = min(of_positive, of_negative) / larger
-        return alpha * np.where(positive == (of_positive > of_negative), share, 1.0)
+        shares = np.where(positive == (of_positive > of_negative), share, 1.0)
+        return np.multiply(alpha, shares, out=shares)
 
 
 class DualHinge(_DualLabels):
@@ -186,7 +187,10 @@ class DualSquaredHinge(_DualLabels):
         return 0.0, np.inf
 
     def offset(self, alpha, target, weights, free) -> float:
-        return float(np.sum(alpha - 0.5 * alpha * alpha / weights))
+        conjugate = 0.5 * alpha
+        conjugate *= alpha
+        conjugate /= weights
+        return float(np.sum(np.subtract(alpha, conjugate, out=conjugate)))
 
 
 class DualLogLoss(_DualLabels):
@@ -199,7 +203,11 @@ class DualLogLoss(_DualLabels):
 
     def offset(self, alpha, target, weights, free) -> float:
         p = alpha / weights
-        return float(np.sum(weights * (entr(p) + entr(1.0 - p))))
+        rest = 1.0 - p
+        entropy = entr(p, out=p)
+        entropy += entr(rest, out=rest)
+        entropy *= weights
+        return float(np.sum(entropy))
 
 
 # Exact class only: a subclass may have another conjugate.

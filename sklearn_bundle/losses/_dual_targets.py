@@ -115,7 +115,7 @@ class DualTargets(DualLoss):
         return max(float(np.sum(alpha * target - self.steps.half * np.abs(alpha))), 0.0)
 
     def direction(self, target) -> Array:
-        return np.ones(len(target))
+        return np.broadcast_to(1.0, len(target))
 
     def balanced(self, alpha, target) -> Array:
         """Balance by scaling the heavier sign down: 0 is a derivative of each of these losses."""
@@ -124,4 +124,5 @@ class DualTargets(DualLoss):
         larger = max(up, down)
         if larger == 0.0:
             return alpha
-        return alpha * np.where(positive == (up > down), min(up, down) / larger, 1.0)
+        shares = np.where(positive == (up > down), min(up, down) / larger, 1.0)
+        return np.multiply(alpha, shares, out=shares)

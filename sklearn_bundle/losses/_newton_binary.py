@@ -118,13 +118,13 @@ class _NewtonBinary(NewtonLoss):
 class NewtonHinge(_NewtonBinary):
     smooth = False
 
-    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
-        risk, offset = _hinge_cut(scores, y, weights, width, b, out)
-        if free:
-            excess = float(out.sum())
-            _even_out(out, excess)
-            offset -= abs(excess)
-        return risk, offset
+    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
+        return _hinge_cut(scores, y, weights, width, b, out)
+
+    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
+        excess = float(out.sum())
+        _even_out(out, excess)
+        return offset - abs(excess)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return _hinge_slope(scores, direction, y, weights, width, b, along_b, t)
@@ -141,9 +141,12 @@ class _SmoothBinary(_NewtonBinary):
 
     _cut_kernel: ClassVar[Callable]
 
-    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
-        risk, offset, signed = self._cut_kernel(scores, y, weights, b, out)
-        return risk, balance(y, out, offset, signed) if free else offset
+    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
+        return self._cut_kernel(scores, y, weights, b, out)
+
+    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
+        (signed,) = further
+        return balance(y, out, offset, signed)
 
 
 class NewtonSquaredHinge(_SmoothBinary):
@@ -187,6 +190,6 @@ class NewtonExponential(_SmoothBinary):
     def curvature(self, scores, y, weights, width, b, rows) -> Array:
         return weights[rows] * np.exp(-y[rows] * (scores[rows] + b))
 
-    def intercept(self, scores, y, weights, width, b, unit, precision, scratch) -> float:
+    def intercept(self, scores, y, weights, *further, **sums) -> float:
         """The intercept that gives both classes the same loss, in closed form."""
         return exponential_intercept(scores, y, weights)

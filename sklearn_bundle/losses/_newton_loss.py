@@ -5,12 +5,15 @@ itself, so they give a valid cutting plane of it. Scores are given without the i
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Part = Callable[[slice], tuple[float, ...]]  # sums over some rows
+Sums = Callable[[Part], tuple[float, ...]]  # makes of them the sums over all rows
 
 _CENTERINGS = 60  # maximum of steps in b: usually two or three, since the last b is near
 _REACH = 4.0  # factor between steps in b while no row has curvature
@@ -34,8 +37,17 @@ class Start(NamedTuple):
     slope: float = 1.0
 
 
+def at_once(part: Part) -> tuple[float, ...]:
+    """Sums over all rows in one piece."""
+    return part(slice(None))
+
+
 class NewtonLoss(ABC):
-    """The contract; ``width`` is that of the smoothing, if there is any."""
+    """The contract; ``width`` is that of the smoothing, if there is any.
+
+    If there are ``sums``, all that is computed row by row is left to them: they may sum blocks of
+    rows in several threads.
+    """
 
     #: Whether the loss is smooth by itself, so that ``width`` is ignored.
     smooth = True
@@ -50,7 +62,6 @@ class NewtonLoss(ABC):
     def suffices(self, y: Array) -> bool:
         """Whether the solution for a sample with these targets is useful."""
 
-    @abstractmethod
     def cut(
         self,
         scores: Array,
@@ -60,11 +71,53 @@ class NewtonLoss(ABC):
         b: float,
         free: bool,
         out: Array,
+        sums: Sums = at_once,
     ) -> tuple[float, float]:
         """The risk, and the offset of a plane with the derivatives written to ``out``.
 
         With ``free`` these sum to zero; they hardly change if b is nearly the best.
         """
+        centre = self.centre(y, weights) if free else 0.0
+
+        def part(rows: slice) -> tuple[float, ...]:
+            args = scores[rows], y[rows], weights[rows], width, b, centre
+            return self.cut_part(*args, out[rows])
+
+        risk, offset, *further = sums(part)
+        if free:
+            offset = self.even_out(scores, y, weights, b, centre, out, offset, *further)
+        return risk, offset
+
+    def centre(self, y: Array, weights: Array) -> float:
+        """What the targets in a plane's offset are counted from if the intercept is free."""
+        return 0.0
+
+    @abstractmethod
+    def cut_part(
+        self,
+        scores: Array,
+        y: Array,
+        weights: Array,
+        width: float,
+        b: float,
+        centre: float,
+        out: Array,
+    ) -> tuple[float, ...]:
+        """Of these rows: risk, offset and further sums for :meth:`even_out`; the derivatives."""
+
+    @abstractmethod
+    def even_out(
+        self,
+        scores: Array,
+        y: Array,
+        weights: Array,
+        b: float,
+        centre: float,
+        out: Array,
+        offset: float,
+        *further: float,
+    ) -> float:
+        """Make the derivatives sum to zero; returns the offset then."""
 
     @abstractmethod
     def slope(
@@ -108,6 +161,7 @@ class NewtonLoss(ABC):
         unit: float,
         precision: float,
         scratch: Array,
+        sums: Sums = at_once,
     ) -> float:
         """The best b of the smoothed risk, by Newton's method from b; writes to ``scratch``.
 
@@ -116,10 +170,13 @@ class NewtonLoss(ABC):
         """
         still = scratch
         still[:] = 0.0
-        args = scores, still, y, weights, width
         low, high, reach = -np.inf, np.inf, unit
         for _ in range(_CENTERINGS):
-            first, second = self.slope(*args, b, 1.0, 0.0)
+            first, second = sums(
+                lambda rows, b=b: self.slope(
+                    *(scores[rows], still[rows], y[rows], weights[rows]), width, b, 1.0, 0.0
+                )
+            )
             if abs(first) <= precision:
                 break
             low, high = (b, high) if first < 0.0 else (low, b)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn_bundle._compiled.elementary import exp, log
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses import _poisson
-from sklearn_bundle.losses._newton_loss import Array, NewtonLoss, Start
+from sklearn_bundle.losses._newton_loss import Array, NewtonLoss, Start, at_once
 from sklearn_bundle.losses._piecewise import balance_slopes
 from sklearn_bundle.losses._sums import LANES
 
@@ -125,14 +125,17 @@ class NewtonResidual(NewtonLoss):
     def suffices(self, y) -> bool:
         return True
 
-    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
-        centre = float(weights @ y) if free else 0.0
+    def centre(self, y, weights) -> float:
+        return float(weights @ y)
+
+    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
         args = scores, y, weights, b, centre, *self._shape(width), self._square
-        risk, offset = _residual_cut(*args, out)
-        if free:
-            excess = float(out.sum())
-            offset += _even_out(y, weights, out, excess, centre, self._half, self._square)
-        return risk, offset
+        return _residual_cut(*args, out)
+
+    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
+        excess = float(out.sum())
+        args = excess, centre, self._half, self._square
+        return offset + _even_out(y, weights, out, *args)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         args = scores, direction, y, weights, b, along_b, t
@@ -183,22 +186,23 @@ class NewtonPoisson(NewtonLoss):
     def suffices(self, y) -> bool:
         return bool(np.max(y) > 0.0)
 
-    def cut(self, scores, y, weights, width, b, free, out) -> tuple[float, float]:
-        mean = float(weights @ y)
-        centre = float(np.log(mean)) if free else 0.0
-        risk, offset = _poisson_cut(scores, y, weights, b, centre, out)
-        if not free:
-            return risk, offset
+    def centre(self, y, weights) -> float:
+        return float(np.log(weights @ y))
+
+    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
+        return _poisson_cut(scores, y, weights, b, centre, out)
+
+    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
         excess = float(out.sum())
-        if abs(excess) <= _ROUNDED * mean:
+        if abs(excess) <= _ROUNDED * float(weights @ y):
             # Added to the row with the largest mean, whose conjugate is linear over so small a
             # change.
             i = int(np.argmax(out + weights * y))
             out[i] -= excess
-            return risk, offset + excess * (scores[i] + b - centre)
+            return offset + excess * (scores[i] + b - centre)
         _poisson.slopes(scores, y, b, out)
         balance_slopes(weights, out)
-        return risk, _poisson.plane_from_slopes(y, weights, centre, out)
+        return _poisson.plane_from_slopes(y, weights, centre, out)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return _poisson.slope(scores, direction, y, weights, b, along_b, t)
@@ -210,7 +214,9 @@ class NewtonPoisson(NewtonLoss):
     def curvature(self, scores, y, weights, width, b, rows) -> Array:
         return weights[rows] * np.exp(scores[rows] + b)
 
-    def intercept(self, scores, y, weights, width, b, unit, precision, scratch) -> float:
+    def intercept(
+        self, scores, y, weights, width, b, unit, precision, scratch, sums=at_once
+    ) -> float:
         """The intercept at which the means have the mean of the targets, in closed form."""
         largest = float(scores.max())
         np.subtract(scores, largest, out=scratch)

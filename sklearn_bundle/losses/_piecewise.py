@@ -49,7 +49,8 @@ def line_zero(
     """
     n = len(scores)
     space = scratch[:3] if len(kinks) == 1 else np.empty((3, len(kinks) * n))
-    size, p, q = 0, slope + low * float(np.sum(weights * direction)), curvature
+    total = float(np.sum(np.multiply(weights, direction, out=space[0, :n])))
+    size, p, q = 0, slope + low * total, curvature
     for kink in kinks:
         size, kink_p, kink_q = _append_kinks(
             scores, direction, y, weights, *kink, left, size, *space

@@ -345,7 +345,8 @@ class SquaredHinge(BinaryLoss):
         kinks, jumps, bends, ones = scratch
         ones[:] = 1.0
         size, p, q = _squared_hinge_kinks(scores, ones, y, weights, kinks, jumps, bends, -np.inf)
-        slack = WEIGHT_ROUNDING * float(np.sum(np.abs(jumps)))  # flat at zero if separable
+        # flat at zero if separable
+        slack = WEIGHT_ROUNDING * float(np.sum(np.abs(jumps, out=ones)))
         b = first_crossing(kinks, jumps, bends, size, p, q, slack)
         first, second = _squared_hinge_slope(scores, y, weights, b)
         return b - first / second if second > 0.0 else b

@@ -188,8 +188,9 @@ class LogLoss(_SmoothLoss):
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """Newton's method in b from the mean score, in the descent direction."""
-        start = -float(np.sum(weights * scores))
-        centred, ones = scores + start, scratch[0]
+        ones, centred = scratch[:2]
+        start = -float(np.sum(np.multiply(weights, scores, out=ones)))
+        np.add(scores, start, out=centred)
         ones[:] = 1.0
         if log_loss_slope(centred, ones, y, weights, 0.0, 0.0, 0.0)[0] > 0.0:
             ones[:] = -1.0

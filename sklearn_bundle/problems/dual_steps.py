@@ -83,7 +83,10 @@ class DualAscent:
         with np.errstate(over="ignore"):  # then steps have length 0
             squares = rows.squared_norms() / reg_lambda
         self._pull = _PULL * float(weights @ squares) if free else 0.0
-        self._numbers = np.column_stack([target, weights, squares + self._pull, np.zeros(n)])
+        squares += self._pull
+        self._numbers = np.zeros((n, 4))
+        for place, column in enumerate((target, weights, squares)):
+            self._numbers[:, place] = column
         self._alpha = self._numbers[:, coordinate.ALPHA]
         if alpha is not None:
             self._alpha[:] = np.clip(alpha, *loss.bounds(weights))
@@ -111,6 +114,15 @@ class DualAscent:
     def alpha(self) -> Array:
         """The dual point, a copy."""
         return self._alpha.copy()
+
+    @property
+    def held(self) -> Array:
+        """The dual point itself, which the next step changes."""
+        return self._alpha
+
+    def adopt(self, alpha: Array) -> None:
+        """Make it the dual point; :meth:`restart` is to follow."""
+        self._alpha[:] = alpha
 
     def begin(self, intercept: float, *, single: bool) -> None:
         """Make the working w, zero until :meth:`restart`; an intercept helps with far targets."""
@@ -154,15 +166,18 @@ class DualAscent:
     def plane(self, alpha: Array) -> tuple[Array, float]:
         """The cutting plane (a, c) of a feasible dual point: one product with X'."""
         offset = self._loss.offset(alpha, self._target, self._weights, self._free)
-        return self._rows.gradient(-self._direction * alpha), offset
+        derivatives = self._direction * alpha
+        return self._rows.gradient(np.negative(derivatives, out=derivatives)), offset
 
-    def restart(self, alpha: Array, w: Array, intercept: float, scores: Array) -> None:
-        """Continue from a dual point with its w, scores and intercept; choose the rows again."""
-        self._alpha[:], self.w[:] = alpha, w
+    def restart(self, w: Array, intercept: float, scores: Array) -> None:
+        """Continue from the dual point with its w, scores and intercept; choose the rows again."""
+        self.w[:] = w
         self._b, self._off = intercept, 0.0
         if self._loss.at_bounds:
+            margins = scores + intercept
+            margins *= self._direction
             self.n_active = coordinate.keep_active(
-                *(self._loss.steps, self._direction * (scores + intercept)),
+                *(self._loss.steps, margins),
                 *(self._numbers.ravel(), *self._limits, self._active),
             )
 

@@ -133,6 +133,11 @@ class LinearProblem:
     def _along(self) -> Array:
         return np.empty((2, self.n_samples * self.n_outputs))
 
+    def rest(self) -> None:
+        """Let go of arrays that are made again where they are needed."""
+        for name in ("_derivatives", "_scratch", "_along"):
+            self.__dict__.pop(name, None)
+
     @property
     def n_samples(self) -> int:
         return self.rows.shape[0]
@@ -216,7 +221,14 @@ class LinearProblem:
 
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""
-        return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
+        if self.newton_loss is None:
+            return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
+
+        def part(rows: slice) -> tuple[float]:
+            args = point.scores[rows], self.target[rows], self.weights[rows], point.intercept
+            return (self.loss.risk(*args),)
+
+        return self.rows.sums(part)[0]
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
         """Step t >= 0 along (w, b) from start towards end and beyond that minimizes
@@ -226,6 +238,13 @@ class LinearProblem:
         return self.loss.line_search(
             *self._line(start, end), self.target, self.weights, slope, curvature, self._scratch
         )
+
+    def ray_search(self, end: Point, curvature: float) -> float:
+        """As :meth:`line_search` from 0, where scores and intercept are 0, without a slope."""
+        start, b = np.zeros_like(end.scores), end.intercept
+        direction = end.scores + b if b else end.scores
+        args = start, direction, self.target, self.weights, 0.0, curvature
+        return self.loss.line_search(*args, self._scratch)
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
         """The risk and its derivative at a step from start towards end."""

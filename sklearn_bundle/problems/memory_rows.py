@@ -12,7 +12,7 @@ from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle._compiled import design, hessian
 from sklearn_bundle._jit import frozen
-from sklearn_bundle._parallel import BlockRunner, column_ranges, row_blocks
+from sklearn_bundle._parallel import BlockRunner, column_ranges, row_blocks, vector_blocks
 from sklearn_bundle.problems.rows import StoredRows
 
 Array = NDArray[np.float64]
@@ -25,6 +25,8 @@ _LONG_ROW = 64
 _MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
 _MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads
 _DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
+_LEAST_DENSE_ROWS = 512  # of a block that a thread takes: BLAS is at its best from here on,
+_BLOCK_PRODUCTS = 1 << 23  # and as many products are a millisecond at least
 _COPIED = 1 << 18  # entries of a part that is copied: 2 MB, which stay in cache
 _CANCELLED = 1e3  # factor by which centering may shrink a matrix whose rounding stays as it is
 _ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
@@ -83,6 +85,19 @@ class _RowsInMemory(ABC):
         )
         total = partial.sum(axis=0)
         return total if n_outputs is None else total.T.ravel()
+
+    def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+        """As of :class:`RowOperator`: blocks of rows, added up in order."""
+        bounds = vector_blocks(self.shape[0])
+        if len(bounds) == 2:
+            return part(slice(None))
+        parts: list[tuple[float, ...]] = [()] * (len(bounds) - 1)
+
+        def work(k: int) -> None:
+            parts[k] = part(slice(bounds[k], bounds[k + 1]))
+
+        self._runner.run(work, len(parts))
+        return tuple(map(float, np.sum(parts, axis=0)))
 
     def mean_square(self, weights: Array) -> float:
         return float(weights @ row_norms(self._X, squared=True))
@@ -181,9 +196,12 @@ class DenseRows(_RowsInMemory):
 
     def _products(self, rows: NDArray[np.intp], coefs: Array, mean: Array, free: bool) -> Array:
         width = self.shape[1] + free
-        count = max(1, min(_MOST_BLOCKS, len(rows) // _DENSE_ROWS))
+        least = max(_LEAST_DENSE_ROWS, _BLOCK_PRODUCTS // width**2)
+        count = 1  # or 2 or 4: with 3 a thread of two would wait
+        while count < _MOST_BLOCKS and len(rows) >= 2 * count * least:
+            count *= 2
         bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
-        parts = np.zeros((count, width, width))
+        parts = (np.empty if len(rows) else np.zeros)((count, width, width))
         (X,) = self._arrays
 
         def add_products(k: int) -> None:
@@ -191,10 +209,19 @@ class DenseRows(_RowsInMemory):
                 stop = min(start + _DENSE_ROWS, bounds[k + 1])
                 block = np.empty((stop - start, width))
                 hessian.scaled_rows(X, rows, coefs, mean, start, stop, free, block)
-                parts[k] += block.T @ block
+                if start == bounds[k]:
+                    np.matmul(block.T, block, out=parts[k])
+                else:
+                    parts[k] += block.T @ block
+
+        def add_up(k: int) -> None:
+            piece = slice(k * width // count, (k + 1) * width // count)
+            for part in parts[1:]:
+                parts[0, piece] += part[piece]
 
         self._runner.run(add_products, count)
-        return parts.sum(axis=0)
+        self._runner.run(add_up, count if count > 1 else 0)
+        return parts[0]
 
     def rows_in_passes(self, passes: float) -> int:
         n, d = self.shape

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.problems.rows import RowOperator
 
@@ -45,6 +46,36 @@ class NewtonModel:
             return None
         sampled = self.rows.sample(rows)
         return NewtonModel(sampled, y, weights / weights.sum(), self.loss, self.free)
+
+    def cut(self, scores: Array, width: float, b: float, out: Array) -> tuple[float, float]:
+        """As of :class:`NewtonLoss`, as are the others."""
+        args = scores, self.y, self.weights, width, b, self.free, out
+        return self.loss.cut(*args, self.rows.sums)
+
+    def slope(
+        self, scores: Array, direction: Array, width: float, b: float, along_b: float, t: float
+    ) -> tuple[float, float]:
+        def part(rows: slice) -> tuple[float, float]:
+            args = scores[rows], direction[rows], self.y[rows], self.weights[rows]
+            return self.loss.slope(*args, width, b, along_b, t)
+
+        first, second = self.rows.sums(part)
+        return first, second
+
+    def intercept(
+        self, scores: Array, width: float, b: float, unit: float, precision: float, scratch: Array
+    ) -> float:
+        args = scores, self.y, self.weights, width, b, unit, precision, scratch
+        return self.loss.intercept(*args, self.rows.sums)
+
+    def add(self, step: float, direction: Array, scores: Array) -> None:
+        """Move the scores along the direction."""
+
+        def part(rows: slice) -> tuple[float, ...]:
+            design.add(step, direction[rows], scores[rows])
+            return ()
+
+        self.rows.sums(part)
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; with an intercept x has a last entry 1."""

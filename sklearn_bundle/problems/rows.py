@@ -4,6 +4,7 @@ Problems and solvers see the operator and never X, so only the operator knows wh
 new place for them (columns next to rows, workers) is a new class that offers :class:`RowOperator`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -79,6 +80,9 @@ class RowOperator(Protocol):
 
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         """The lower triangle of ``sum_r c_r x_r x_r'``; ``free`` gives x a last entry 1."""
+
+    def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+        """Sums over all rows of what ``part`` sums up of blocks of them, maybe in threads."""
 
     def rows_in_passes(self, passes: float) -> int:
         """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""

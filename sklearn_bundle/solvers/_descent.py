@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled import design
 from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.newton_model import NewtonModel
@@ -50,7 +49,8 @@ class Descent(NewtonDescent):
         super().__init__(*args, n_curved=n, factor=factor, detail=share)
         self.scores = model.rows.scores(w) if w.any() else np.zeros(n)
         self.precision = _CENTERED * units.slope
-        self.derivatives, self._spare = np.empty((2, n))  # the latter for temporary values
+        self.derivatives = np.empty(n)
+        self._spare: Array | None = None  # for temporary values
 
     def attach(self, problem: LinearProblem) -> None:
         """See :class:`NewtonDescent`."""
@@ -60,20 +60,23 @@ class Descent(NewtonDescent):
         """See :class:`NewtonDescent`."""
         self.model = None
 
-    @property
-    def _args(self) -> tuple:
-        return self.model.y, self.model.weights, self.width, self.b
+    def rest(self) -> None:
+        """Let go of what the next step makes again."""
+        self._spare = None
+
+    def _room(self) -> Array:
+        if self._spare is None:
+            self._spare = np.empty_like(self.scores)
+        return self._spare
 
     def differentiate(self) -> None:
         """Compute risk, plane and gradient at w and its best b, where the plane is balanced."""
-        model = self.model
+        model, spare = self.model, self._room()
         if model.free:
-            args = self.scores, model.y, model.weights, self.width, self.b, self._units.unit
-            self.b = self._loss.intercept(*args, self.precision, self._spare)
-        self._spare, self.derivatives = self.derivatives, self._spare
-        self.risk, self.offset = self._loss.cut(
-            self.scores, *self._args, model.free, self.derivatives
-        )
+            args = self.scores, self.width, self.b, self._units.unit, self.precision
+            self.b = model.intercept(*args, spare)
+        self._spare, self.derivatives = self.derivatives, spare
+        self.risk, self.offset = model.cut(self.scores, self.width, self.b, self.derivatives)
         self.gradient = self._updated_gradient()
         self.balance = float(self.derivatives.sum()) if model.free else 0.0
 
@@ -90,20 +93,21 @@ class Descent(NewtonDescent):
         length = self._search(direction, w, b)
         self.w = self.w + length * w
         self.b += length * b
-        design.add(length, direction, self.scores)
+        self.model.add(length, direction, self.scores)
         return length
 
     def _hessian(self) -> Array:
         """The Hessian of all rows with curvature, or of enough of them."""
         model = self.model
-        rows = self._spare.view(np.int64)
+        rows = self._room().view(np.int64)
         rows = rows[: self._loss.curved(self.scores, model.y, self.width, self.b, rows)]
         self._n_curved, self._every = len(rows), 1
         if self._loss.smooth:
             enough = max(_HESSIAN_ROWS * len(self.w), model.rows_in_passes(_HESSIAN_PASSES))
             self._every = max(1, len(rows) // (self._detail * enough))
             rows = rows[:: self._every].copy()
-        coefs = self._loss.curvature(self.scores, *self._args, rows)
+        args = self.scores, model.y, model.weights, self.width, self.b
+        coefs = self._loss.curvature(*args, rows)
         return model.hessian(rows, self._every * coefs)
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
@@ -111,7 +115,8 @@ class Descent(NewtonDescent):
         across, square = self._lambda * float(w @ self.w), self._lambda * float(w @ w)
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_SEARCHES):
-            first, second = self._loss.slope(self.scores, direction, *self._args, b, t)
+            args = self.scores, direction, self.width, self.b, b, t
+            first, second = self.model.slope(*args)
             first += across + t * square
             if abs(first) <= _SEARCHED * self.decrement:
                 return t

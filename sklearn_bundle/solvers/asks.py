@@ -193,6 +193,9 @@ class NewtonSteps(LineSearch, Protocol):
     def newton_model(self) -> NewtonModel:
         """Rows, targets and weights."""
 
+    def rest(self) -> None:
+        """Let go of arrays that are made again where they are needed."""
+
 
 class NewtonRounds(LineSearch, Protocol):
     """Second derivatives of rows on workers, as much at a time as one round can return.
@@ -308,6 +311,12 @@ class DualSteps(LineSearch, Protocol):
 
     def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
         """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
+
+    def ray_search(self, end: Point, curvature: float) -> float:
+        """As ``line_search`` from 0, where scores and intercept are 0, without a slope."""
+
+    def rest(self) -> None:
+        """As of :class:`NewtonSteps`."""
 
 
 class ClassSteps(LineSearch, Protocol):

@@ -183,7 +183,7 @@ class DualCoordinateSolver(DualAscentSolver):
         spent, best = self.n_passes, self._best
         if moving and self._since > 0.0:
             self._prove(self._newest())
-        if best.point is not self._fresh:
+        if best.point is not self._fresh or best.point.scores is None:
             best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving:
@@ -195,11 +195,13 @@ class DualCoordinateSolver(DualAscentSolver):
             products=self.size_of_products,
         )
         self._passes_before += self.n_passes - spent
+        self._problem.rest()
         return self._state()
 
     def _begin(self) -> None:
         start = self._problem.point(self._start[0])
         self._offer(start)
+        self._problem.rest()
         if not self.bundle.is_empty:
             self._solve_inner()
         self._steps.begin(float(start.intercept), single=self._single)
@@ -252,8 +254,9 @@ class DualCoordinateSolver(DualAscentSolver):
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next epoch begins."""
         gap, before = self._best.gap, self._at_check
-        alpha, self._mean = self._newest(), None
-        self._go_on_from(alpha, *self._prove(alpha))
+        self._steps.adopt(self._newest())
+        self._mean = None
+        self._go_on_from(*self._prove(self._steps.held))
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
         if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
@@ -261,7 +264,7 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def _newest(self) -> Array:
         """The mean of the last dual points if there is one, made feasible."""
-        return self._steps.feasible(self.alpha if self._mean is None else self._mean)
+        return self._steps.feasible(self._steps.held if self._mean is None else self._mean)
 
     def _prove(self, alpha: Array) -> tuple[Point, float]:
         """The point that belongs to alpha, offered as the best one, and the bound."""
@@ -270,6 +273,8 @@ class DualCoordinateSolver(DualAscentSolver):
         bound = offset - square / (2.0 * self._lambda)
         if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
             self._new_plane = gradient, offset
+        if self._best.point is not None:
+            self._best.point.scores = None  # a confirmation computes them again where it has to
         point = self._problem.point(gradient / -self._lambda)
         if self._offer(point):
             self._fresh = point
@@ -282,8 +287,7 @@ class DualCoordinateSolver(DualAscentSolver):
 
     def _search_ray(self, point: Point, curvature: float) -> None:
         """Offer the best multiple of w: its scores are the same multiple, as good as a product."""
-        start = Point(np.zeros(0), np.zeros_like(point.scores), 0.0)
-        step = self._problem.line_search(start, point, 0.0, curvature)
+        step = self._problem.ray_search(point, curvature)
         if 0.0 < step < np.inf and step != 1.0:
             scaled = Point(point.w, step * point.scores, step * point.intercept)
             risk = self._risk(scaled)
@@ -293,7 +297,7 @@ class DualCoordinateSolver(DualAscentSolver):
                 if self._best.offer(self._objective(scaled.w, risk), scaled):
                     self._fresh = scaled
 
-    def _go_on_from(self, alpha: Array, point: Point, bound: float) -> None:
+    def _go_on_from(self, point: Point, bound: float) -> None:
         """Set the working w, the intercept and the active rows to those of the check."""
         met = self.estimate / self._ratio if self._estimates else np.inf
         self._dual = bound
@@ -305,7 +309,8 @@ class DualCoordinateSolver(DualAscentSolver):
             self._single = False
             self._steps.use_doubles()
         self._at_check, self._since = found, 0.0
-        self._steps.restart(alpha, point.w, float(point.intercept), point.scores)
+        self._problem.rest()
+        self._steps.restart(point.w, float(point.intercept), point.scores)
 
     def _offer(self, point: Point) -> bool:
         """Offer the point with its best intercept."""

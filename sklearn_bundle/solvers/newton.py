@@ -87,7 +87,6 @@ class NewtonSolver(BundleSolver):
         self._units = self._start_of(problem)
         widest = self._units.unit
         self.width = widest if width is None else min(widest, width / _SHRINK**2)
-        self._scores: Array | None = None
         self._descent: NewtonDescent | None = None
         self._gaps: list[float] = []
         self._widenings = 0
@@ -116,6 +115,25 @@ class NewtonSolver(BundleSolver):
         if self._descent is not None:
             self._descent.detach()
 
+    def confirm(self, *, moving: bool = True) -> State:
+        """As of :class:`BundleSolver`; what only steps need makes room for it."""
+        if self._descent is not None:
+            self._descent.rest()
+            self._best.point.scores = None
+        state = super().confirm(moving=moving)
+        self._problem.rest()
+        return state
+
+    def _fresh_risk(self, point: Point) -> float:
+        """As of :class:`BundleSolver`; of a smooth loss from the intercept that is almost best."""
+        model = None if self._descent is None else self._descent.model
+        if model is None or not model.free or not self._loss.smooth:
+            return super()._fresh_risk(point)
+        units, scratch = self._units, np.empty_like(point.scores)
+        args = point.scores, self.width, point.intercept, units.unit, _FINEST * units.slope
+        point.intercept = model.intercept(*args, scratch)
+        return self._problem.risk(point)
+
     def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
         """As of :class:`BundleSolver`."""
         return replace(super().kept(point), width=self.width)
@@ -132,7 +150,9 @@ class NewtonSolver(BundleSolver):
                 yield self._state()
             self.name = "line-search"
             self._descent, self._idle = None, 0
-            self._begin(self._fresh_point(self._best.point))
+            point = self._fresh_point(self._best.point)
+            self._best.point = replace(point)
+            self._begin(point)
         yield from super().states()
 
     def _newton(self) -> Iterator[None]:
@@ -241,7 +261,9 @@ class NewtonSolver(BundleSolver):
         missing = self._best.gap - self._tol * self._best.primal
         near = 0.0 < missing <= descent.smoothed
         if near and descent.model.free and not self._loss.smooth:
+            descent.rest()
             self._offer_copy(point, self._fresh_risk(point))
+            self._problem.rest()
 
     def _set_precision(self, descent: Descent) -> None:
         """As a derivative in b takes no more than itself times the unit from the plane."""
@@ -251,10 +273,5 @@ class NewtonSolver(BundleSolver):
             descent.precision = units.slope * min(max(share, _FINEST), _COARSEST)
 
     def _offer_copy(self, point: Point, risk: float) -> None:
-        """The descent's scores will change."""
-        if self._objective(point.w, risk) >= self._best.primal:
-            return
-        if self._scores is None:
-            self._scores = np.empty_like(point.scores)
-        self._scores[:] = point.scores
-        self._offer(replace(point, scores=self._scores), risk)
+        """Without the scores, which are the descent's; a confirmation computes them afresh."""
+        self._offer(replace(point, scores=None), risk)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bundle import BMRMClassifier
+from sklearn_bundle.estimators._validation import _two_classes
 from sklearn_bundle.losses import BINARY_LOSSES, BinaryLoss, Hinge, SquaredHinge
 from sklearn_bundle.solvers.contract import HISTORY_DTYPE
 from tests.interrupts import interrupting
@@ -262,3 +263,22 @@ def test_verbose_prints_the_gap(data, capsys):
     assert "[BMRMClassifier] iteration 1: objective" in capsys.readouterr().out
     BMRMClassifier().fit(*data)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "values", [[-1, 1], [0.0, 1.0], [False, True], [3, 250], [2**63 - 2, 2**63 - 1], [-0.0, 7.0]]
+)
+@pytest.mark.parametrize("dtype", [None, np.uint8, np.float32])
+def test_two_whole_numbers_are_encoded_as_unique_does(values, dtype):
+    y = np.array(values * 15)
+    if dtype is not None and min(values) >= 0 and max(values) < 256:
+        y = y.astype(dtype)
+    classes, labels = np.unique(y, return_inverse=True)
+    found = _two_classes(y)
+    assert found is not None and found[0].dtype == y.dtype
+    assert np.array_equal(found[0], classes) and np.array_equal(found[1], labels)
+
+
+@pytest.mark.parametrize("values", [[0, 1, 2], [1.5, 0.0], [np.nan, 1.0], [1, 1], ["a", "b"]])
+def test_other_labels_are_left_to_scikit_learn(values):
+    assert _two_classes(np.array(values * 15)) is None

@@ -148,6 +148,19 @@ def test_threads_do_not_change_a_bit(n_threads, monkeypatch):
         assert np.array_equal(operator.gradient(g), one.gradient(g))
 
 
+@pytest.mark.parametrize("n_rows", [0, 1, 50, 203])
+def test_hessian_in_blocks(n_rows, monkeypatch):
+    monkeypatch.setattr(memory_rows, "_LEAST_DENSE_ROWS", 20)
+    monkeypatch.setattr(memory_rows, "_BLOCK_PRODUCTS", 1)
+    monkeypatch.setattr(memory_rows, "_DENSE_ROWS", 30)
+    X, rows, coefs = make("dense", np.float64), np.arange(n_rows), RNG.random(n_rows)
+    one = rows_in_memory(X).hessian(rows, coefs, True)
+    with rows_in_memory(X, 2) as operator:
+        assert np.array_equal(operator.hessian(rows, coefs, True), one)
+    with_ones = np.column_stack([X, np.ones(203)])[rows]
+    np.testing.assert_allclose(np.tril(one), np.tril(with_ones.T * coefs @ with_ones), atol=1e-12)
+
+
 @pytest.mark.parametrize("entries, n, d", [(0, 1, 1), (10**7, 60_000, 784), (10**7, 5, 10**6)])
 def test_blocks_cover_the_rows(entries, n, d):
     bounds = row_blocks(entries, n, d)

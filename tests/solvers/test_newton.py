@@ -1,5 +1,6 @@
 """Newton's method: kernels against plain numpy, certificates, optima, hard data."""
 
+import tracemalloc
 from itertools import islice
 
 import numpy as np
@@ -343,6 +344,7 @@ def test_no_stored_entry(loss):
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_n_jobs_does_not_change_a_bit(kind, loss, monkeypatch):
     monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ENTRIES", 5000)
+    monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ROWS", 1500)
     rng = np.random.default_rng(6)
     X = rng.normal(size=(9000, 40))
     y = X[:, 0] + 2.0 * rng.normal(size=9000) > 0.0
@@ -353,6 +355,48 @@ def test_n_jobs_does_not_change_a_bit(kind, loss, monkeypatch):
     )
     assert np.array_equal(one.coef_, two.coef_) and one.intercept_ == two.intercept_
     assert one.lower_bound_ == two.lower_bound_ and one.n_iter_ == two.n_iter_
+
+
+@pytest.mark.parametrize("free", [True, False])
+@pytest.mark.parametrize("loss", KNOWN)
+def test_sums_in_blocks(loss, free, monkeypatch):
+    """Of rows in threads; each block has a few of them, and the last ones are no whole vector."""
+    rng = np.random.default_rng(8)
+    n = 1003
+    scores, direction, weights = rng.normal(size=(3, n))
+    y, weights = np.sign(rng.normal(size=n)), np.abs(weights) / np.abs(weights).sum()
+    args = rng.normal(size=(n, 3)), y, weights, loss, free
+    whole, out = problem_of(*args).newton_model().loss, np.empty((2, n))
+    monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ROWS", 70)
+    with problem_of(*args, n_threads=2) as problem:
+        model, data = problem.newton_model(), (y, weights, 0.5, 0.1)
+        cut = model.cut(scores, 0.5, 0.1, out[0])
+        assert cut == pytest.approx(whole.cut(scores, *data, free, out[1]), rel=1e-12)
+        np.testing.assert_allclose(*out, rtol=1e-12)
+        slope = model.slope(scores, direction, 0.5, 0.1, 0.3, 0.7)
+        assert slope == pytest.approx(whole.slope(scores, direction, *data, 0.3, 0.7), rel=1e-12)
+        b = model.intercept(scores, 0.5, 0.1, 1.0, 1e-12, out[0])
+        assert b == pytest.approx(whole.intercept(scores, *data, 1.0, 1e-12, out[1]), abs=1e-9)
+        moved = scores.copy()
+        model.add(2.0, direction, moved)
+        np.testing.assert_allclose(moved, scores + 2.0 * direction, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", NAMES)
+def test_memory(loss, monkeypatch):
+    """At most nine vectors of doubles beside the data, and a byte per label."""
+    monkeypatch.setattr("sklearn_bundle._parallel._BLOCK_ROWS", 5000)  # as on 16 times the rows
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(100_000, 3))
+    y = X[:, 0] + rng.normal(size=100_000) > 0.0
+    model = BMRMClassifier(loss, solver="newton", reg_lambda=1e-2).fit(X, y)  # compiles
+    tracemalloc.start()
+    try:
+        assert model.fit(X, y).converged_
+        peak = tracemalloc.get_traced_memory()[1] / (8 * len(y))
+    finally:
+        tracemalloc.stop()
+    assert peak < 9.5  # with 0.13 for labels, and what a risk takes of a block of rows
 
 
 def test_samples_save_passes():
