@@ -1,8 +1,8 @@
-"""The dual of a small L2-SVM as one block: rows of its matrix on demand, and what a point proves.
+"""The dual of a small L2-SVM as one block: steps with rows on demand, and the proof of a point.
 
 The steps are those of :mod:`~sklearn_bundle._compiled.decomposition`, in float32 and in the
-variables of H, which has a diagonal of ones. Rows stay where they are between calls, so that the
-same points with other costs begin with the rows that they have.
+variables of H, which has a diagonal of ones. Rows are kept between calls: the same points with
+other costs start with the rows that are there.
 """
 
 from typing import NamedTuple
@@ -42,10 +42,10 @@ class Rows(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How ``solve`` ended: steps, rows there are now, and whether H is not semidefinite.
+    """The result of ``solve``: steps, number of rows, and whether H is not semidefinite.
 
-    Objective and bound are those of alpha at its best scale, which it has; ``error`` is what
-    rounding of steps may have done to a margin.
+    Objective and bound are those of alpha, which is at its best scale; ``error`` bounds the effect
+    of the steps' rounding on a margin.
     """
 
     steps: int
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """Where steps begin: alpha and slopes in float64, and g and u, which are theirs in float32."""
+    """The start of the steps: alpha and slopes in float64, and the same as g and u in float32."""
 
     alpha: NDArray[np.float64]
     slopes: NDArray[np.float64]
@@ -67,7 +67,7 @@ class _Start(NamedTuple):
 
 @inner
 def _restore(source, start, unit, g, u, alpha, margins):
-    """alpha and its margins ``y_i f(x_i)`` from what g and u have changed by."""
+    """alpha and its margins ``y_i f(x_i)`` from the changes of g and u."""
     ridge, roots = source.ridge, source.roots
     for i in range(ridge.shape[0]):
         change = unit * (np.float64(u[i]) - start.u[i]) / roots[i]
@@ -115,7 +115,7 @@ def _wanted(gains, at, slots, i, chosen):
 
 @inner
 def _load(source, gains, at, i, chosen, few, rows, n_rows):
-    """Row i, and others that may be needed soon; returns how many rows there are now."""
+    """Compute row i and others that may be needed soon; returns the new number of rows."""
     free = min(tiles.GROUP, rows.values.shape[0] - n_rows)
     count = _wanted(gains, at, rows.slots, i, chosen[:free])
     out, factors = rows.values[n_rows : n_rows + count], source.factors
@@ -221,10 +221,11 @@ def _likely(d):
 
 @jit
 def prove(points, gamma, alpha, y, ridge, n_active, of_value):
-    """What alpha proves for "rbf", in float64 by differences: objective, its excess, the bound.
+    """The proof of alpha for "rbf", in float64 by differences: objective, its excess, the bound.
 
     ``points`` are those that may have a loss or a weight, the first ``n_active`` of them the ones
-    with a weight; alpha, y and ridge are theirs. ``of_value`` are the roundings of a kernel value.
+    with a weight; alpha, y and ridge belong to them. ``of_value`` is the number of roundings of a
+    kernel value.
     Excess and bound are as in :class:`~sklearn_bundle.problems.l2svm.Certified`.
     """
     n = points.shape[0]

@@ -1,4 +1,4 @@
-"""L-BFGS where rows lie on workers: a step is a round as a rule, for smooth losses of wide data."""
+"""L-BFGS for rows on workers and smooth losses of many features: usually one round per step."""
 
 from typing import ClassVar, NamedTuple
 
@@ -19,27 +19,27 @@ from sklearn_bundle.solvers.newton_rounds import MOST_FEATURES
 Array = NDArray[np.float64]
 
 _PAIRS = 10  # of steps and changes of the gradient, as in SciPy
-_SEARCHED = 0.5  # of the slope at 0 may be left by a whole step: another round costs more
-# Steps whose slopes a round brings along: beside a whole one, and where nothing is known of them.
+_SEARCHED = 0.5  # share of the slope at 0 that a whole step may leave: another round costs more
+# Steps whose slopes a round returns: near a whole step, and without knowledge of the curvature.
 _NEAR = np.array([0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 4.0])
 _ANY = np.append(np.geomspace(1e-8, 1.0, 17), [3.0, 10.0])
-_SEARCHES = 4  # rounds of a search at most
-_REFINED = 9  # steps inside of a bracket
-_ROUNDED = 1e-12  # of a typical slope: a derivative in b that is rounding
-_FARTHEST = 2.0  # times the size of b: how far the optimum's may be, in what rounding takes
-_WIDER, _FARTHER = 4.0, 12  # moves of b in search of a derivative of the other sign
-_MIXED = 0.3  # of the gap that a plane promises may be lost by the one that balances it
-# Moves of b at which a round brings the derivative: in both directions, as multiples of a reach,
-# which becomes so many times what the last one was, but no less than this share of a unit.
+_SEARCHES = 4  # most rounds of a search
+_REFINED = 9  # steps inside a bracket
+_ROUNDED = 1e-12  # of a typical slope: a derivative in b below this is rounding
+_FARTHEST = 2.0  # times |b|: how far the best b may be, for the effect of that rounding
+_WIDER, _FARTHER = 4.0, 12  # factor between moves of b to the other sign, and their largest number
+_MIXED = 0.3  # share of the promised gap that mixing with another plane may lose
+# Moves of b at which a round returns the derivative, as multiples of a reach on both sides. The
+# reach becomes _REACH times the last move, and at least _SHORTEST of a unit.
 _MOVES_OF_B = np.concatenate([-np.geomspace(8.0, 0.125, 7), np.geomspace(0.125, 8.0, 7)])
 _BEFORE, _REACH, _SHORTEST = 7, 2.0, 1e-6
-_WORTH = 0.1  # of what a step has gained: a better b that gains as much is worth a round
-_CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
+_WORTH = 0.1  # of a step's gain: a better b that gains more takes another round
+_CONSTANT = 1e-12  # of a column's mean square: a variance below this is rounding
 _NONE = np.empty(0)
 
 
 class _Look(NamedTuple):
-    """What a round brings: a plane of the risk, slopes along a line, derivatives at other b."""
+    """The result of a round: a plane of the risk, slopes along a line, derivatives at other b."""
 
     risk: float
     offset: float
@@ -52,10 +52,10 @@ class _Look(NamedTuple):
 class RoundsGradientDescent:
     """A point (w, b) that moves along L-BFGS directions of the objective with the best b.
 
-    As :class:`~._descent_solver.SmoothDescent`. A round brings risk and gradient at the end of a
-    whole step, slopes at other steps, and derivatives at other b: where these are better, another
-    round takes one of them. The derivative in b is then small and not quite zero; a plane proves a
-    bound only without it, so that planes of both signs are mixed.
+    A :class:`~._descent_solver.SmoothDescent`. A round returns risk and gradient at the end of a
+    whole step, slopes at other steps, and derivatives in b at other b; if one of these is better,
+    a second round goes there. The derivative in b is then small, but not zero. A plane proves a
+    bound only if it is zero, so planes of both signs are mixed.
     """
 
     def __init__(self, problem: RowBlocks, reg_lambda: float, start: tuple | None):
@@ -266,7 +266,7 @@ class LBFGSRoundsSolver(DescentSolver):
 
 
 class SquaresRoundsSolver(LBFGSRoundsSolver):
-    """The same for squared errors. "auto" alone takes it: in memory the name does not suit them."""
+    """The same for squared errors, for "auto" only: in memory "lbfgs" does not support them."""
 
     @classmethod
     def takes(cls, loss: Loss, omega: Regularizer) -> bool:

@@ -1,4 +1,4 @@
-"""The dual of a small kernel L2-SVM as one block, with those rows of its matrix that are needed."""
+"""The dual of a small kernel L2-SVM as one block; rows of its matrix are computed on demand."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,19 +15,19 @@ from sklearn_bundle.solvers.swap import REFINEMENTS, SimplexPoints
 
 Array = NDArray[np.float64]
 
-_SHARE = 1e-6  # of the first step's gain, below which no step is taken; ``tol`` ends it as a rule
-_STEPS = 20  # per point at most in a call, after which limits are looked at: an estimate
-_SLOW = 0.9  # calls that leave more of the gap hardly progress
-_SLACK = 0.95  # of tol: what single precision may take away
+_SHARE = 1e-6  # of the first step's gain: smaller steps are not taken; ``tol`` usually ends it first
+_STEPS = 20  # most steps per point in a call, between checks of the limits: an estimate
+_SLOW = 0.9  # share of the gap: calls that leave more of it hardly progress
+_SLACK = 0.95  # of tol: leaves room for the rounding of single precision
 
 
 class WholeSolver:
     """Maximizes ``sum alpha - 1/2 alpha'K alpha`` over alpha >= 0, all points at once.
 
-    One compiled call takes steps in two variables each until the gap is within ``tol``, and another
-    one proves it in float64. Where single precision does not get there, it begins anew from exact
-    scores; after three times, or where the memory for rows is full, a
-    :class:`~sklearn_bundle.solvers.decomposition.DecompositionSolver` goes on.
+    One compiled call takes steps in two variables each until the gap is within ``tol``, and a
+    second one proves the gap in float64. If single precision is not enough, the steps start again
+    from exact scores. After three such attempts, or if the memory for rows is full, a
+    :class:`~sklearn_bundle.solvers.decomposition.DecompositionSolver` takes over.
 
     Parameters
     ----------
@@ -35,15 +35,15 @@ class WholeSolver:
     start : SimplexPoints, default=None
         Where to begin; at 0 by default.
     last : WholeSolver, default=None
-        A solver of the same points with other costs, not to be used any more: alpha and the rows
-        that it has are taken over. The memory of the rows must not have been used since.
+        A solver of the same points with other costs, whose alpha and rows this one takes over. It
+        must not be used afterwards, and the memory of its rows must not have been reused.
     tol : float
         Relative gap at which no more steps are taken.
     max_steps : int, default=None
     cache_bytes : int
         For rows.
     seed : int
-        Of the solver that goes on.
+        Of the solver that takes over.
     """
 
     history_fields = (("blocks", np.int64),)
@@ -93,7 +93,7 @@ class WholeSolver:
         self._error = last._error
 
     def _begin(self, start: SimplexPoints) -> None:
-        """Go on from the newest point; model and bound are no worse than those of the start."""
+        """Continue from the newest point; model and bound are no worse than those of the start."""
         bounds, models = [], []
         for a in [start.newest] if start.best is None else [start.best, start.newest]:
             self._alpha, self._margins = self._exact(a)
@@ -106,7 +106,7 @@ class WholeSolver:
 
     @property
     def alone(self) -> bool:
-        """Whether no other solver had to go on."""
+        """Whether no other solver has taken over."""
         return self._further is None
 
     @property
@@ -119,7 +119,7 @@ class WholeSolver:
         return SimplexPoints(newest, best, self._first_step + self.n_steps)
 
     def states(self) -> Iterator[State]:
-        """One state as a rule; ends when no step is left."""
+        """Usually one state; ends when no step is left."""
         missed, gap = 0, np.inf
         full = indefinite = False
         while missed <= REFINEMENTS and self.n_steps < self._max_steps:
@@ -131,7 +131,7 @@ class WholeSolver:
             yield self._state()
             if full or indefinite or outcome.steps == 0:
                 break
-            if ended or gap > _SLOW * before:  # that is what single precision has to give
+            if ended or gap > _SLOW * before:  # single precision gives no more
                 missed += 1
                 self._alpha, self._margins = self._exact(self._alpha / self._alpha.sum())
                 self._error = 0.0
@@ -151,7 +151,7 @@ class WholeSolver:
             bound = max(bound, self._known[2])
             if self._known[0] < primal:
                 primal, alpha = self._known[:2]
-        # Where they cross, K seems indefinite: whether it is, the solver that goes on finds out.
+        # If they cross, K seems indefinite; the solver that takes over finds out whether it is.
         self._best.renew(primal, alpha, -np.inf if bound > primal else bound)
         return self._state()
 
@@ -180,7 +180,7 @@ class WholeSolver:
         return outcome, outcome.steps < most
 
     def _go_on(self, promoted: bool) -> Iterator[State]:
-        """By blocks, from where this one is; in double precision if that is what is missing."""
+        """Continue by blocks from the current point, if ``promoted`` in double precision."""
         if promoted:
             self._problem.promote()
         self._further = DecompositionSolver(
@@ -194,7 +194,7 @@ class WholeSolver:
             yield self._added(state)
 
     def _added(self, state: State) -> State:
-        """That of the solver that goes on, with what was done before."""
+        """A state of the solver that took over, plus the work done before it."""
         n_steps, n_blocks = self.n_steps + (state.n_steps or 0), self.n_blocks + state.further[0]
         passes = self._n_read + state.passes
         return replace(state, n_steps=n_steps, passes=passes, further=(n_blocks,))
