@@ -7,7 +7,8 @@ what the ``BMRM`` estimators accept.
 
 Modules: ``losses``, ``regularizers`` and ``models`` to choose from or to derive your own,
 ``callbacks`` for progress bars, ``metrics`` for sequences, ``datasets`` to read data,
-``projection`` onto a box cut by a hyperplane.
+``projection`` onto a box cut by a hyperplane, ``plotting``, ``onnx`` to convert linear models,
+``compile`` to compile ahead.
 
 Estimators and numba are imported on first use.
 """

@@ -42,6 +42,7 @@ class _Announcer(event.Listener):
     def __init__(self) -> None:
         self.hearers: WeakKeyDictionary[Hearer, str] = WeakKeyDictionary()  # with their kinds
         self.logs: list[list[Compiled]] = []
+        self.seconds = 0.0  # of all compilations so far
         self._depth = 0
         self._start = 0.0
         self._told: set[str] = set()
@@ -66,6 +67,7 @@ class _Announcer(event.Listener):
                 gc.enable()
             function = event.data["dispatcher"].py_func
             entry = Compiled(function.__name__, perf_counter() - self._start)
+            self.seconds += entry.seconds
             for log in self.logs:
                 log.append(entry)
 
@@ -87,6 +89,11 @@ def _is_ours(started: event.Event) -> bool:
 
 _ANNOUNCER = _Announcer()
 event.register("numba:compile", _ANNOUNCER)
+
+
+def seconds_compiled() -> float:
+    """Seconds that this process has spent compiling so far: ``max_time`` does not count them."""
+    return _ANNOUNCER.seconds
 
 
 def listen(hearer: Hearer, kind: str) -> None:

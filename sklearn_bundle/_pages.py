@@ -2,8 +2,9 @@
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
-from typing import ClassVar
+from typing import Any, ClassVar
 
+_CERTIFICATE = ("converged_", "relative_gap_", "objective_", "lower_bound_", "dual_gap_", "status_")
 _PLACEHOLDER = "//example.org/"  # a host without pages, of projects that have none yet
 
 
@@ -36,3 +37,14 @@ class Documented:
         if root is None:
             return ""
         return f"{root.rstrip('/')}/generated/{self._public_module}.{{estimator_name}}.html"
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """The fitted attributes in HTML: the certificate first, and no history.
+
+        Its data type is a line of a thousand pixels, which pushes all values off the screen.
+        """
+        shown = super()._get_fitted_attr_html(doc_link)
+        first = [name for name in _CERTIFICATE if name in shown]
+        others = [name for name in shown if name not in (*first, "history_")]
+        shown.data = {name: shown[name] for name in (*first, *others)}
+        return shown

@@ -77,8 +77,7 @@ def register() -> None:
         from skl2onnx import update_registered_converter
     except ImportError as error:
         raise ImportError(
-            "register requires skl2onnx. You can install it with "
-            '`pip install "sklearn-bundle[onnx]"`'
+            "register requires skl2onnx. You can install it with `pip install skl2onnx`."
         ) from error
     for kind in _CLASSIFIERS:
         functions = _classifier_types, _convert_classifier

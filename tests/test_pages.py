@@ -76,3 +76,13 @@ def test_placeholders_are_in_one_file():
     files = [file for pattern in patterns for file in ROOT.glob(pattern)]
     found = [f for f in files if "example.org/sklearn-bundle" in f.read_text("utf-8")]
     assert found == [ROOT / "pyproject.toml"]
+
+
+def test_fitted_attributes_in_html_begin_with_the_certificate():
+    model = BMRMClassifier().fit([[0.0], [1.0]], [0, 1])
+    if not hasattr(BaseEstimator, "_get_fitted_attr_html"):
+        pytest.skip("this version of scikit-learn shows parameters only")
+    shown = list(model._get_fitted_attr_html())
+    assert shown[:2] == ["converged_", "relative_gap_"] and "history_" not in shown
+    assert {"coef_", "intercept_", "classes_"} <= set(shown)
+    assert "relative_gap_" in model._repr_html_()

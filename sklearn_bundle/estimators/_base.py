@@ -140,8 +140,9 @@ def warn_if_missed(
         return
     worst = max(missed, key=lambda r: r.relative_gap)
     of = f" in {len(missed)} of {len(results)} subproblems" if len(results) > 1 else ""
+    steps = "1 iteration" if worst.n_iter == 1 else f"{worst.n_iter} iterations"
     warnings.warn(
-        f"{name} stopped{of} with status {str(worst.status)!r} after {worst.n_iter} iterations at "
+        f"{name} stopped{of} with status {str(worst.status)!r} after {steps} at "
         f"a relative duality gap of {worst.relative_gap:.2e}, above tol={tol:.2e}. "
         f"{advice[worst.status]}",
         ConvergenceWarning,

@@ -8,6 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._announce import seconds_compiled
 from sklearn_bundle.solvers.contract import SolverResult, Status
 
 
@@ -32,13 +33,14 @@ def solve_each(
     The rest of ``max_time`` is shared equally by the remaining subproblems. After an interruption
     ``stop`` is set and each subproblem returns at its next iteration.
     """
-    start = perf_counter()
+    start, compiled = perf_counter(), seconds_compiled()
     results: dict[int, SolverResult] = {}
 
     def task(k: int) -> None:
         seconds = None
         if max_time is not None:
-            left = max(0.0, max_time - (perf_counter() - start))
+            spent = perf_counter() - start - (seconds_compiled() - compiled)
+            left = max(0.0, max_time - spent)
             seconds = left / -(-(n_subproblems - k) // n_threads)
         results[k] = result = solve(k, seconds)
         if result.status is Status.INTERRUPTED:

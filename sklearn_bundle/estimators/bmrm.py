@@ -136,7 +136,8 @@ default="l2"
         X'; for "dual-coordinate" it is an epoch, which may skip rows, and with "multiclass_hinge"
         as many steps as there are rows, and at least 16,384.
     max_time : float, default=None
-        Time limit in seconds for the whole fit, checked after every iteration. None means no limit.
+        Time limit in seconds for the whole fit without compilation, checked after every iteration.
+        None means no limit.
     fit_intercept : bool, default=True
         Whether to fit b. It is never penalized. It is minimized exactly at every plane; for "fbeta"
         and the joint losses it is a variable like w. "roc_auc" does not depend on it.

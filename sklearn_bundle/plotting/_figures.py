@@ -87,7 +87,7 @@ def axes_and_keywords(display: Any, ax: Any, line_kw: dict) -> tuple[Any, dict]:
     except ImportError as error:
         raise ImportError(
             f"{type(display).__name__}.plot requires matplotlib. You can install it with "
-            '`pip install "sklearn-bundle[plot]"`'
+            "`pip install matplotlib`."
         ) from error
     ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
     return ax, cbook.normalize_kwargs(line_kw, lines.Line2D)

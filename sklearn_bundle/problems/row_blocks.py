@@ -126,6 +126,10 @@ class RowBlocks:
     def __exit__(self, *exception: object) -> None:
         return
 
+    def rest(self) -> None:
+        """Release buffers: there are none, since nothing is kept between rounds."""
+        return
+
     # ---- points, planes, lines -----------------------------------------------------------------
 
     def evaluate(self, w: Array) -> tuple[float, Array]:

@@ -61,7 +61,7 @@ class Descent(NewtonDescent):
         self.model = None
 
     def rest(self) -> None:
-        """Let go of what the next step makes again."""
+        """Release what the next step makes again."""
         self._spare = None
 
     def _room(self) -> Array:

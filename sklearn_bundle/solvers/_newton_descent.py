@@ -86,6 +86,10 @@ class NewtonDescent(ABC):
     def detach(self) -> None:
         """Let go of the rows."""
 
+    def rest(self) -> None:
+        """Release what the next step makes again: nothing here."""
+        return
+
     @abstractmethod
     def differentiate(self) -> None:
         """Risk, plane and gradient at the point."""

@@ -13,6 +13,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._announce import seconds_compiled
+
 HISTORY_DTYPE = np.dtype(
     [
         ("iteration", np.int64),
@@ -140,7 +142,7 @@ def run(
     ValueError
         If a recomputed bound is above the objective by more than rounding explains.
     """
-    start = perf_counter()
+    start, compiled = perf_counter(), seconds_compiled()
     rows: list[tuple] = []
     status = Status.STALLED
     final = None
@@ -148,7 +150,8 @@ def run(
         for n_iter, state in enumerate(_quietly(solver.states()), start=1):
             rows.append(_row(n_iter, start, state))
             limit = None
-            if max_time is not None and perf_counter() - start >= max_time:
+            spent = perf_counter() - start - (seconds_compiled() - compiled)
+            if max_time is not None and spent >= max_time:
                 limit = Status.MAX_TIME
             elif rows[-1][0] >= max_iter:
                 limit = Status.MAX_ITER

@@ -46,6 +46,8 @@ class RoundsDescent(NewtonDescent):
         Of the loss, from the rounds since they were last taken.
     """
 
+    model = None  # rows are not here
+
     def __init__(self, problem: RowBlocks, reg_lambda: float, units: Start, *start, n_curved: int):
         self._problem = problem
         free = problem.n_free > 0

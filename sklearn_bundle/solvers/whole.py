@@ -15,7 +15,7 @@ from sklearn_bundle.solvers.swap import REFINEMENTS, SimplexPoints
 
 Array = NDArray[np.float64]
 
-_SHARE = 1e-6  # of the first step's gain: smaller steps are not taken; ``tol`` usually ends it first
+_SHARE = 1e-6  # of the first gain: smaller steps are not taken; ``tol`` usually ends it before
 _STEPS = 20  # most steps per point in a call, between checks of the limits: an estimate
 _SLOW = 0.9  # share of the gap: calls that leave more of it hardly progress
 _SLACK = 0.95  # of tol: leaves room for the rounding of single precision

@@ -217,7 +217,7 @@ def test_few_planes(X):
 def test_limits_pickle_and_names(X):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcd"))
-    with pytest.warns(ConvergenceWarning, match="'max_iter' after 1 iterations"):
+    with pytest.warns(ConvergenceWarning, match="'max_iter' after 1 iteration "):
         ours = BMRMNoveltyDetector(**FIXED, max_iter=1, tol=1e-14).fit(frame)
     assert ours.feature_names_in_.tolist() == list("abcd") and len(ours.history_) == 1
     copy = pickle.loads(pickle.dumps(ours))

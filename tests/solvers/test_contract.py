@@ -1,10 +1,12 @@
 """The loop around a solver, with fake solvers."""
 
 import warnings
+from time import sleep
 
 import numpy as np
 import pytest
 
+from sklearn_bundle import _announce
 from sklearn_bundle.solvers.contract import Certificate, State, Status, run, uncrossed
 
 
@@ -98,6 +100,17 @@ def test_a_bound_above_the_objective_is_as_wrong_as_that_shows():
 def test_a_solver_that_ends_is_stalled():
     result = run(Scripted([(1.0, 0.5), (1.0, 0.6)], []), tol=1e-3, max_iter=9)
     assert result.status is Status.STALLED and result.n_iter == 2
+
+
+def test_compilation_does_not_count_in_max_time(monkeypatch):
+    """Here every state takes 20 ms, all of them for compilation."""
+    solver, announcer = Scripted([(1.0, 0.0)] * 3, []), _announce._ANNOUNCER
+
+    def compiling(k, state):
+        sleep(0.02)
+        monkeypatch.setattr(announcer, "seconds", announcer.seconds + 0.02)
+
+    assert run(solver, tol=1e-3, max_iter=3, max_time=0.03, observe=compiling).n_iter == 3
 
 
 def test_observer_ends_the_run():
