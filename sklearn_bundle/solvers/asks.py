@@ -231,6 +231,9 @@ class NewtonRounds(LineSearch, Protocol):
     def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
         """Only slopes along a line."""
 
+    def rest(self) -> None:
+        """As of :class:`NewtonSteps`."""
+
     def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
         """A model of some of the rows, or None, and a starting point from their targets."""
 
