@@ -13,6 +13,15 @@ from sklearn_bundle._values import plain, shown
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
 
 
+# Names that other libraries have for what is offered here.
+_ALIASES = {
+    **dict.fromkeys(("log", "logistic", "cross_entropy", "crossentropy"), "log_loss"),
+    **dict.fromkeys(("mse", "l2_loss", "least_squares", "squared_loss"), "squared_error"),
+    **dict.fromkeys(("mae", "l1_loss"), "absolute_error"),
+    **{"pinball": "quantile", "auc": "roc_auc", "lasso": "l1", "ridge": "l2"},
+}
+
+
 class Names(StrOptions):
     """Strings that a parameter accepts; messages list them in alphabetical order.
 
@@ -34,7 +43,8 @@ def suggestion(allowed: Iterable, value: Any) -> str:
         return ""
     offered = (name for kind in allowed if isinstance(kind, Names) for name in kind.offered)
     names = {name.casefold(): name for name in offered}  # "L2" is "l2"
-    like = get_close_matches(value.casefold(), names, n=1)
+    alias = _ALIASES.get(value.casefold())
+    like = [alias] if alias in names else get_close_matches(value.casefold(), names, n=1)
     return f" Did you mean {names[like[0]]!r}?" if like else ""
 
 

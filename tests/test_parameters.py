@@ -328,6 +328,7 @@ def test_losses_and_regularizers_take_numbers_for_their_values(kind, name, estim
     ("given", "ending"),
     [
         ({"loss": "hing"}, "Got 'hing' instead. Did you mean 'hinge'?"),
+        ({"loss": "logistic"}, "Got 'logistic' instead. Did you mean 'log_loss'?"),
         ({"regularizer": "weighted"}, "Got 'weighted' instead."),
         ({"regularizer": "L2"}, "Got 'L2' instead. Did you mean 'l2'?"),
     ],
