@@ -180,6 +180,8 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
         rounding prevents further progress).
     solver_ : {"exponentiated", "sdca", "lbfgs"}
         The solver that the fit ended with.
+    reg_lambda_ : float
+        The regularization that the fit used.
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective`` (at the best point that a full pass has
         evaluated; before the first pass P(0)), ``lower_bound``, ``passes`` (oracle calls, each of
@@ -296,6 +298,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     """
 
     solver_: Literal["exponentiated", "sdca", "lbfgs"]
+    reg_lambda_: float
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
@@ -443,7 +446,7 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
         }
 
     def _further_attributes(self, data: TrainingSequences, warm: WarmStart) -> dict[str, Any]:
-        return {"solver_": warm.solvers[0].name}
+        return {"solver_": warm.solvers[0].name, "reg_lambda_": self._reg_lambda(data.total)}
 
     def _reg_lambda(self, total: float) -> float:
         return checked_reg_lambda(self.reg_lambda, total)

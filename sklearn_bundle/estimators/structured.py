@@ -208,6 +208,8 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         prevents further progress, or the inference is not exact and causes the rest of the gap.
     solver_ : str
         The solver that ran: "bcfw" for "auto", "lbfgs" with ``loss="log"``.
+    reg_lambda_ : float
+        The regularization that the fit used.
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (oracle calls
         over n, rounded down), ``oracle_calls`` (searches for the worst output of an example, or
@@ -363,6 +365,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     model_: StructuredModel
     exact_: bool
     solver_: str
+    reg_lambda_: float
 
     # Which of these exist depends on the model; see the attributes above.
     classes_: np.ndarray
@@ -503,7 +506,8 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     def _further_attributes(self, data: StructuredData, warm: WarmStart) -> dict[str, Any]:
         result = warm.results[0]
         proved = is_proved(self.loss, data.examples, data.model, result.point)
-        further = {"solver_": warm.solvers[0].name, "exact_": proved}
+        further = {"solver_": warm.solvers[0].name, "reg_lambda_": data.reg_lambda}
+        further["exact_"] = proved
         if not further["exact_"]:
             further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
             if result.status is Status.CONVERGED:
