@@ -1,6 +1,28 @@
 """Regularized risk minimization for scikit-learn, with a certificate of every fit.
 
-=====================  ========================================  =========================
+=====================  ========================================  ================================
+Estimator              Predicts                                  Use it
+=====================  ========================================  ================================
+BMRMClassifier         a class, by weighted features             first, for linear classifiers
+                                                                 with any loss or measure
+BMRMClassifierCV       the same                                  if reg_lambda is not known
+BMRMRegressor          a number, a quantile or a count           first, for linear regressors
+BMRMRegressorCV        the same                                  if reg_lambda is not known
+BMRMRanker             an order                                  for grades, preferences, lists
+BMRMNoveltyDetector    whether a sample is unlike the rest       if a half-space separates them
+PragamSVC              a class, by weighted features             for a linear SVM with its dual
+                                                                 variables
+SwapSVC                a class, by similarity (kernels)          if linear models fall short
+SwapSVCCV              the same                                  if C is not known
+SwapSVR                a number, by similarity                   if linear models fall short
+SwapSVRCV              the same                                  if C is not known
+SwapNoveltyDetector    whether a sample is unlike the rest       if that takes a similarity
+SDCACRF                a label for each token                    for sequences
+SDCACRFCV              the same                                  if reg_lambda is not known
+StructuredSVM          segments, graphs, matchings, label sets,  for outputs with a structure,
+                       or a structure of your own                from ``models`` or your own
+=====================  ========================================  ================================
+
 Functions: ``bmrm_path`` and ``crf_path`` fit models for many values of reg_lambda,
 ``reg_lambda_max`` is the largest value of a path; ``list_losses`` and ``list_regularizers`` show
 what the ``BMRM`` estimators accept.
