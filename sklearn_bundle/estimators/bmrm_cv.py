@@ -79,7 +79,7 @@ default="l2"
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
     verbose : int, default=0
-        1 prints a line per fold, and a line a few times per second.
+        1 prints one line per fold and, within long fits, up to four lines per second.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ default="l2"
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
     verbose : int, default=0
-        1 prints a line per fold, and a line a few times per second.
+        1 prints one line per fold and, within long fits, up to four lines per second.
 
     Attributes
     ----------

@@ -222,7 +222,7 @@ scikit-learn's, callable or None, default=None
     random_state : int, RandomState instance or None, default=None
         Seed for the sampling, the same for all folds.
     verbose : int, default=0
-        1 prints a line per fold, and a line a few times per second.
+        1 prints one line per fold and, within long fits, up to four lines per second.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     random_state : int, RandomState instance or None, default=None
         Seed for the first active points of the final fit.
     verbose : int, default=0
-        1 prints a line per fold, and a line a few times per second.
+        1 prints one line per fold and, within long fits, up to four lines per second.
 
     Attributes
     ----------

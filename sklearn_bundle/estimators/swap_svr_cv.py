@@ -20,7 +20,7 @@ class SwapSVRCV(KernelSearch, SwapSVR):
 
     Only the weight of the losses depends on C: kernel values of a training part are computed once
     for all values of C, and each fit of a fold starts from the one with the next smaller C. Where
-    kernel values are dear, for sparse X and for a callable, they are computed once for all folds.
+    kernel values are costly, for sparse X and for a callable, they are computed once for all folds.
     Then the model is fitted to all data with the best C. gamma="scale" and "distance" are those of
     all data, not those of each training part. epsilon is given: a search over both is one over
     epsilon, by :class:`~sklearn.model_selection.GridSearchCV`, of this estimator. The method of
@@ -61,7 +61,7 @@ class SwapSVRCV(KernelSearch, SwapSVR):
     random_state : int, RandomState instance or None, default=None
         Of the points on which the factor of the final fit is built.
     verbose : int, default=0
-        1 prints a line a few times per second in the final fit.
+        1 prints one line per fold and, within long fits, up to four lines per second.
 
     Attributes
     ----------
@@ -149,10 +149,10 @@ feature_names_in_, shape_fit_
         return self._folds_by(data, np.asarray(y), values)
 
     def _shares(self, data: TubeTraining) -> bool:
-        """Where kernel values are dear and single precision holds them."""
+        """Whether kernel values are costly and single precision holds them."""
         values = data.values
-        dear = callable(values.kernel.name) or sp.issparse(values.X)
-        return dear and values.dtype == np.float32
+        costly = callable(values.kernel.name) or sp.issparse(values.X)
+        return costly and values.dtype == np.float32
 
     def _scores_of_fold(
         self,
