@@ -273,8 +273,6 @@ class DualCoordinateSolver(DualAscentSolver):
         bound = offset - square / (2.0 * self._lambda)
         if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
             self._new_plane = gradient, offset
-        if self._best.point is not None:
-            self._best.point.scores = None  # a confirmation computes them again where it has to
         point = self._problem.point(gradient / -self._lambda)
         if self._offer(point):
             self._fresh = point
