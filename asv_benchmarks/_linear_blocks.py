@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from _linear_timing import quiet_threads, time_rungs, wall_seconds
@@ -41,7 +42,7 @@ class _Count:
 @contextmanager
 def _counted() -> Iterator[_Count]:
     """Blocks run one after the other inside, each with its CPU time."""
-    count, run = _Count(), BlockRunner.run
+    count = _Count()
 
     def counting(self: BlockRunner, task: Any, n_blocks: int) -> None:
         busy = [0.0, 0.0]
@@ -53,11 +54,8 @@ def _counted() -> Iterator[_Count]:
             busy[busy.index(min(busy))] += seconds
         count.two += max(busy) + (_DEALT if n_blocks > 1 else 0.0)
 
-    BlockRunner.run = counting  # type: ignore[method-assign]
-    try:
+    with patch.object(BlockRunner, "run", counting):
         yield count
-    finally:
-        BlockRunner.run = run  # type: ignore[method-assign]
 
 
 def run(session: Session) -> None:
