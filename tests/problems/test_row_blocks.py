@@ -8,6 +8,7 @@ import pytest
 from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Softmax, SquaredError
 from sklearn_bundle.problems.row_block import RowBlock
 from sklearn_bundle.problems.row_blocks import RowBlocks, formulation
+from sklearn_bundle.solvers.lbfgs_rounds import RoundsGradientDescent
 
 N, D = 60, 4
 
@@ -116,3 +117,18 @@ def test_slopes_and_the_step_of_a_line_search(case):
         ends = [(w, float(b[0])), (v, float(c[0]))]
         (at,) = problem.newton_slopes(ends, np.array([0.4]), 1.0)
         assert at == pytest.approx(slope, rel=1e-9)
+
+
+@pytest.mark.parametrize("case", ["log_loss"], indirect=True)
+def test_planes_of_lbfgs_hold_for_every_intercept(case):
+    """They are mixed of two, and lie below the risk wherever b is; in the end they touch it."""
+    problem, value, rng = case
+    descent = RoundsGradientDescent(problem, 1e-2, None)
+    for _ in range(8):
+        gradient, offset = descent.plane()
+        here = descent.w, np.array([descent.b])
+        far = [(descent.w, here[1] + move) for move in (-30.0, -1.0, 1.0, 30.0)]
+        for w, b in [here, *far, *points(problem, rng)]:
+            assert gradient @ w + offset <= value(w, b) + 1e-12
+        descent.step()
+    assert value(*here) - gradient @ here[0] - offset <= 1e-5
