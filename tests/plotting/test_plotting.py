@@ -283,9 +283,7 @@ def test_without_matplotlib(monkeypatch):
         ConvergenceDisplay([HISTORY], ["a"]),
         RegularizationPathDisplay([1.0], np.ones((2, 1))),
     ):
-        with pytest.raises(
-            ImportError, match=r'plot requires matplotlib.*"sklearn-bundle\[plot\]"'
-        ):
+        with pytest.raises(ImportError, match=r"plot requires matplotlib.*pip install matplotlib"):
             display.plot()
 
 
