@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from time import monotonic
 from typing import Any, NamedTuple
@@ -143,11 +144,10 @@ def workers_of(task: Callable[..., Any], *columns: Sequence[Any]) -> "DaskWorker
             client = None
     rows = list(zip(range(len(columns[0])), *columns, strict=True))
     if client is None:
-        from dask.base import persist
+        from dask.base import compute
         from dask.delayed import delayed
 
-        blocks = [delayed(task, pure=False)(*row) for row in rows]
-        return LocalWorkers(list(persist(*blocks)))
+        return LocalWorkers(list(compute(*(delayed(task, pure=False)(*row) for row in rows))))
     futures = [
         client.compute(list(column)) if _are_delayed(column) else list(column) for column in columns
     ]
@@ -192,27 +192,26 @@ class DaskWorkers:
 
 
 class LocalWorkers(DaskWorkers):
-    """On dask's own scheduler: usually threads of this process."""
+    """On dask's own scheduler, usually threads of this process, which holds the blocks."""
 
     def only(self, which):
         return LocalWorkers([self._blocks[k] for k in which])
 
     def kept(self, task, *args):
-        from dask.base import persist
-
-        return LocalWorkers(list(persist(*self._delayed(task, args))))
+        return LocalWorkers(self.ask(task, *args))
 
     def ask(self, task, *args):
-        from dask.base import compute
+        """As one flat graph: dask takes seconds per round to walk through a thousand delayed calls.
 
-        return list(compute(*self._delayed(task, args)))
+        A call without arguments hides the arguments from dask, which would look for keys in them.
+        """
+        from dask.base import compute_as_if_collection
+        from dask.delayed import Delayed
 
-    def _delayed(self, task: Callable[..., Any], args: tuple) -> list[Any]:
-        from dask.delayed import delayed
-
-        call = delayed(task, pure=False, traverse=False)
-        given = [delayed(arg, traverse=False) for arg in args]
-        return [call(block, *given) for block in self._blocks]
+        keys = [f"block-{k}" for k in range(self.n_blocks)]
+        calls = [(partial(task, block, *args),) for block in self._blocks]
+        graph = dict(zip(keys, calls, strict=True))
+        return list(compute_as_if_collection(Delayed, graph, keys))
 
 
 class ClusterWorkers(DaskWorkers):

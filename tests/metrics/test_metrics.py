@@ -201,7 +201,7 @@ def test_spans_come_back_from_their_labels(scheme, pieces):
     assert spans(labels, scheme) == expected
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(corpora())
 def test_swapping_truth_and_prediction_swaps_precision_and_recall(corpus):
     scheme, y_true, y_pred = corpus
@@ -218,7 +218,7 @@ def test_swapping_truth_and_prediction_swaps_precision_and_recall(corpus):
         assert np.all((np.array(given_order[:3]) >= 0.0) & (np.array(given_order[:3]) <= 1.0))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(corpora("IOB2"), st.data())
 def test_a_weight_two_is_a_repeated_sequence_and_zero_a_missing_one(corpus, data):
     _, y_true, y_pred = corpus
@@ -242,7 +242,7 @@ def test_a_weight_two_is_a_repeated_sequence_and_zero_a_missing_one(corpus, data
         assert score(y_true, y_pred, sample_weight=weights) == pytest.approx(score(*repeated))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(corpora("IOB2"), st.sampled_from([0.0, 1.0, np.nan]))
 def test_averages_are_those_of_scikit_learn(corpus, zero_division):
     """On spans as items of a classification: those of each side that the other side lacks."""

@@ -189,7 +189,7 @@ def sparse_drawn(loss, reg_lambda):
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared_error"])
-@pytest.mark.parametrize("reg_lambda", [1e-2, 1e-4])
+@pytest.mark.parametrize("reg_lambda", [1e-2, pytest.param(1e-4, marks=pytest.mark.wide)])
 def test_sweeps_over_sparse_columns(loss, reg_lambda):
     """They reach the optimum of working sets, and every bound of theirs is below it."""
     X, y, estimator = sparse_drawn(loss, reg_lambda)
