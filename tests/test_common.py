@@ -46,7 +46,7 @@ FEW = [
     BMRMClassifier(),
     BMRMClassifier("squared_hinge", **STRONG, solver="line-search"),
     BMRMClassifier("log_loss", **STRONG, solver="newton"),
-    BMRMClassifier("multiclass_hinge", **STRONG),
+    BMRMClassifier(**SOFTMAX),
     BMRMClassifier("roc_auc", **STRONG),
     BMRMClassifierCV(reg_lambdas=[0.1], cv=3, solver="line-search", **TIGHT),
     BMRMRegressor(),
@@ -67,7 +67,6 @@ FEW = [
     CRFClassifier(tol=1e-10, max_iter=1000),
     SDCACRFCV(reg_lambdas=[0.1], cv=3, tol=1e-10, max_iter=1000),
     StructuredSVM(),
-    StructuredSVM(reg_lambda=0.1, tol=1e-10, max_iter=300),
     # A gap of 1e-10 would settle scores to 1e-5 only; checks of weights compare them to 1e-7.
     StructuredSVM("multiclass", reg_lambda=0.1, tol=1e-13, max_iter=300),
 ]
@@ -86,7 +85,7 @@ OTHERS = [
     ),
     BMRMClassifier("hinge", **STRONG | TIGHTER, solver="newton"),
     BMRMClassifier("squared_hinge", **STRONG, solver="newton"),
-    BMRMClassifier(**SOFTMAX),
+    BMRMClassifier("multiclass_hinge", **STRONG),
     BMRMClassifier(regularizer="lp", **STRONG),
     BMRMClassifier(**L1),
     *(BMRMRegressor(loss, **STRONG) for loss in REGRESSION_LOSSES),
@@ -123,6 +122,7 @@ OTHERS = [
         StructuredSVM(model, reg_lambda=0.1, solver=solver, tol=1e-10)
         for model, solver in (("chain", "bundle"), ("multiclass", "rsd"), ("multiclass", "bundle"))
     ),
+    StructuredSVM(reg_lambda=0.1, tol=1e-10, max_iter=300),
     StructuredSVM("multiclass", reg_lambda=0.1, loss="squared_hinge", tol=1e-10),
     *(StructuredSVM(m, reg_lambda=0.1, loss="log", tol=1e-12) for m in ("chain", "multiclass")),
 ]

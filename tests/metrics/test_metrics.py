@@ -96,7 +96,7 @@ def corpora(draw, scheme=None):
     return scheme, *([[pair[k] for pair in sequence] for sequence in corpus] for k in (0, 1))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(corpora())
 def test_counts_of_conlleval(corpus):
     scheme, y_true, y_pred = corpus
