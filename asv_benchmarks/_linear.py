@@ -16,6 +16,7 @@ import _linear_blocks
 import _linear_growth
 import _linear_passes
 import _linear_threads
+import _linear_vectors
 from _contest import make_bmrm
 from _linear_losses import PARTS
 from _parts import Session, add_tasks_argument, open_session, run_part
@@ -25,6 +26,7 @@ HELP = "linear classification: LinearSVC, LogisticRegression, SVC(kernel='linear
 _FURTHER: dict[str, Callable[[Session, Any, argparse.Namespace], None]] = {
     "threads": lambda session, ours, arguments: _linear_threads.run(session, ours),
     "blocks": lambda session, ours, arguments: _linear_blocks.run(session),
+    "vectors": lambda session, ours, arguments: _linear_vectors.run(session),
     "growth": lambda session, ours, arguments: _linear_growth.run(session, ours, arguments.figure),
     "passes": lambda session, ours, arguments: _linear_passes.run(session),
 }

@@ -152,6 +152,7 @@ losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
                                 /_numeric/roots.py
     test_hinge.py               hinge.py
+    test_intercepts.py          _piecewise.py hinge.py
     test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py
                                 _piecewise.py _poisson.py
     test_multiclass.py          multiclass.py softmax.py ontology.py

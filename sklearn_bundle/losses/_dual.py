@@ -13,7 +13,7 @@ from scipy.special import entr
 
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle._jit import inner, registered
-from sklearn_bundle.losses._dual_loss import Array, DualLoss
+from sklearn_bundle.losses._dual_loss import Array, DualLoss, scale_heavier_down
 from sklearn_bundle.losses._dual_targets import DualTargets
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.losses.hinge import Hinge, SquaredHinge
@@ -157,17 +157,9 @@ class _DualLabels(DualLoss):
     def direction(self, target) -> Array:
         return target
 
-    def balanced(self, alpha, target) -> Array:
-        """Balance alpha by scaling the heavier class down."""
-        positive = target > 0.0
-        of_positive = float(alpha[positive].sum())
-        of_negative = float(alpha[~positive].sum())
-        larger = max(of_positive, of_negative)
-        if larger == 0.0:
-            return alpha
-        share = min(of_positive, of_negative) / larger
-        shares = np.where(positive == (of_positive > of_negative), share, 1.0)
-        return np.multiply(alpha, shares, out=shares)
+    def balance(self, alpha, target) -> None:
+        """Scale the heavier class down."""
+        scale_heavier_down(alpha, target > 0.0)
 
 
 class DualHinge(_DualLabels):
@@ -176,7 +168,7 @@ class DualHinge(_DualLabels):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, weights
 
-    def offset(self, alpha, target, weights, free) -> float:
+    def offset(self, alpha, target, weights, centre) -> float:
         return float(np.sum(alpha))
 
 
@@ -186,7 +178,7 @@ class DualSquaredHinge(_DualLabels):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, np.inf
 
-    def offset(self, alpha, target, weights, free) -> float:
+    def offset(self, alpha, target, weights, centre) -> float:
         conjugate = 0.5 * alpha
         conjugate *= alpha
         conjugate /= weights
@@ -201,7 +193,7 @@ class DualLogLoss(_DualLabels):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, weights
 
-    def offset(self, alpha, target, weights, free) -> float:
+    def offset(self, alpha, target, weights, centre) -> float:
         p = alpha / weights
         rest = 1.0 - p
         entropy = entr(p, out=p)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+_ROWS = 1 << 16  # whose copies are small beside a vector
+
 
 class DualLoss(ABC):
     """The contract."""
@@ -33,10 +35,11 @@ class DualLoss(ABC):
         """The smallest and the largest alpha."""
 
     @abstractmethod
-    def offset(self, alpha: Array, target: Array, weights: Array, free: bool) -> float:
-        """Offset of the plane that alpha gives: the dual without its quadratic term.
+    def offset(self, alpha: Array, target: Array, weights: Array, centre: float) -> float:
+        """Offset of the plane that alpha gives, a sum over rows: the dual without its square.
 
-        With ``free`` alpha is balanced: ``y'alpha = 0`` up to rounding.
+        ``centre`` is subtracted from real targets. If ``y'alpha = 0``, that changes only rounding:
+        the mean target keeps the terms small.
         """
 
     @abstractmethod
@@ -48,5 +51,17 @@ class DualLoss(ABC):
         """The y_i."""
 
     @abstractmethod
-    def balanced(self, alpha: Array, target: Array) -> Array:
-        """A feasible alpha with ``y'alpha = 0`` near this one."""
+    def balance(self, alpha: Array, target: Array) -> None:
+        """Change a feasible alpha a little, so that ``y'alpha = 0``."""
+
+
+def scale_heavier_down(alpha: Array, positive: NDArray[np.bool_]) -> None:
+    """Scale one of the two parts down, so that the sizes of their sums are equal."""
+    sums = np.zeros(2)
+    for start in range(0, len(alpha), _ROWS):
+        part, above = alpha[start : start + _ROWS], positive[start : start + _ROWS]
+        sums += part[above].sum(), part[~above].sum()
+    up, down = np.abs(sums).tolist()
+    if up != down:
+        heavier = positive if up > down else ~positive
+        np.multiply(alpha, min(up, down) / max(up, down), out=alpha, where=heavier)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sklearn_bundle._compiled import coordinate
 from sklearn_bundle._jit import inner, registered
-from sklearn_bundle.losses._dual_loss import Array, DualLoss
+from sklearn_bundle.losses._dual_loss import Array, DualLoss, scale_heavier_down
 
 
 class TargetSteps(NamedTuple):
@@ -105,9 +105,7 @@ class DualTargets(DualLoss):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return -weights * self.steps.high, -weights * self.steps.low
 
-    def offset(self, alpha, target, weights, free) -> float:
-        """With ``free`` relative to the mean target, which keeps the terms small."""
-        centre = float(weights @ target) if free else 0.0
+    def offset(self, alpha, target, weights, centre) -> float:
         terms = alpha * (target - centre) - self.steps.half * np.abs(alpha)
         return float(np.sum(terms - 0.5 * self.steps.bend * alpha * alpha / weights))
 
@@ -117,12 +115,6 @@ class DualTargets(DualLoss):
     def direction(self, target) -> Array:
         return np.broadcast_to(1.0, len(target))
 
-    def balanced(self, alpha, target) -> Array:
-        """Balance by scaling the heavier sign down: 0 is a derivative of each of these losses."""
-        positive = alpha > 0.0
-        up, down = float(alpha[positive].sum()), -float(alpha[~positive].sum())
-        larger = max(up, down)
-        if larger == 0.0:
-            return alpha
-        shares = np.where(positive == (up > down), min(up, down) / larger, 1.0)
-        return np.multiply(alpha, shares, out=shares)
+    def balance(self, alpha, target) -> None:
+        """Scale the heavier sign down: 0 is a derivative of each of these losses."""
+        scale_heavier_down(alpha, alpha > 0.0)

@@ -12,6 +12,10 @@ from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
 from sklearn_bundle.losses._sums import LANES, WEIGHT_ROUNDING
 
+MANY = 1 << 16  # samples, of which kinks far from the best intercept are not stored
+_SOME = 1024  # samples that say where that is,
+_MARGIN = 2.0  # to this many roots of the number of their kinks: four standard deviations of a rank
+
 # ---- where the derivative along a line is zero ---------------------------------------------
 
 
@@ -62,15 +66,100 @@ def line_zero(
     return first_crossing(*space, size, p, q, slack)
 
 
-def intercept_zero(scores, y, weights, low, kinks, scratch):
-    """The smallest minimizer b of ``R(f + b)``: a line search from the far left along ones."""
-    ones = scratch[3]
-    ones[:] = 1.0
-    args = scores, ones, y, weights, low, kinks, 0.0, 0.0, scratch
-    b = line_zero(*args, left=-np.inf, slack=WEIGHT_ROUNDING)
+# ---- where the derivative in the intercept is zero -------------------------------------------
+
+
+@jit
+def _append_kinks_in_b(scores, y, weights, kink, jump, bend, low, high, size, kinks, jumps, bends):
+    """As :func:`_append_kinks` along ones, for crossings at b between ``low`` and ``high``.
+
+    The line is that at low+. Also returns the sum of the sizes of all jumps.
+    """
+    p = q = total = 0.0
+    for i in range(scores.shape[0]):
+        b = kink - (scores[i] - y[i])
+        constant = weights[i] * (jump - bend * b)
+        slope = weights[i] * bend
+        passed = b <= low
+        p += constant * passed
+        q += slope * passed
+        total += abs(constant)
+        kinks[size] = b
+        jumps[size] = constant
+        bends[size] = slope
+        size += (low < b) & (b < high)
+    return size, p, q, total
+
+
+def intercept_zero(scores, y, weights, far_left, kinks, scratch, slack=WEIGHT_ROUNDING):
+    """The smallest b at which the derivative of ``R(f + b)`` in b is zero: see :func:`zero_in_b`.
+
+    ``far_left(scores, y, weights)`` returns its line p + q b on the far left; ``kinks`` are those
+    of :func:`line_zero`.
+    """
+
+    def write(scores, y, weights, low, high, space):
+        size, total = 0, 0.0
+        p, q = far_left(scores, y, weights)
+        for kink in kinks:
+            size, kink_p, kink_q, kink_total = _append_kinks_in_b(
+                scores, y, weights, *kink, low, high, size, *space
+            )
+            p, q, total = p + kink_p, q + kink_q, total + kink_total
+        return size, p, q, total
+
+    space = scratch[:3] if len(kinks) == 1 else np.empty((3, len(kinks) * len(scores)))
+    b = zero_in_b(write, scores, y, weights, space, slack)
     if np.isinf(b):  # the slope on one side is only rounding
         b = float((y - scores).max() if b > 0.0 else (y - scores).min())
     return b
+
+
+def constant_far_left(slope):
+    """For losses whose derivative on the far left is this number."""
+    return lambda scores, y, weights: (slope * float(np.sum(weights)), 0.0)
+
+
+def zero_in_b(write, scores, y, weights, space, slack):
+    """The smallest b at which a derivative in b is at least minus ``slack`` times its jumps' sum.
+
+    ``write(scores, y, weights, low, high, space)`` writes the kinks between low and high, and
+    returns their number, the line p + q b at low+, and the sum of the sizes of all jumps. Of many
+    samples only kinks near the zero of a few samples are written: the memory of the others is
+    reserved, but never touched.
+    """
+    low, high = -np.inf, np.inf
+    if len(scores) >= MANY:
+        low, high = _bracket(write, scores, y, weights)
+    size, p, q, total = write(scores, y, weights, low, high, space)
+    limit = slack * total
+    if low == -np.inf or p + q * low < -limit:
+        b = first_crossing(*space, size, p, q, limit)
+        if b < high or high == np.inf:
+            return b
+    for tied in (low, high):  # where many kinks are equal, the sample may end at the zero itself
+        before = np.nextafter(tied, -np.inf)
+        _, p, q, _ = write(scores, y, weights, before, tied, space)
+        _, p_at, q_at, _ = write(scores, y, weights, tied, tied, space)
+        if p + q * tied < -limit <= p_at + q_at * tied:
+            return tied
+    size, p, q, _ = write(scores, y, weights, -np.inf, np.inf, space)
+    return first_crossing(*space, size, p, q, limit)
+
+
+def _bracket(write, scores, y, weights):
+    """Two values that probably enclose the zero, from the kinks of a few samples."""
+    stride = len(scores) // _SOME
+    some = [np.ascontiguousarray(values[::stride]) for values in (scores, y, weights)]
+    space = np.empty((3, 2 * len(some[0]) + 1))
+    size, p, q, _ = write(*some, -np.inf, np.inf, space)
+    order = np.argsort(space[0, :size])
+    kinks, jumps, bends = space[:, order]
+    rising = p + np.cumsum(jumps) + (q + np.cumsum(bends)) * kinks >= 0.0
+    crossing = int(np.argmax(rising)) if rising.any() else size
+    margin = int(_MARGIN * np.sqrt(size))
+    low, high = crossing - margin, crossing + margin
+    return kinks[low] if low >= 0 else -np.inf, kinks[high] if high < size else np.inf
 
 
 # ---- slopes of piecewise-linear losses -----------------------------------------------------

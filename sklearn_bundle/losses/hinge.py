@@ -9,6 +9,7 @@ import numpy as np
 from sklearn_bundle._compiled import vector
 from sklearn_bundle._compiled.selection import first_crossing
 from sklearn_bundle._jit import jit
+from sklearn_bundle.losses._piecewise import MANY, zero_in_b
 from sklearn_bundle.losses._sums import LANES, WEIGHT_ROUNDING, balance
 from sklearn_bundle.losses.base import Array, Cut
 from sklearn_bundle.losses.samples import BinaryLoss
@@ -160,6 +161,12 @@ def _hinge_intercept_kinks(scores, y, weights, low, high, kinks, jumps, bends):
     return size, at_low, at_high
 
 
+def _hinge_line(scores, y, weights, low, high, space):
+    """For :func:`zero_in_b`: the weights, which are the jumps, sum to one."""
+    size, at_low, _ = _hinge_intercept_kinks(scores, y, weights, low, high, *space)
+    return size, at_low, 0.0, 1.0
+
+
 @jit
 def _hinge_line_kinks(scores, direction, y, weights, kinks, jumps, bends):
     """Kinks of the risk along a line at t > 0; returns their number and the slope at 0+.
@@ -242,6 +249,8 @@ class Hinge(BinaryLoss):
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest t_i at which the weight up to it reaches that of the positives."""
+        if len(scores) >= MANY:
+            return zero_in_b(_hinge_line, scores, y, weights, scratch[:3], WEIGHT_ROUNDING)
         low, high = _hinge_intercept_bracket(scores, y, weights)
         kinks = scratch[:3]
         size, at_low, at_high = _hinge_intercept_kinks(scores, y, weights, low, high, *kinks)
@@ -280,8 +289,8 @@ def _squared_hinge_slope(scores, y, weights, b):
 
 
 @jit
-def _squared_hinge_kinks(scores, direction, y, weights, kinks, jumps, bends, left):
-    """Kinks at t > left of the risk's derivative along a line, and its line p + q t at left+."""
+def _squared_hinge_kinks(scores, direction, y, weights, kinks, jumps, bends):
+    """Kinks at t > 0 of the risk's derivative along a line, and its line p + q t at 0+."""
     size = 0
     p = 0.0
     q = 0.0
@@ -290,15 +299,39 @@ def _squared_hinge_kinks(scores, direction, y, weights, kinks, jumps, bends, lef
         k = y[i] * direction[i]
         t = m / k
         leaves = k > 0.0
-        active = (leaves & (t > left)) | ((k < 0.0) & (t <= left)) | ((k == 0.0) & (m > 0.0))
+        active = (leaves & (t > 0.0)) | ((k < 0.0) & (t <= 0.0)) | ((k == 0.0) & (m > 0.0))
         p -= weights[i] * k * m * active
         q += weights[i] * k * k * active
         sign = 1.0 if leaves else -1.0
         kinks[size] = t
         jumps[size] = sign * weights[i] * k * m
         bends[size] = -sign * weights[i] * k * k
-        size += (k != 0.0) & (t > left)
+        size += (k != 0.0) & (t > 0.0)
     return size, p, q
+
+
+@jit
+def _squared_hinge_kinks_in_b(scores, y, weights, low, high, kinks, jumps, bends):
+    """Kinks of the risk's derivative in b in (low, high), its line p + q b at low+, and the sum
+
+    of the sizes of all jumps.
+    """
+    size = 0
+    p = q = total = 0.0
+    for i in range(scores.shape[0]):
+        b = y[i] - scores[i]
+        weight = weights[i]
+        positive = y[i] > 0.0
+        active = positive == (b > low)
+        p -= weight * b * active
+        q += weight * active
+        total += weight * abs(b)
+        sign = 1.0 if positive else -1.0
+        kinks[size] = b
+        jumps[size] = sign * weight * b
+        bends[size] = -sign * weight
+        size += (low < b) & (b < high)
+    return size, p, q, total
 
 
 class SquaredHinge(BinaryLoss):
@@ -337,16 +370,16 @@ class SquaredHinge(BinaryLoss):
         return Cut(risk, offset, b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
-        size, p, q = _squared_hinge_kinks(scores, direction, y, weights, *scratch[:3], 0.0)
+        size, p, q = _squared_hinge_kinks(scores, direction, y, weights, *scratch[:3])
         return max(0.0, first_crossing(*scratch[:3], size, slope + p, curvature + q, 0.0))
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest minimizer b; one Newton step removes the rounding of the long sums."""
-        kinks, jumps, bends, ones = scratch
-        ones[:] = 1.0
-        size, p, q = _squared_hinge_kinks(scores, ones, y, weights, kinks, jumps, bends, -np.inf)
-        # flat at zero if separable
-        slack = WEIGHT_ROUNDING * float(np.sum(np.abs(jumps, out=ones)))
-        b = first_crossing(kinks, jumps, bends, size, p, q, slack)
+
+        def write(scores, y, weights, low, high, space):
+            return _squared_hinge_kinks_in_b(scores, y, weights, low, high, *space)
+
+        # The derivative is flat at zero if the classes are separable.
+        b = zero_in_b(write, scores, y, weights, scratch[:3], WEIGHT_ROUNDING)
         first, second = _squared_hinge_slope(scores, y, weights, b)
         return b - first / second if second > 0.0 else b

@@ -188,18 +188,14 @@ class LogLoss(_SmoothLoss):
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """Newton's method in b from the mean score, in the descent direction."""
-        ones, centred = scratch[:2]
-        start = -float(np.sum(np.multiply(weights, scores, out=ones)))
-        np.add(scores, start, out=centred)
-        ones[:] = 1.0
-        if log_loss_slope(centred, ones, y, weights, 0.0, 0.0, 0.0)[0] > 0.0:
-            ones[:] = -1.0
+        start, still = -float(np.einsum("i,i->", weights, scores)), np.zeros(len(scores))
+        rises = log_loss_slope(scores, still, y, weights, start, 1.0, 0.0)[0] > 0.0
+        downhill = -1.0 if rises else 1.0
 
         def along(t):
-            return log_loss_slope(centred, ones, y, weights, 0.0, 0.0, t)
+            return log_loss_slope(scores, still, y, weights, start, downhill, t)
 
-        step = search_zero(along, precision=0.0)
-        return start + ones[0] * step
+        return start + downhill * search_zero(along, precision=0.0)
 
 
 class Exponential(_SmoothLoss):

@@ -5,6 +5,7 @@ import numpy as np
 from sklearn_bundle._values import as_float, is_between, shown
 from sklearn_bundle.losses._piecewise import (
     balance_slopes,
+    constant_far_left,
     intercept_zero,
     line_zero,
     plane_from_slopes,
@@ -193,6 +194,6 @@ class NuNovelty(Loss):
     def _top(self, scores: Array, weights: Array) -> float:
         """The largest optimal rho."""
         low, high, _ = self._shape()
-        kinks, scratch = [(0.0, high - low, 0.0)], np.empty((4, len(scores)))
-        zeros = np.zeros_like(scores)
-        return -float(intercept_zero(scores, zeros, weights, low, kinks, scratch))
+        zeros, scratch = np.zeros_like(scores), np.empty((4, len(scores)))
+        left, kinks = constant_far_left(low), [(0.0, high - low, 0.0)]
+        return -float(intercept_zero(scores, zeros, weights, left, kinks, scratch))

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn_bundle._values import as_float, is_between
 from sklearn_bundle.losses._piecewise import (
     balance_slopes,
+    constant_far_left,
     intercept_zero,
     line_zero,
     plane_from_slopes,
@@ -39,7 +40,9 @@ class _PiecewiseLinear(RegressionLoss):
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest minimizer b, a weighted quantile of the kinks."""
-        return intercept_zero(scores, y, weights, self._shape()[0], self._kinks(), scratch)
+        return intercept_zero(
+            scores, y, weights, constant_far_left(self._shape()[0]), self._kinks(), scratch
+        )
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         shape = self._shape()

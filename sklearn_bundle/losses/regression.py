@@ -15,6 +15,7 @@ from sklearn_bundle.losses._piecewise import (
     clipped_risk,
     clipped_slope,
     clipped_slopes,
+    constant_far_left,
     intercept_zero,
     line_zero,
     mean_residual,
@@ -236,7 +237,7 @@ class Huber(_Clipped):
         If residuals far above delta round so much that the steps fail, it uses bisection.
         """
         limit = self._limit()
-        b = intercept_zero(scores, y, weights, -limit, self._kinks(), scratch)
+        b = intercept_zero(scores, y, weights, constant_far_left(-limit), self._kinks(), scratch)
         for _ in range(_POLISHES):
             first, second = clipped_slope(scores, y, weights, b, limit)
             if second > 0.0:

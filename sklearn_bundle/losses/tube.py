@@ -5,6 +5,7 @@ import numpy as np
 from sklearn_bundle._values import as_float, is_between
 from sklearn_bundle.losses._piecewise import (
     balance_slopes,
+    intercept_zero,
     line_zero,
     plane_from_slopes,
     tube_risk,
@@ -70,9 +71,12 @@ class SquaredEpsilonInsensitive(RegressionLoss):
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """A best b, by selection; Newton steps remove the rounding of the long sums."""
-        ones = scratch[3]
-        ones[:] = 1.0
-        b = self._line_zero(scores, ones, y, weights, 0.0, 0.0, scratch, left=-np.inf)
+        half = self._half()
+
+        def far_left(scores, y, weights):
+            return float(np.sum(weights * ((scores - y) + half))), float(np.sum(weights))
+
+        b = intercept_zero(scores, y, weights, far_left, self._kinks(), scratch, slack=0.0)
         for _ in range(_POLISHES):
             first, second, size = tube_slope(scores, y, weights, b, self._half())
             resolved = abs(first) <= _ROUNDING * size + second * np.spacing(abs(b))
@@ -101,11 +105,14 @@ class SquaredEpsilonInsensitive(RegressionLoss):
     def _half(self) -> float:
         return float(self.epsilon)
 
-    def _line_zero(self, scores, direction, y, weights, slope, curvature, scratch, left=0.0):
+    def _kinks(self) -> list[tuple[float, float, float]]:
+        half = self._half()
+        return [(-half, 0.0, -1.0), (half, 0.0, 1.0)]
+
+    def _line_zero(self, scores, direction, y, weights, slope, curvature, scratch):
         """Like :func:`line_zero`, for a loss whose slope on the far left is ``r + half``."""
         half, weighted = self._half(), weights * direction
         slope += float(np.sum(weighted * ((scores - y) + half)))
         curvature += float(np.sum(weighted * direction))
-        kinks = [(-half, 0.0, -1.0), (half, 0.0, 1.0)]
-        args = scores, direction, y, weights, 0.0, kinks, slope, curvature, scratch
-        return line_zero(*args, left=left)
+        args = scores, direction, y, weights, 0.0, self._kinks(), slope, curvature, scratch
+        return line_zero(*args)

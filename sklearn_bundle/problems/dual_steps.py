@@ -159,13 +159,20 @@ class DualAscent:
         """Update a running mean of alpha, with the weight ``newest`` for this one."""
         coordinate.follow(self._numbers.ravel(), newest, mean)
 
-    def feasible(self, alpha: Array) -> Array:
-        """The dual point with ``y'alpha = 0`` if there is an intercept."""
-        return self._loss.balanced(alpha, self._target) if self._free else alpha
+    def balance(self, alpha: Array) -> None:
+        """Change the dual point a little, so that ``y'alpha = 0`` if there is an intercept."""
+        if self._free:
+            self._loss.balance(alpha, self._target)
 
     def plane(self, alpha: Array) -> tuple[Array, float]:
         """The cutting plane (a, c) of a feasible dual point: one product with X'."""
-        offset = self._loss.offset(alpha, self._target, self._weights, self._free)
+        centre = float(self._weights @ self._target) if self._free else 0.0
+
+        def part(rows: slice) -> tuple[float]:
+            target, weights = self._target[rows], self._weights[rows]
+            return (self._loss.offset(alpha[rows], target, weights, centre),)
+
+        (offset,) = self._rows.sums(part)
         derivatives = self._direction * alpha
         return self._rows.gradient(np.negative(derivatives, out=derivatives)), offset
 

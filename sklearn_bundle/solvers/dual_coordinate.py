@@ -182,7 +182,7 @@ class DualCoordinateSolver(DualAscentSolver):
         """
         spent, best = self.n_passes, self._best
         if moving and self._since > 0.0:
-            self._prove(self._newest())
+            self._prove((self._steps.held if self._mean is None else self._mean).copy())
         if best.point is not self._fresh or best.point.scores is None:
             best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
@@ -254,21 +254,23 @@ class DualCoordinateSolver(DualAscentSolver):
     def _check(self) -> None:
         """Plane, bound and objective from alpha and the data, where the next epoch begins."""
         gap, before = self._best.gap, self._at_check
-        self._steps.adopt(self._newest())
-        self._mean = None
+        if self._mean is not None:
+            self._steps.adopt(self._mean)
+            self._mean = None
         self._go_on_from(*self._prove(self._steps.held))
         gained = gap - self._best.gap
         self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
         if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
             self._idle = 0
 
-    def _newest(self) -> Array:
-        """The mean of the last dual points if there is one, made feasible."""
-        return self._steps.feasible(self._steps.held if self._mean is None else self._mean)
-
     def _prove(self, alpha: Array) -> tuple[Point, float]:
-        """The point that belongs to alpha, offered as the best one, and the bound."""
+        """Balance alpha; offer the point that belongs to it as the best one. Returns the bound too.
+
+        Only its plane is kept from here on, so that a copy of alpha lets its memory go.
+        """
+        self._steps.balance(alpha)
         gradient, offset = self._steps.plane(alpha)
+        del alpha
         square = float(gradient @ gradient)
         bound = offset - square / (2.0 * self._lambda)
         if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
