@@ -1,7 +1,7 @@
 """What cross-validation over C is for kernel machines: SwapSVCCV and SwapSVRCV."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -79,6 +79,19 @@ class KernelSearch(Search):
         if not self._shares(data) or n_bytes > _OF_CACHE * self.cache_size * 2**20:
             return values
         return values.all_values() or values
+
+    def _solutions(
+        self, single: Any, data: Any, target: Any, Cs: NDArray[np.float64], report: Report
+    ) -> Iterator[Any]:
+        """The solution of a subproblem for each C, which starts from the last; all are reported."""
+        kept = None
+        for C in Cs:
+            single.C = float(C)
+            with single._problem(data, target, 1) as problem:
+                solver, result = single._take_further(problem, kept, 0)
+            kept = single._carry(solver, result, kept)
+            report(C, [result])
+            yield result.point
 
     def _score_of(
         self,

@@ -64,27 +64,32 @@ class L2Tube:
     intercept : bool
     cache_bytes : float
         All kernel values are kept if they take at most half of this: from the start if they are
-        expensive, else after a few products with them.
+        expensive or other problems use the same data, else after a few products with them.
+    shared : bool
+        Whether other problems use the same data.
     """
 
     def __init__(
-        self, data: KernelData, tube: Tube, C: Array, *, intercept: bool, cache_bytes: float
+        self,
+        data: KernelData,
+        tube: Tube,
+        C: Array,
+        *,
+        intercept: bool,
+        cache_bytes: float,
+        shared: bool = False,
     ):
         self.data, self.tube, self.C = data, tube, C
         self.n, self.cache_bytes = len(C), cache_bytes
         self.constant = 1.0 if intercept else 0.0
         self.dtype = data.dtype
-        self._products = 0  # number of products with all kernel values
+        self._products = _RECOMPUTED if shared else 0  # number of products with all kernel values
         if callable(data.kernel.name) or sp.issparse(data.X):
             self._keep()
 
     def promote(self) -> None:
         """Use kernel values in double precision from now on."""
         self.dtype = np.dtype(np.float64)
-
-    def expect_more(self) -> None:
-        """More problems of the same data will come: kernel values are kept from the start."""
-        self._products = _RECOMPUTED
 
     def _keep(self) -> None:
         """Keep all kernel values in memory, in single precision, if there is space."""
