@@ -91,7 +91,7 @@ estimators
 solvers
     test_contract.py            contract.py
     test_certificate.py         _certificate.py
-    test_asks.py                asks.py _oracle.py linear_start.py
+    test_asks.py                asks.py kernel_asks.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py _newton_descent.py

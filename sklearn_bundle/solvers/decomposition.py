@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import decomposition
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.asks import BlockProblem
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.kernel_asks import BlockProblem
 from sklearn_bundle.solvers.swap import (
     MOST_REFINEMENTS,
     REFINEMENTS,

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.asks import TubeProblem
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.low_rank import LowRank, extended, nothing
+from sklearn_bundle.solvers.kernel_asks import TubeProblem
 
 Array = NDArray[np.float64]
 
