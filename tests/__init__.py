@@ -1,8 +1,8 @@
 """Tests mirror the package: one folder per folder, one file per module or a few modules.
 
-Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
+Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems*`` say
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
-and formulas without the package, ``random_problems`` draws problems, ``interrupts`` sends Ctrl-C;
+and formulas without the package, ``random_*`` draw problems, ``interrupts`` sends Ctrl-C;
 ``fits``, ``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``,
 ``sequences``, ``parameters``, ``kernel_machines`` and ``kernel_problems`` are helpers for tests of
 their kind. No file of tests imports another.
@@ -74,6 +74,7 @@ estimators
     test_swap_novelty.py        swap_novelty.py _kernel_tube.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
+    test_structured_runs.py     structured.py _fit.py
     test_structured_log.py      structured.py _structured_solvers.py _outputs.py
                                 /solvers/structured_lbfgs.py
     test_crf.py                 crf.py
@@ -95,8 +96,7 @@ solvers
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py _newton_descent.py
-                                /problems/newton_model.py /losses/_newton.py
-                                /losses/_newton_loss.py /losses/_newton_binary.py
+                                /problems/newton_model.py /losses/_newton_loss.py
                                 /_compiled/hessian.py
     test_newton_regression.py   newton.py /losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
@@ -152,6 +152,7 @@ losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
                                 /_numeric/roots.py
     test_hinge.py               hinge.py
+    test_newton_binary.py       _newton.py _newton_loss.py _newton_binary.py
     test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py
                                 _piecewise.py _poisson.py
     test_multiclass.py          multiclass.py softmax.py ontology.py
@@ -196,7 +197,8 @@ datasets
     test_mapped.py              _mapped.py
 
 metrics
-    test_metrics.py             _spans.py _tokens.py _flat.py _label_sequences.py
+    test_metrics.py             _spans.py _tokens.py _label_sequences.py
+    test_scorers.py             _spans.py _tokens.py _flat.py
     test_segments.py            _segments.py
 
 plotting
