@@ -50,8 +50,8 @@ estimators
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
     test_listing.py             _listing.py
-    test_bmrm_path.py           _path.py _path_scores.py _loss_scores.py _grid.py _search.py
-                                bmrm_cv.py
+    test_bmrm_path.py           _path.py _grid.py
+    test_bmrm_cv.py             bmrm_cv.py _search.py _path_scores.py _loss_scores.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /problems/largest.py
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
