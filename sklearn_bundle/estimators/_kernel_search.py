@@ -17,9 +17,7 @@ from sklearn_bundle.estimators._kernel import MachineTraining
 from sklearn_bundle.estimators._reports import Report
 from sklearn_bundle.estimators._search import MOST_VALUES, Fold, Search, folds_among
 from sklearn_bundle.estimators._validation import checked_score
-from sklearn_bundle.problems.kernel_data import KernelData
-
-_OF_CACHE = 0.5  # share of the memory for kernel values that one matrix for all folds may take
+from sklearn_bundle.problems.kernel_data import OF_CACHE, KernelData
 
 
 class KernelSearch(Search):
@@ -76,7 +74,7 @@ class KernelSearch(Search):
     def _shared_values(self, data: MachineTraining) -> KernelData:
         """One matrix of kernel values if there is space for it, which the final fit has too."""
         values, n_bytes = data.values, 4 * data.samples.n_samples**2
-        if not self._shares(data) or n_bytes > _OF_CACHE * self.cache_size * 2**20:
+        if not self._shares(data) or n_bytes > OF_CACHE * self.cache_size * 2**20:
             return values
         return values.all_values() or values
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.kernel import SUMMED
-from sklearn_bundle.problems.kernel_data import KernelData
+from sklearn_bundle.problems.kernel_data import OF_CACHE, KernelData
 
 Array = NDArray[np.float64]
 
@@ -15,7 +15,6 @@ Array = NDArray[np.float64]
 # roundings for 1e9 numbers; 64 are allowed.
 _ADDED = 32.0 * float(np.finfo(np.float64).eps)
 _FEW = 0.5  # share of the points; products of fewer do not gain from symmetry
-_OF_CACHE = 0.5  # share of the memory for kernel values that all of them may take
 # Products with all kernel values after which these are kept: computing and storing them costs about
 # as much, and a product with kept values costs a third (12 features) to a seventh (48) of one.
 _RECOMPUTED = 4
@@ -93,7 +92,7 @@ class L2Tube:
 
     def _keep(self) -> None:
         """Keep all kernel values in memory, in single precision, if there is space."""
-        data, room = self.data, _OF_CACHE * self.cache_bytes
+        data, room = self.data, OF_CACHE * self.cache_bytes
         cheap = data.given or data.kernel.name == "linear" or data.kept is not None
         if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= room:
             data.keep_all()

@@ -280,7 +280,7 @@ class DecompositionSolver:
         slack = np.maximum(0.0, 1.0 - newest.margins)
         primal = 0.5 * newest.square + 0.5 * float(np.sum(slack**2 / ridge))
         if not (np.isfinite(primal) or np.isfinite(self._best.primal)):
-            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
         self._best.offer(primal, newest)
 
     def _between(self, start: _Point, end: _Point) -> _Point:

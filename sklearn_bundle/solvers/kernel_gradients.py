@@ -176,7 +176,7 @@ class KernelGradients:
         self._function = first
         self._best.offer(self._objective(self._function), None)
         if not np.isfinite(self._best.primal):
-            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
 
     def _take_over(self) -> Functions:
         """Points of the last solver, whose scores are known, and what it knows of the kernel."""
