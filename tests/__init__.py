@@ -164,6 +164,7 @@ models
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
     test_graph.py               graph.py /_compiled/graph_oracle.py
+    test_graph_input.py         graph.py
     test_matching.py            matching.py
     test_pairwise.py            pairwise.py pairwise_input.py pairwise_relaxed.py
                                 /_compiled/pairwise_oracle.py /solvers/_block_solver.py
