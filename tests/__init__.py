@@ -4,8 +4,8 @@ Files without ``test_`` hold what tests share: ``certificates`` judges any fit, 
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
 and formulas without the package, ``random_*`` draw problems, ``interrupts`` sends Ctrl-C;
 ``fits``, ``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``,
-``sequences``, ``parameters``, ``kernel_machines`` and ``kernel_problems`` are helpers for tests of
-their kind. No file of tests imports another.
+``sequences``, ``parameters``, ``blocks``, ``kernel_machines`` and ``kernel_problems`` are helpers
+for tests of their kind. No file of tests imports another.
 
 The map has a file of tests on the left, and on the right the modules whose faults it has to find.
 Their paths begin in the folder of ``sklearn_bundle`` that heads the part, or with ``/`` at its
@@ -59,6 +59,7 @@ estimators
     test_blocks.py              _blocks.py _lazily.py _bundle.py /_dask.py /problems/row_block.py
                                 /problems/row_blocks.py /solvers/newton_rounds.py
                                 /solvers/rounds.py
+    test_blocks_cluster.py      /_dask.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
