@@ -153,12 +153,12 @@ losses
     test_binary.py              base.py target.py samples.py hinge.py logistic.py _sums.py
                                 /_numeric/roots.py
     test_hinge.py               hinge.py
-    test_newton_binary.py       _newton.py _newton_loss.py _newton_binary.py
     test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py
                                 _piecewise.py _poisson.py
     test_multiclass.py          multiclass.py softmax.py ontology.py
     test_measures.py            measures.py
     test_ranking.py             ranking.py grades.py pairs.py positions.py
+    test_newton_binary.py       _newton.py _newton_loss.py _newton_binary.py
 
 models
     test_listed.py              listed.py base.py
