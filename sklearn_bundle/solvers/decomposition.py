@@ -57,7 +57,7 @@ class DecompositionSolver:
     That is the dual of the L2-SVM at a free scale: the point of the simplex is ``alpha / sum
     alpha``. A block is drawn at random, a point with a probability that grows with what it gains
     alone, and solved by steps in two variables each on its own matrix. Then the scores of all
-    points are brought up to date, for which kernel values are computed and not kept.
+    points are updated, for which kernel values are computed and not kept.
 
     The bound is that of the newest point at its best scale. The model is the best one on the
     segment from the last model to that of the newest point, block after block.
@@ -66,7 +66,7 @@ class DecompositionSolver:
     ----------
     problem : BlockProblem
     start : SimplexPoints, default=None
-        Where to begin; at 0 by default.
+        Where to begin; by default at the first point alone.
     tol : float
         Relative gap at which no more blocks are solved.
     max_steps : int, default=None

@@ -63,8 +63,8 @@ class KernelGradients:
     residual has outside of the tube; v is a dual point as well. So an iteration takes one product
     with the kernel matrix. Directions are conjugate (Polak and Ribiere), preconditioned by the
     Hessian with a kernel of low rank; the first point is the minimum over the span of that
-    kernel's pivots. Steps are exact minimizers along their lines. Few points have Newton's method
-    with the whole matrix in float64, as somewhat more have where rounding ends the gradients.
+    kernel's pivots. Steps are exact minimizers along their lines. For few points it is Newton's
+    method with the whole matrix in float64, for somewhat more if rounding ends the gradients.
 
     Parameters
     ----------
