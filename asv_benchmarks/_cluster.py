@@ -27,13 +27,14 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from _cluster_peers import BLOCKS, REG_LAMBDA, rivals
 from _measure import MissingError, Table
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
 
 HELP = "rows on the workers of dask: rounds, bytes, wall time beside one machine and peers"
 _PARTS = "growth", "peers", "sets", "killed"
-_FEATURES, _BLOCKS, _LAMBDA, _WITHIN = 30, 8, 1e-4, 1e-3
+_FEATURES, _WITHIN = 30, 1e-3
 _LOSSES = {"hinge": BMRMClassifier, "log_loss": BMRMClassifier, "squared_error": BMRMRegressor}
 _LADDER = 5, 10, 20, 40, 80, 160  # iterations of a peer
 
@@ -91,8 +92,8 @@ def _on_workers(client: Any, n: int) -> tuple[Any, Any]:
     from dask.delayed import delayed
     from distributed import wait
 
-    size = n // _BLOCKS
-    blocks = [delayed(_made, nout=2)(k, size) for k in range(_BLOCKS)]
+    size = n // BLOCKS
+    blocks = [delayed(_made, nout=2)(k, size) for k in range(BLOCKS)]
     X = da.concatenate([da.from_delayed(X, (size, _FEATURES), dtype=np.float32) for X, _ in blocks])
     scores = da.concatenate([da.from_delayed(s, (size,), dtype=np.float64) for _, s in blocks])
     X, scores = client.persist([X, scores])
@@ -114,14 +115,14 @@ def _objective(loss: str, X: Any, y: Any, w: np.ndarray, b: float) -> float:
     if not isinstance(X, np.ndarray) and hasattr(X, "chunks"):
         import dask.array as xp
     scores = X @ w.astype(np.float64) + b
-    return float(0.5 * _LAMBDA * (w @ w) + _losses(loss, y, scores, xp).mean())
+    return float(0.5 * REG_LAMBDA * (w @ w) + _losses(loss, y, scores, xp).mean())
 
 
 # ---- figures of a fit ---------------------------------------------------------------------------
 
 
 def _fit(loss: str, X: Any, y: Any, **further: Any) -> Any:
-    return _LOSSES[loss](loss, reg_lambda=_LAMBDA, tol=_WITHIN, **further).fit(X, y)
+    return _LOSSES[loss](loss, reg_lambda=REG_LAMBDA, tol=_WITHIN, **further).fit(X, y)
 
 
 def _weights(model: Any) -> tuple[np.ndarray, float]:
@@ -242,10 +243,10 @@ def _peers(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     results = []
     for loss in ("log_loss", "hinge"):
         y = _on(client, scores, loss)
-        best = _LOSSES[loss](loss, reg_lambda=_LAMBDA, tol=1e-7).fit(X, y).objective_
+        best = _LOSSES[loss](loss, reg_lambda=REG_LAMBDA, tol=1e-7).fit(X, y).objective_
         own, model = _timed(partial(_fit, loss, X, y), arguments.repeat)
         table.row(loss, "ours", "1e-3", f"{own:.2f}", f"{model.objective_ / best - 1:.1e}", "")
-        for name, fits in _rivals(loss, X, y, n):
+        for name, fits in rivals(loss, X, y, n):
             try:
                 row = _cheapest(loss, X, y, best, fits, arguments.repeat)
             except Exception as error:
@@ -276,74 +277,6 @@ def _cheapest(
     return setting, seconds, above
 
 
-def _rivals(loss: str, X: Any, y: Any, n: int) -> Iterator[tuple[str, Callable]]:
-    """Pairs of a name and what makes the fit of a setting."""
-    if loss == "log_loss":
-        for solver in ("lbfgs", "admm"):
-            yield f"dask-ml {solver}", lambda k, solver=solver: _dask_ml(solver, X, y, n, k)
-    with _spark() as session:
-        frame = _spark_frame(session, X, y)
-        yield "Spark", lambda k: _spark_fit(loss, frame, k)
-
-
-def _dask_ml(solver: str, X: Any, y: Any, n: int, k: int) -> Callable[[], tuple]:
-    from dask_ml.linear_model import LogisticRegression
-
-    X, labels = X.astype(np.float64), (y > 0.0).astype(int)
-
-    def fit() -> tuple[np.ndarray, float]:
-        model = LogisticRegression(
-            C=1.0 / (n * _LAMBDA), solver=solver, max_iter=k, tol=1e-10, fit_intercept=True
-        ).fit(X, labels)
-        return np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
-
-    return fit
-
-
-@contextmanager
-def _spark() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").appName("sklearn_bundle")
-    for name, value in (("spark.driver.memory", "6g"), ("spark.ui.enabled", "false")):
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
-def _spark_frame(session: Any, X: Any, y: Any) -> Any:
-    """Rows as Spark's vectors, in 8 partitions in memory."""
-    import pandas as pd
-    from pyspark.ml.feature import VectorAssembler
-
-    names = [f"x{j}" for j in range(X.shape[1])]
-    table = pd.DataFrame(X.compute().astype(np.float64), columns=names)
-    table["label"] = (y.compute() > 0.0).astype(float)
-    session.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
-    frame = session.createDataFrame(table).repartition(_BLOCKS)
-    frame = VectorAssembler(inputCols=names, outputCol="features").transform(frame)
-    frame = frame.select("features", "label").cache()
-    frame.count()
-    return frame
-
-
-def _spark_fit(loss: str, frame: Any, k: int) -> Callable[[], tuple]:
-    from pyspark.ml.classification import LinearSVC, LogisticRegression
-
-    kind = LinearSVC if loss == "hinge" else LogisticRegression
-    machine = kind(regParam=_LAMBDA, maxIter=k, tol=1e-12, standardization=False)
-
-    def fit() -> tuple[np.ndarray, float]:
-        model = machine.fit(frame)
-        return model.coefficients.toArray(), float(model.intercept)
-
-    return fit
-
-
 def _sets(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     if arguments.data is None:
         raise MissingError("sets come with --data FOLDER only")
@@ -358,7 +291,7 @@ def _sets(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     results = []
     for name in ("mnist_even", "news20_bigrams"):
         X, y = tasks.linear(name)[:2]
-        cuts = np.linspace(0, X.shape[0], _BLOCKS + 1).astype(int)
+        cuts = np.linspace(0, X.shape[0], BLOCKS + 1).astype(int)
         parts = [client.persist([delayed(A[a:b]) for a, b in pairwise(cuts)]) for A in (X, y)]
         wait(parts)
         for loss in ("hinge", "log_loss"):

@@ -1,11 +1,11 @@
 """Tests mirror the package: one folder per folder, one file per module or a few modules.
 
-Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems`` says
+Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems*`` say
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
-and formulas without the package, ``random_problems`` draws problems, ``interrupts`` sends Ctrl-C;
+and formulas without the package, ``random_*`` draw problems, ``interrupts`` sends Ctrl-C;
 ``fits``, ``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``,
-``sequences``, ``parameters``, ``kernel_machines`` and ``kernel_problems`` are helpers for tests of
-their kind. No file of tests imports another.
+``sequences``, ``parameters``, ``blocks``, ``kernel_machines`` and ``kernel_problems`` are helpers
+for tests of their kind. No file of tests imports another.
 
 The map has a file of tests on the left, and on the right the modules whose faults it has to find.
 Their paths begin in the folder of ``sklearn_bundle`` that heads the part, or with ``/`` at its
@@ -50,8 +50,8 @@ estimators
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
     test_listing.py             _listing.py
-    test_bmrm_path.py           _path.py _path_scores.py _loss_scores.py _grid.py _search.py
-                                bmrm_cv.py
+    test_bmrm_path.py           _path.py _grid.py
+    test_bmrm_cv.py             bmrm_cv.py _search.py _path_scores.py _loss_scores.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /problems/largest.py
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
@@ -59,6 +59,7 @@ estimators
     test_blocks.py              _blocks.py _lazily.py _bundle.py /_dask.py /problems/row_block.py
                                 /problems/row_blocks.py /solvers/newton_rounds.py
                                 /solvers/rounds.py
+    test_blocks_cluster.py      /_dask.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
@@ -74,6 +75,7 @@ estimators
     test_swap_novelty.py        swap_novelty.py _kernel_tube.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
     test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
+    test_structured_runs.py     structured.py _fit.py
     test_structured_log.py      structured.py _structured_solvers.py _outputs.py
                                 /solvers/structured_lbfgs.py
     test_crf.py                 crf.py
@@ -91,12 +93,11 @@ estimators
 solvers
     test_contract.py            contract.py
     test_certificate.py         _certificate.py
-    test_asks.py                asks.py _oracle.py linear_start.py
+    test_asks.py                asks.py kernel_asks.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py _newton_descent.py
-                                /problems/newton_model.py /losses/_newton.py
-                                /losses/_newton_loss.py /losses/_newton_binary.py
+                                /problems/newton_model.py /losses/_newton_loss.py
                                 /_compiled/hessian.py
     test_newton_regression.py   newton.py /losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /problems/dual_steps.py /losses/_dual.py
@@ -158,12 +159,14 @@ losses
     test_multiclass.py          multiclass.py softmax.py ontology.py
     test_measures.py            measures.py
     test_ranking.py             ranking.py grades.py pairs.py positions.py
+    test_newton_binary.py       _newton.py _newton_loss.py _newton_binary.py
 
 models
     test_listed.py              listed.py base.py
     test_classes.py             classes.py examples.py /_compiled/class_oracle.py
                                 /_compiled/structures.py
     test_graph.py               graph.py /_compiled/graph_oracle.py
+    test_graph_input.py         graph.py
     test_matching.py            matching.py
     test_pairwise.py            pairwise.py pairwise_input.py pairwise_relaxed.py
                                 /_compiled/pairwise_oracle.py /solvers/_block_solver.py
@@ -197,7 +200,8 @@ datasets
     test_mapped.py              _mapped.py
 
 metrics
-    test_metrics.py             _spans.py _tokens.py _flat.py _label_sequences.py
+    test_metrics.py             _spans.py _tokens.py _label_sequences.py
+    test_scorers.py             _spans.py _tokens.py _flat.py
     test_segments.py            _segments.py
 
 plotting

@@ -28,9 +28,9 @@ FORMS = {
 LABELS = np.array(["O", "B-NP", "I-NP"])
 
 
-def named_chains():
+def named_chains(n=30, longest=7):
     """Labels are strings."""
-    X, y = reference.made(30, longest=7)
+    X, y = reference.made(n, longest=longest)
     return X, [LABELS[labels].tolist() for labels in y]
 
 

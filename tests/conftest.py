@@ -62,6 +62,14 @@ def data():
 
 
 @pytest.fixture(scope="session")
+def regression():
+    """A small problem with positive targets of a log-linear mean."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5))
+    return X, np.exp(X @ [0.3, -0.2, 0.0, 0.1, 0.0] + 0.3 * rng.normal(size=90))
+
+
+@pytest.fixture(scope="session")
 def tasks():
     """The benchmark tasks, from the folder that SKLEARN_BUNDLE_DATA names."""
     folder = os.environ.get("SKLEARN_BUNDLE_DATA")

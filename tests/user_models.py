@@ -55,6 +55,13 @@ class Ranking(StructuredModel):
         return self.decay ** np.arange(len(x))
 
 
+def ranked_items():
+    """Items and their orders by a linear score."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(3, 4)) for _ in range(12)]
+    return X, [np.argsort(-x @ [1.0, 0.5, 0.0, -1.0]) for x in X]
+
+
 class Orders(Ranking):
     """With the sums over all orders, one after the other."""
 

@@ -1,7 +1,7 @@
 """What cross-validation over C is for kernel machines: SwapSVCCV and SwapSVRCV."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,9 +17,7 @@ from sklearn_bundle.estimators._kernel import MachineTraining
 from sklearn_bundle.estimators._reports import Report
 from sklearn_bundle.estimators._search import MOST_VALUES, Fold, Search, folds_among
 from sklearn_bundle.estimators._validation import checked_score
-from sklearn_bundle.problems.kernel_data import KernelData
-
-_OF_CACHE = 0.5  # share of the memory for kernel values that one matrix for all folds may take
+from sklearn_bundle.problems.kernel_data import OF_CACHE, KernelData
 
 
 class KernelSearch(Search):
@@ -76,9 +74,22 @@ class KernelSearch(Search):
     def _shared_values(self, data: MachineTraining) -> KernelData:
         """One matrix of kernel values if there is space for it, which the final fit has too."""
         values, n_bytes = data.values, 4 * data.samples.n_samples**2
-        if not self._shares(data) or n_bytes > _OF_CACHE * self.cache_size * 2**20:
+        if not self._shares(data) or n_bytes > OF_CACHE * self.cache_size * 2**20:
             return values
         return values.all_values() or values
+
+    def _solutions(
+        self, single: Any, data: Any, target: Any, Cs: NDArray[np.float64], report: Report
+    ) -> Iterator[Any]:
+        """The solution of a subproblem for each C, which starts from the last; all are reported."""
+        kept = None
+        for C in Cs:
+            single.C = float(C)
+            with single._problem(data, target, 1) as problem:
+                solver, result = single._take_further(problem, kept, 0)
+            kept = single._carry(solver, result, kept)
+            report(C, [result])
+            yield result.point
 
     def _score_of(
         self,

@@ -24,10 +24,15 @@ from sklearn_bundle.solvers.kernel_gradients import KernelGradients
 
 @dataclass
 class TubeTraining(MachineTraining):
-    """The same without labels; ``total`` is what the weights sum to before they are normalized."""
+    """The same without labels.
+
+    ``total`` is what the weights sum to before they are normalized; ``shared`` says that several
+    fits use the kernel values.
+    """
 
     samples: TrainingData
     total: float = field(kw_only=True)
+    shared: bool = field(default=False, kw_only=True)
 
 
 class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
@@ -84,6 +89,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
             *(data.values, self._tube(data), self._costs(data)),
             intercept=self._intercept,
             cache_bytes=data.cache_bytes,
+            shared=data.shared,
         )
         return nullcontext(problem)
 

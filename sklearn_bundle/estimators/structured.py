@@ -506,9 +506,12 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     def _further_attributes(self, data: StructuredData, warm: WarmStart) -> dict[str, Any]:
         result = warm.results[0]
         proved = is_proved(self.loss, data.examples, data.model, result.point)
-        further = {"solver_": warm.solvers[0].name, "reg_lambda_": data.reg_lambda}
-        further["exact_"] = proved
-        if not further["exact_"]:
+        further: dict[str, Any] = {
+            "solver_": warm.solvers[0].name,
+            "reg_lambda_": data.reg_lambda,
+            "exact_": proved,
+        }
+        if not proved:
             further |= {"dual_gap_": np.inf, "relative_gap_": np.inf, "converged_": False}
             if result.status is Status.CONVERGED:
                 further["status_"] = str(Status.STALLED)

@@ -36,6 +36,8 @@ _ACTIVE = 2000  # its first points: their matrix takes 16 MB
 # six sets that did not set this number; from 6,000 points on they were faster on some.
 _WHOLE = 5000
 
+_AnySolver = SwapSolver | ActiveSetSolver | WholeSolver | DecompositionSolver
+
 
 class _Task(NamedTuple):
     """The problem of a pair of classes, with memory for its kernel rows."""
@@ -354,16 +356,14 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         scale = object() if callable(self.kernel) else self.C * data.samples.total
         return scale, self.solver
 
-    def _keep(
-        self, solver: SwapSolver | ActiveSetSolver, result: SolverResult
-    ) -> SimplexPoints | None:
+    def _keep(self, solver: _AnySolver, result: SolverResult) -> SimplexPoints | None:
         return solver.kept if self.warm_start else None
 
-    def _released(self, solver: SwapSolver | ActiveSetSolver) -> None:
+    def _released(self, solver: _AnySolver) -> None:
         """None: a solver holds kernel rows, so a new one starts from its points."""
 
-    def _carry(self, solver: SwapSolver | ActiveSetSolver, result: SolverResult, last: Any) -> Any:
-        """The solver with its rows, or its best point if the rows are those of an active set."""
+    def _carry(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
+        """The solver if it has rows of all points, otherwise its best point."""
         if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
             return solver
         return SimplexPoints(result.point / result.point.sum())
@@ -391,8 +391,8 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         return self._checked_costs(samples.total, samples.weights[members])
 
     def _solver(
-        self, task: _Task, kept: SimplexPoints | SwapSolver | None, seed: int
-    ) -> SwapSolver | ActiveSetSolver:
+        self, task: _Task, kept: SimplexPoints | SwapSolver | WholeSolver | None, seed: int
+    ) -> _AnySolver:
         problem = task.problem
         solver = self._method(problem)
         if solver == "decomposition":

@@ -215,19 +215,11 @@ n_features_in_, feature_names_in_, shape_fit_
         y = samples.classes[samples.labels[test]]
         score = self._score_of(model, Z, y, samples.sample_weight, test)
         fold = replace(data, samples=part, places=train)
-        alphas: list[list] = [[] for _ in Cs]
-        for target in single._targets(fold):
-            kept = None
-            for of_C, C in zip(alphas, Cs, strict=True):
-                single.C = float(C)
-                with single._problem(fold, target, 1) as problem:
-                    solver, result = single._take_further(problem, kept, 0)
-                kept = single._carry(solver, result, kept)
-                of_C.append(result.point)
-                report(C, [result])
+        targets = single._targets(fold)
+        by_target = [list(self._solutions(single, fold, t, Cs, report)) for t in targets]
         scores = []
-        for of_C in alphas:
-            model._adopt(machine(part, values.kernel, of_C))
+        for alphas in zip(*by_target, strict=True):
+            model._adopt(machine(part, values.kernel, list(alphas)))
             scores.append(score())
         return scores
 

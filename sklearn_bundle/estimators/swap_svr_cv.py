@@ -165,19 +165,14 @@ feature_names_in_, shape_fit_
         samples, values = data.samples, data.values
         X, Z = (values.X[np.ix_(part, train) if values.given else part] for part in (train, test))
         part = replace(samples, X=X, weights=samples.weights[train], y=samples.y[train], left=None)
-        fold = replace(data, samples=part, values=KernelData(X, values.kernel, values.dtype))
+        values_of_fold = KernelData(X, values.kernel, values.dtype)
+        fold = replace(data, samples=part, values=values_of_fold, shared=True)
         model = self._single(kernel=values.kernel.name, n_jobs=1)
         if Z.ndim > 1:
             model._adopt({"n_features_in_": Z.shape[1]})
         score = self._score_of(model, Z, samples.y[test], samples.weights, test)
-        scores, kept = [], None
-        for C in Cs:
-            model.C = float(C)
-            with model._problem(fold, None, 1) as problem:
-                problem.expect_more()
-                solver, result = model._take_further(problem, kept, 0)
-            kept = model._carry(solver, result, kept)
-            model._adopt(model._model(fold, [(result.point, None)]))
+        scores = []
+        for point in self._solutions(model, fold, None, Cs, report):
+            model._adopt(model._model(fold, [(point, None)]))
             scores.append(score())
-            report(C, [result])
         return scores

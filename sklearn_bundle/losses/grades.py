@@ -216,9 +216,14 @@ class Ordinal(RankingLoss):
             raise ValueError(
                 f"cost must be a square matrix, but has shape {cost.shape}: {shown(cost)}."
             )
-        above = cost[np.triu_indices(len(cost), 1)]
-        if not (np.isfinite(above).all() and (above >= 0.0).all()):
-            raise ValueError("cost must be finite and not negative above the diagonal.")
+        allowed = np.isfinite(cost) & (cost >= 0.0)
+        wrong = np.argwhere(np.triu(~allowed, 1))
+        if len(wrong):
+            i, j = wrong[0]
+            raise ValueError(
+                "cost must be finite and not negative above the diagonal, but "
+                f"cost[{i}, {j}] is {cost[i, j]:g}."
+            )
         grades = y.astype(np.int64)
         if not (np.array_equal(grades, y) and grades.min() >= 0 and grades.max() < len(cost)):
             raise ValueError(

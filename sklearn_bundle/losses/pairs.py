@@ -95,8 +95,13 @@ class Preference(RankingLoss):
                 p = np.flatnonzero(wrong)[0]
                 raise ValueError(f"y {text}: pair {p} is [{better[p]}, {worse[p]}].")
         costs = y[:, 2].copy() if y.shape[1] == 3 else np.ones(len(y))
-        if not (np.isfinite(costs).all() and (costs >= 0.0).all()):
-            raise ValueError("The costs in y must be finite and not negative.")
+        wrong = np.flatnonzero(~(np.isfinite(costs) & (costs >= 0.0)))
+        if len(wrong):
+            p = wrong[0]
+            raise ValueError(
+                f"The costs in y must be finite and not negative, but that of pair {p} is "
+                f"{costs[p]:g}."
+            )
         return Pairs(better, worse, costs)
 
     def plane(self, scores, y, weights, out) -> float:

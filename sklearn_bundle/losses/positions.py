@@ -138,8 +138,13 @@ class PositionMeasure(RankingLoss):
             raise ValueError(f"k must be None or an int of at least 1, but is {shown(self.k)}.")
         gains = self._apply("gain", _GAINS, y)
         discounts = self._apply("discount", _DISCOUNTS, np.arange(1.0, n_samples + 1.0))
-        if (np.diff(discounts) > 0.0).any():
-            raise ValueError("discount must not increase with the position, but does.")
+        rising = np.flatnonzero(np.diff(discounts) > 0.0)
+        if len(rising):
+            p = rising[0]
+            raise ValueError(
+                "discount must not increase with the position, but rises from "
+                f"{discounts[p]:g} at position {p + 1} to {discounts[p + 1]:g}."
+            )
         # stable, and by rows: equal gains stay in the order of the rows
         order = np.lexsort((-gains, number))
         parts = np.split(order, starts_of(number)[1:-1])

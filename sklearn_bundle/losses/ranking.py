@@ -98,8 +98,9 @@ def as_target(y: ArrayLike, n_samples: int) -> Array:
     y = as_numbers("y", y)
     if y.shape != (n_samples,):
         raise ValueError(f"y must have shape ({n_samples},), one number per sample, not {y.shape}.")
-    if not np.isfinite(y).all():
-        raise ValueError("y must be finite, but contains NaN or infinity.")
+    wrong = np.flatnonzero(~np.isfinite(y))
+    if len(wrong):
+        raise ValueError(f"y must be finite, but y[{wrong[0]}] is {y[wrong[0]]:g}.")
     return y
 
 

@@ -16,6 +16,7 @@ from sklearn_bundle.problems.kernel_function import Kernel, Matrix
 
 Array = NDArray[np.float64]
 
+OF_CACHE = 0.5  # share of the memory for kernel values that values for several uses may take
 _EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
 _MOST_SPARE = 1.7  # rows per column up to which computing all values of the rows is faster
 
@@ -84,11 +85,11 @@ class KernelData:
         if self.given or self.kept is not None or self.dtype != np.float32:
             return
         if self.rows(self.dtype).dense is None:
-            if 4 * n**2 <= 0.5 * cache_bytes:
+            if 4 * n**2 <= OF_CACHE * cache_bytes:
                 self.keep_all()
             return
         widest = int(np.bincount(labels).max())
-        if 4 * n * widest <= 0.5 * cache_bytes / n_threads:
+        if 4 * n * widest <= OF_CACHE * cache_bytes / n_threads:
             self._widest, self.bytes_shared = widest, 4 * n * widest
 
     @property

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.kernel import SUMMED
-from sklearn_bundle.problems.kernel_data import KernelData
+from sklearn_bundle.problems.kernel_data import OF_CACHE, KernelData
 
 Array = NDArray[np.float64]
 
@@ -15,7 +15,6 @@ Array = NDArray[np.float64]
 # roundings for 1e9 numbers; 64 are allowed.
 _ADDED = 32.0 * float(np.finfo(np.float64).eps)
 _FEW = 0.5  # share of the points; products of fewer do not gain from symmetry
-_OF_CACHE = 0.5  # share of the memory for kernel values that all of them may take
 # Products with all kernel values after which these are kept: computing and storing them costs about
 # as much, and a product with kept values costs a third (12 features) to a seventh (48) of one.
 _RECOMPUTED = 4
@@ -64,17 +63,26 @@ class L2Tube:
     intercept : bool
     cache_bytes : float
         All kernel values are kept if they take at most half of this: from the start if they are
-        expensive, else after a few products with them.
+        expensive or other problems use the same data, else after a few products with them.
+    shared : bool
+        Whether other problems use the same data.
     """
 
     def __init__(
-        self, data: KernelData, tube: Tube, C: Array, *, intercept: bool, cache_bytes: float
+        self,
+        data: KernelData,
+        tube: Tube,
+        C: Array,
+        *,
+        intercept: bool,
+        cache_bytes: float,
+        shared: bool = False,
     ):
         self.data, self.tube, self.C = data, tube, C
         self.n, self.cache_bytes = len(C), cache_bytes
         self.constant = 1.0 if intercept else 0.0
         self.dtype = data.dtype
-        self._products = 0  # number of products with all kernel values
+        self._products = _RECOMPUTED if shared else 0  # number of products with all kernel values
         if callable(data.kernel.name) or sp.issparse(data.X):
             self._keep()
 
@@ -82,13 +90,9 @@ class L2Tube:
         """Use kernel values in double precision from now on."""
         self.dtype = np.dtype(np.float64)
 
-    def expect_more(self) -> None:
-        """More problems of the same data will come: kernel values are kept from the start."""
-        self._products = _RECOMPUTED
-
     def _keep(self) -> None:
         """Keep all kernel values in memory, in single precision, if there is space."""
-        data, room = self.data, _OF_CACHE * self.cache_bytes
+        data, room = self.data, OF_CACHE * self.cache_bytes
         cheap = data.given or data.kernel.name == "linear" or data.kept is not None
         if not cheap and self.dtype == np.float32 and 4.0 * self.n**2 <= room:
             data.keep_all()

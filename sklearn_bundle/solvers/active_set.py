@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.asks import DivisibleProblem
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.kernel_asks import DivisibleProblem
 from sklearn_bundle.solvers.swap import (
     KINDS,
     MOST_REFINEMENTS,

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import decomposition
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.asks import BlockProblem
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.kernel_asks import BlockProblem
 from sklearn_bundle.solvers.swap import (
     MOST_REFINEMENTS,
     REFINEMENTS,
@@ -57,7 +57,7 @@ class DecompositionSolver:
     That is the dual of the L2-SVM at a free scale: the point of the simplex is ``alpha / sum
     alpha``. A block is drawn at random, a point with a probability that grows with what it gains
     alone, and solved by steps in two variables each on its own matrix. Then the scores of all
-    points are brought up to date, for which kernel values are computed and not kept.
+    points are updated, for which kernel values are computed and not kept.
 
     The bound is that of the newest point at its best scale. The model is the best one on the
     segment from the last model to that of the newest point, block after block.
@@ -66,7 +66,7 @@ class DecompositionSolver:
     ----------
     problem : BlockProblem
     start : SimplexPoints, default=None
-        Where to begin; at 0 by default.
+        Where to begin; by default at the first point alone.
     tol : float
         Relative gap at which no more blocks are solved.
     max_steps : int, default=None
@@ -280,7 +280,7 @@ class DecompositionSolver:
         slack = np.maximum(0.0, 1.0 - newest.margins)
         primal = 0.5 * newest.square + 0.5 * float(np.sum(slack**2 / ridge))
         if not (np.isfinite(primal) or np.isfinite(self._best.primal)):
-            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
         self._best.offer(primal, newest)
 
     def _between(self, start: _Point, end: _Point) -> _Point:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.asks import TubeProblem
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.low_rank import LowRank, extended, nothing
+from sklearn_bundle.solvers.kernel_asks import TubeProblem
 
 Array = NDArray[np.float64]
 
@@ -63,8 +63,8 @@ class KernelGradients:
     residual has outside of the tube; v is a dual point as well. So an iteration takes one product
     with the kernel matrix. Directions are conjugate (Polak and Ribiere), preconditioned by the
     Hessian with a kernel of low rank; the first point is the minimum over the span of that
-    kernel's pivots. Steps are exact minimizers along their lines. Few points have Newton's method
-    with the whole matrix in float64, as somewhat more have where rounding ends the gradients.
+    kernel's pivots. Steps are exact minimizers along their lines. For few points it is Newton's
+    method with the whole matrix in float64, for somewhat more if rounding ends the gradients.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class KernelGradients:
         self._function = first
         self._best.offer(self._objective(self._function), None)
         if not np.isfinite(self._best.primal):
-            raise ValueError("The kernel values are too large, or no numbers: scale the features.")
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
 
     def _take_over(self) -> Functions:
         """Points of the last solver, whose scores are known, and what it knows of the kernel."""

@@ -75,7 +75,7 @@ class RoundsGradientDescent:
         wide = d >= problem.n_samples
         self._metric = np.ones(d) if wide else 1.0 + curvature / reg_lambda * variances
         self._reach = self._units.unit  # of moves of b
-        self._kept: dict[float, tuple[Array, float, float]] = {}  # planes by the sign of balance
+        self._kept: dict[float, _Look] = {}  # the last plane of each sign of balance
         self.n_steps = 0
         self._here = self._look([(self.w, self.b)])
         self._settle(np.inf)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.asks import SimplexProblem
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.kernel_asks import SimplexProblem
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import whole
 from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.asks import WholeProblem
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.decomposition import DecompositionSolver
+from sklearn_bundle.solvers.kernel_asks import WholeProblem
 from sklearn_bundle.solvers.swap import REFINEMENTS, SimplexPoints
 
 Array = NDArray[np.float64]

@@ -1,15 +1,11 @@
 """Estimators on dask collections: the same fit as on one machine, wherever the blocks are."""
 
-import os
-import signal
-from itertools import count, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 
 from sklearn_bundle import (
     BMRMClassifier,
@@ -19,37 +15,18 @@ from sklearn_bundle import (
     bmrm_path,
     reg_lambda_max,
 )
-from sklearn_bundle._dask import ClusterLost, ClusterWorkers, in_pairs
+from sklearn_bundle._dask import in_pairs
 from sklearn_bundle.losses import BinaryLoss
+from tests.blocks import CUTS, blocks_of, collected, da, dask, labeled_rows, missing_file
 from tests.certificates import judge
 from tests.fits import quiet
 
-dask = pytest.importorskip("dask")
-da = pytest.importorskip("dask.array")
-CUTS = (0, 70, 75, 190, 300)  # of the rows into blocks
 DENSE, FLOAT32, CSR = "dense", "float32", "csr"
-
-
-def blocks_of(values, cuts=CUTS):
-    """Delayed blocks of rows."""
-    return [dask.delayed(values[a:b]) for a, b in pairwise(cuts)]
-
-
-def collected(X, *columns):
-    """X and what goes with it as dask arrays, a sparse X as a list of blocks."""
-    chunks = tuple(np.diff(CUTS).tolist())
-    if sp.issparse(X):
-        return blocks_of(X), *(blocks_of(column) for column in columns)
-    arrays = [da.from_array(X, chunks=(chunks, 2))]  # columns in pieces too: they are put together
-    return *arrays, *(da.from_array(c, chunks=(chunks, *c.shape[1:])) for c in columns)
 
 
 @pytest.fixture(scope="module")
 def rows():
-    X, labels = make_classification(
-        *(300, 6), n_informative=4, n_classes=3, n_clusters_per_class=1, flip_y=0.1, random_state=0
-    )
-    return X + 0.5, labels
+    return labeled_rows()
 
 
 def laid_out(X, layout):
@@ -318,10 +295,6 @@ def test_what_is_wrong_with_a_block_is_told_with_its_number(rows, number, spoil,
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
-def missing_file():
-    return open("/nowhere/rows.csv")
-
-
 @pytest.mark.parametrize(
     "X, y, error, message",
     [
@@ -381,108 +354,3 @@ def test_sums_are_made_in_pairs_of_neighbours(n):
     assert text == {1: "a", 2: "(ab)", 3: "((ab)c)", 5: "(((ab)(cd))e)"}.get(
         n, "(((ab)(cd))((ef)(gh)))"
     )
-
-
-# ---- with processes -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def cluster():
-    """Makes clusters of so many single-threaded processes, with a client; closed at the end."""
-    distributed = pytest.importorskip("distributed")
-    opened = []
-
-    def start(n_workers, **further):
-        made = distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", **further
-        )
-        client = distributed.Client(made)
-        opened[:] = [client, made, *opened]
-        return client
-
-    with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
-        yield start
-        for one in opened:
-            one.close()
-
-
-def at_round(monkeypatch, number, act):
-    """Call ``act`` before this round of all sums that are asked for."""
-    numbers, total = count(1), ClusterWorkers.total
-
-    def acting(self, *args, **sizes):
-        if next(numbers) == number:
-            act()
-        return total(self, *args, **sizes)
-
-    monkeypatch.setattr(ClusterWorkers, "total", acting)
-
-
-@pytest.mark.wide
-def test_the_same_bits_on_any_number_of_workers(rows, cluster, monkeypatch):
-    X, labels = rows
-    model = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
-    for n_workers in (1, 2, 4):
-        client = cluster(n_workers)
-        if n_workers == 4:  # sums are made on the workers, in the same order
-            monkeypatch.setattr("sklearn_bundle._dask._SUMMED_THERE", 0)
-        other = BMRMClassifier("log_loss", reg_lambda=1e-3).fit(*collected(X, labels))
-        client.close()
-        np.testing.assert_array_equal(other.coef_, model.coef_)
-        np.testing.assert_array_equal(other.lower_bound_, model.lower_bound_)
-
-
-@pytest.mark.wide
-@pytest.mark.filterwarnings("default")  # of distributed, about what it has lost
-def test_a_worker_that_dies_changes_nothing(rows, cluster, monkeypatch):
-    X, y = rows[0], rows[1] > 0
-    client = cluster(2)
-    data = [array.persist() for array in collected(X, y)]
-    model = BMRMClassifier(reg_lambda=1e-3, solver="line-search").fit(*data)
-    killed = []
-
-    def kill():
-        killed.append(min(client.run(os.getpid).values()))
-        os.kill(killed[0], signal.SIGKILL)
-
-    at_round(monkeypatch, 10, kill)
-    after = BMRMClassifier(reg_lambda=1e-3, solver="line-search").fit(*data)
-    assert killed and after.converged_
-    np.testing.assert_array_equal(after.coef_, model.coef_)
-    assert after.lower_bound_ == model.lower_bound_
-
-
-@pytest.mark.wide
-@pytest.mark.filterwarnings("default")
-def test_a_lost_cluster_leaves_the_best_point(rows, cluster, monkeypatch):
-    X, y = rows[0], rows[1] > 0
-    client = cluster(1)
-    data = [array.persist() for array in collected(X, y)]
-    monkeypatch.setattr("sklearn_bundle._dask.PATIENCE", 1.0)
-    at_round(monkeypatch, 10, lambda: client.cluster.scale(0) or client.retire_workers())
-    model = BMRMClassifier(reg_lambda=1e-3, solver="line-search")
-    with pytest.raises(ClusterLost, match="no worker or no scheduler"):
-        model.fit(*data)
-    assert model.status_ == "interrupted"
-    judge(model, X, y)
-
-
-@pytest.mark.wide
-@pytest.mark.filterwarnings("default")
-def test_a_file_that_is_not_there_is_no_lost_cluster(rows, cluster):
-    cluster(1)
-    blocks = [dask.delayed(rows[0][:100]), dask.delayed(missing_file)()]
-    with pytest.raises(FileNotFoundError, match="No such file"):
-        BMRMClassifier().fit(blocks, [dask.delayed(rows[1][:100]), dask.delayed(rows[1][100:])])
-
-
-@pytest.mark.wide
-def test_a_search_on_a_cluster(rows, cluster):
-    import joblib
-
-    X, y = rows[0], rows[1] > 0
-    search = GridSearchCV(BMRMClassifier(), {"reg_lambda": [1e-1, 1e-2, 1e-3]}, cv=3)
-    cluster(2)
-    with joblib.parallel_config("dask"):
-        scores = search.fit(X, y).cv_results_["mean_test_score"]
-    np.testing.assert_array_equal(scores, search.fit(X, y).cv_results_["mean_test_score"])

@@ -14,8 +14,9 @@ from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
-from sklearn_bundle.solvers.asks import DivisibleProblem, missing
+from sklearn_bundle.solvers.asks import missing
 from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.kernel_asks import DivisibleProblem
 from sklearn_bundle.solvers.swap import SwapSolver
 
 KERNELS = {

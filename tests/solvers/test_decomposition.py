@@ -14,9 +14,10 @@ from sklearn_bundle._compiled import decomposition as compiled
 from sklearn_bundle.problems._distances import rbf_sums
 from sklearn_bundle.problems.kernel import KernelRows
 from sklearn_bundle.solvers import decomposition
-from sklearn_bundle.solvers.asks import BlockProblem, missing
+from sklearn_bundle.solvers.asks import missing
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.decomposition import DecompositionSolver
+from sklearn_bundle.solvers.kernel_asks import BlockProblem
 from tests.kernel_problems import KERNELS, minimum_of, problem_of
 
 LIMIT = {"tol": 1e-7, "max_iter": 1_000_000}

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.problems.l2svm import L2SVM
-from sklearn_bundle.solvers.asks import WholeProblem, missing
+from sklearn_bundle.solvers.asks import missing
 from sklearn_bundle.solvers.contract import Status, run
+from sklearn_bundle.solvers.kernel_asks import WholeProblem
 from sklearn_bundle.solvers.whole import WholeSolver
 from tests.kernel_problems import KERNELS, minimum_of, problem_of
 

@@ -29,6 +29,8 @@ class OutputCache:
     cache_size : int or None
         Outputs that a block may keep in addition to the true one, at least 2; None is 48, and more
         while there is memory.
+    squared : bool
+        Whether the weights of a block have a free sum: true outputs then begin without weight.
     """
 
     def __init__(self, n_blocks: int, cache_size: int | None, squared: bool = False):

@@ -24,8 +24,8 @@ from scipy.linalg.lapack import dsysv
 from scipy.optimize import linprog
 
 from sklearn_bundle._compiled import simplex_qp
-from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.solvers.inner.bundle_dual import SLOPE_LEFT, QuadraticDual, SmoothDual, dot
 
 Array = NDArray[np.float64]
 
@@ -39,8 +39,6 @@ _SETTLED_ANYHOW = 1e-13  # the same, of any step
 _QP_SHARE = 0.01  # a quadratic model is solved to this share of the gap
 _QP_ROUNDING = 1e-15  # of the terms of its gradient: no tolerance is smaller
 _QP_STEPS = 4  # per plane
-_DAMPING = 1e-10  # times the gap: curvature where there is none
-_SLOPE_LEFT = 0.1  # a line search may end at this share of the slope at its start
 
 _RIDGE = 1e-15  # on a diagonal of ones: a few units in the last place
 _LEAST_DIAGONAL = 1e-16  # relative to the largest entry: a smaller entry is rounding
@@ -101,9 +99,9 @@ def solve(
     if omega.is_quadratic and gram is None:
         gram = omega.conjugate_curvature(planes[0], planes)
     if gram is None:
-        model = _Smooth(planes, offsets, omega, reg_lambda)
+        model = SmoothDual(planes, offsets, omega, reg_lambda)
     else:
-        model = _Quadratic(gram, offsets, reg_lambda)
+        model = QuadraticDual(gram, offsets, reg_lambda)
     prox = None if balance is None else _Proximal(balance, centre)
     return _maximise(model, prox, model.better_start(start), tolerance)
 
@@ -161,7 +159,7 @@ def nearest_balanced(alpha: Array, balance: Array) -> Array | None:
 
 
 def _maximise(
-    model: "_Smooth | _Quadratic", prox: "_Proximal | None", alpha: Array, tolerance: float
+    model: SmoothDual | QuadraticDual, prox: "_Proximal | None", alpha: Array, tolerance: float
 ) -> tuple[Array, Array | None, float]:
     losses = model.losses(alpha)
     best = point = _certified(model, prox, alpha, losses)
@@ -190,14 +188,14 @@ def _maximise(
 def _certified(model, prox, alpha, losses) -> _Point:
     """A balanced point: alpha, or one near it."""
     if prox is None:
-        return _Point(alpha, None, _excess(losses, _dot(alpha, losses)))
+        return _Point(alpha, None, _excess(losses, dot(alpha, losses)))
     b = prox.intercept(alpha)
     point = balanced(alpha, prox.balance)
     if point is None:
         point = np.eye(len(alpha))[0]
     losses = model.losses(point)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Point(point, b, _excess(losses + prox.balance @ b, _dot(point, losses)))
+        return _Point(point, b, _excess(losses + prox.balance @ b, dot(point, losses)))
 
 
 def _excess(values: Array, mean: float) -> float:
@@ -205,12 +203,6 @@ def _excess(values: Array, mean: float) -> float:
     if not (np.isfinite(mean) and np.all(np.isfinite(values))):
         return np.inf
     return max(0.0, float(values.max() - mean))
-
-
-def _dot(x: Array, y: Array) -> float:
-    """The product; after an overflow, infinity or NaN without a warning: the search steps back."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(x @ y)
 
 
 def _gap(point: _Point) -> float:
@@ -246,10 +238,10 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
     direction = end - alpha
     end_losses = model.losses(end)
     # Slopes of -D as sums of differences: those of its two terms cancel near the optimum.
-    first, last = -float(direction @ rise), -_dot(direction, end_losses - losses + rise)
+    first, last = -float(direction @ rise), -dot(direction, end_losses - losses + rise)
     if prox is not None:
         last += prox.bend(direction)
-    step = 1.0 if last <= _SLOPE_LEFT * abs(first) else model.search(alpha, direction, prox)
+    step = 1.0 if last <= SLOPE_LEFT * abs(first) else model.search(alpha, direction, prox)
     if step == 1.0:
         if prox is not None:
             prox.move(end)
@@ -381,82 +373,3 @@ class _Proximal:
     def is_near(self, alpha: Array) -> bool:
         """Whether E' alpha is nearly zero."""
         return bool(np.all(np.abs(alpha @ self.balance) <= _NEARLY * self._largest))
-
-
-class _Quadratic:
-    """D if Omega* is a quadratic form: needs only the Gram matrix of the planes."""
-
-    def __init__(self, gram: Array, offsets: Array, reg_lambda: float):
-        self.offsets = offsets
-        self._gram = gram / reg_lambda
-
-    def better_start(self, alpha: Array) -> Array:
-        return alpha.copy()
-
-    def losses(self, alpha: Array) -> Array:
-        """``<a_i, w> + c_i`` at the w of alpha: the gradient of D."""
-        return self.offsets - self._gram @ alpha
-
-    def among(self, alpha: Array, rise: Array) -> NDArray[np.intp]:
-        return np.arange(len(alpha))
-
-    def second_order(self, alpha, losses, among) -> tuple[Array, Array]:
-        """Q and q of ``q' beta - beta' Q beta / 2``, D up to a constant."""
-        return self._gram[np.ix_(among, among)], self.offsets[among]
-
-    def search(self, alpha, direction, prox) -> float:
-        """A full step: the model is D itself."""
-        return 1.0
-
-
-class _Smooth:
-    """D if Omega* is twice differentiable."""
-
-    def __init__(self, planes: Array, offsets: Array, omega: Regularizer, reg_lambda: float):
-        self.offsets = offsets
-        self._planes, self._omega, self._lambda = planes, omega, reg_lambda
-
-    def better_start(self, alpha: Array) -> Array:
-        """Alpha, or the flattest plane if that is better: -D may be huge, or infinite."""
-        flattest = np.eye(len(alpha))[np.abs(self._planes).max(axis=1).argmin()]
-        return (flattest if self._value(flattest) > self._value(alpha) else alpha).copy()
-
-    def _value(self, alpha: Array) -> float:
-        conjugate = self._omega.conjugate(self._slope_of(alpha))
-        return float(alpha @ self.offsets) - self._lambda * conjugate
-
-    def losses(self, alpha: Array) -> Array:
-        """``<a_i, w> + c_i`` at the w of alpha: the gradient of D."""
-        w = self._omega.conjugate_gradient(self._slope_of(alpha))
-        with np.errstate(over="ignore", invalid="ignore"):  # far out, where no step ends
-            return self._planes @ w + self.offsets
-
-    def among(self, alpha: Array, rise: Array) -> NDArray[np.intp]:
-        """Planes with weight or violated; computing their curvature is the cost of a step."""
-        return np.flatnonzero((rise > 0.0) | (alpha > 0.0))
-
-    def second_order(self, alpha, losses, among) -> tuple[Array, Array]:
-        """Q and q of ``q' beta - beta' Q beta / 2``, the second-order model of D at alpha.
-
-        It is centered at the aggregate plane, which changes nothing on the simplex: Q alpha = 0.
-        """
-        centred = self._planes[among] - alpha @ self._planes
-        Q = self._omega.conjugate_curvature(self._slope_of(alpha), centred) / self._lambda
-        Q[np.diag_indices_from(Q)] += _DAMPING * max(0.0, float(losses.max()) - _dot(alpha, losses))
-        return Q, losses[among]
-
-    def search(self, alpha, direction, prox) -> float:
-        """Step in [0, 1] at which the slope of D along the direction is small."""
-        m, along = self._slope_of(alpha), self._slope_of(direction)
-        constant, bend = -float(direction @ self.offsets), 0.0
-        if prox is not None:
-            constant, bend = constant + prox.slope(alpha, direction), prox.bend(direction)
-
-        def slope(s):
-            w = self._omega.conjugate_gradient(m + s * along)
-            return self._lambda * _dot(along, w) + constant + s * bend, np.nan
-
-        return min(1.0, search_zero(slope, precision=_SLOPE_LEFT))
-
-    def _slope_of(self, alpha: Array) -> Array:
-        return (alpha @ self._planes) / -self._lambda
