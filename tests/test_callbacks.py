@@ -29,6 +29,7 @@ from sklearn_bundle import (
     SwapSVRCV,
     bmrm_path,
 )
+from sklearn_bundle.callbacks import ProgressBar
 from sklearn_bundle.estimators import _monitor
 from tests.callbacks import StopAt
 
@@ -265,6 +266,29 @@ def test_verbose_ends_so_for_every_estimator(capsys):
         last = capsys.readouterr().out.splitlines()[-1]
         assert last.startswith(f"[{type(model).__name__}] ") and "ended with status" in last
         assert last.endswith(f"relative gap {model.relative_gap_:.2e}")
+
+
+@pytest.mark.parametrize(
+    "model, unit, names",
+    [
+        (BMRMClassifier(), "class", ["'a'", "'b'", f"'{'c' * 19}...'"]),
+        (SwapSVC(), "pair", ["'a' vs 'b'", f"'a' vs '{'c' * 19}...'", f"'b' vs '{'c' * 19}...'"]),
+    ],
+    ids=["classes", "pairs"],
+)
+def test_lines_and_bars_name_the_classes(model, unit, names, capsys, monkeypatch):
+    monkeypatch.setattr(_monitor, "_SECONDS_BETWEEN_LINES", 0.0)
+    X, y = load_iris(return_X_y=True)
+    model = clone(model).set_params(verbose=1).set_callbacks(ProgressBar())
+    model.fit(X[::5], np.array(["a", "b", "c" * 99])[y[::5]])
+    names = [f"{unit} {name} ({k}/3)" for k, name in enumerate(names, 1)]
+    lines = capsys.readouterr().out.splitlines()
+    of_fit, bars = lines[:-4], lines[-3:]  # the last line of the fit, and its own bar, between
+    told = list(dict.fromkeys(line.partition(", iteration")[0] for line in of_fit[:-1]))
+    assert told == [f"[{type(model).__name__}] {name}" for name in names]
+    worst = int(np.argmax(model.dual_gap_ / model.objective_))
+    assert f"worst of 3 fits, {names[worst]}, ended with" in of_fit[-1]
+    assert [bar.partition("━")[0].strip() for bar in bars] == names
 
 
 def test_a_search_prints_a_line_for_every_fold(capsys):

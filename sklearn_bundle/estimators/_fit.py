@@ -125,6 +125,10 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
     def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """Fitted attributes for a list of (w, intercept), one per subproblem."""
 
+    def _names(self, data: Any) -> list[str] | None:
+        """Names of the subproblems, if there are several; None if they have only numbers."""
+        return None
+
     @contextmanager
     def _problems(self, data: Any, n_threads: int) -> Iterator[list[Any]]:
         """The problems of all targets together: a path solves them at each of its values."""
@@ -192,7 +196,8 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         self._prepare(data, outer)
         seed = self._seed()
         model = partial(self._model, data)
-        monitor = watch(len(targets), self.max_iter, self.verbose, model, unit=self._unit)
+        of = {"unit": self._unit, "names": self._names(data)}
+        monitor = watch(len(targets), self.max_iter, self.verbose, model, **of)
 
         causes: list[BaseException] = []
 

@@ -19,7 +19,7 @@ from sklearn_bundle.estimators._base import ClassifierMixin
 from sklearn_bundle.estimators._blocks import is_collection
 from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._lazily import lazily, lazy_accuracy
-from sklearn_bundle.estimators._multiclass import binary_targets
+from sklearn_bundle.estimators._multiclass import binary_targets, names_of
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
     TrainingData,
@@ -169,6 +169,9 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
 
     def _targets(self, data: ClassificationData) -> list[NDArray[np.float64]]:
         return binary_targets(data.labels, len(data.classes))
+
+    def _names(self, data: ClassificationData) -> list[str]:
+        return names_of(data.classes)
 
     def _model(self, data, points):
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,6 +21,7 @@ from sklearn_bundle.estimators._kernel import (
     machine,
     pairs_of,
 )
+from sklearn_bundle.estimators._multiclass import names_of
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
 from sklearn_bundle.problems.l2svm import L2SVM
@@ -326,6 +328,9 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
 
     def _targets(self, data: KernelTraining) -> list[Pair]:
         return pairs_of(data.samples)
+
+    def _names(self, data: KernelTraining) -> list[str]:
+        return [f"{a} vs {b}" for a, b in combinations(names_of(data.samples.classes), 2)]
 
     def _prepare(self, data: KernelTraining, n_threads: int) -> None:
         """Refuse costs out of range; keep kernel values that several pairs use."""
