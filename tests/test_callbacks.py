@@ -299,6 +299,22 @@ def test_a_search_prints_a_line_for_every_fold(capsys):
         assert f"fold {k + 1}/3 done" in line and f"best score {scores.max():.4g} with" in line
 
 
+@pytest.mark.parametrize(
+    "Cs, chosen, told",
+    [
+        ([0.1, 9], 9, "it is the largest of the 2 values tried"),
+        ([9, 1e4], 9, "it is the smallest of the 2 values tried"),
+        ([0.1, 9, 1e4], 9, ""),
+        ([9], 9, ""),
+    ],
+)
+def test_a_search_says_if_the_chosen_value_is_the_last_one(Cs, chosen, told, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = SwapSVRCV(Cs=Cs, cv=2, verbose=1).fit(X[::8], y[::8])
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if "best mean score" in x]
+    assert model.C_ == chosen and line.partition("; ")[2] == told
+
+
 def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):
     X, y = load_breast_cancer(return_X_y=True)
     params = {"reg_lambdas": [1.0, 0.1], "max_iter": 1, "tol": 1e-12}
