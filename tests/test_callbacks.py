@@ -312,7 +312,7 @@ def test_a_search_says_if_the_chosen_value_is_the_last_one(Cs, chosen, told, cap
     X, y = load_breast_cancer(return_X_y=True)
     model = SwapSVRCV(Cs=Cs, cv=2, verbose=1).fit(X[::8], y[::8])
     (line,) = [x for x in capsys.readouterr().out.splitlines() if "best mean score" in x]
-    assert model.C_ == chosen and line.partition("; ")[2] == told
+    assert (model.C_, line.partition("; ")[2]) == (chosen, told)
 
 
 def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):
