@@ -225,7 +225,8 @@ class Monitor:
 
     def _line(self, k: int, iteration: int, state: State) -> str:
         of = f"{self._names[k]}, " if len(self._points) > 1 else ""
-        return f"{of}iteration {iteration}: {_certificate(state)}"
+        n = iteration if state.n_steps is None else state.n_steps  # as in ``history_``
+        return f"{of}iteration {n}: {_certificate(state)}"
 
 
 def _counted(unit: str, names: list[str] | None, n: int) -> list[str]:

@@ -166,8 +166,11 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
         prevents further progress).
     history_ : structured ndarray, or list of them
-        Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound`` and
-        ``passes`` (kernel rows computed). With "decomposition" also ``blocks``; otherwise the
+        One row per block with "decomposition", otherwise one per 128 steps or fewer. So the first
+        row is not the start, and a small problem may have no other. Its objective is that of a
+        model, but may be above that of w = 0 (half the sum of all C_i). Fields ``iteration``
+        (steps so far), ``seconds``, ``objective``, ``lower_bound`` and ``passes`` (kernel rows
+        computed). With "decomposition" also ``blocks``; otherwise the
         number of steps of each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and
         ``away_drop``, and with an active set its size, ``active``.
     n_features_in_ : int
