@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, SwapSVC, SwapSVCCV
+from sklearn_bundle import (
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMRegressor,
+    SwapSVC,
+    SwapSVCCV,
+)
 from sklearn_bundle.losses import BinaryLoss, Hinge
 
 
@@ -92,6 +98,12 @@ def test_text_in_x_names_the_columns():
     with pytest.raises(ValueError, match=r"X must hold numbers: could not convert .* 'a'"):
         model.fit(frame.to_numpy(), [0, 1] * 3)
     assert vars(model) == before
+
+
+@pytest.mark.parametrize("y", [3.0, np.ones((200, 2, 2)), np.float32(1)])
+def test_shape_of_numbers_to_predict(data, y):
+    with pytest.raises(ValueError, match=r"y must have shape .* got shape \("):
+        BMRMRegressor().fit(data[0], y)
 
 
 @pytest.mark.parametrize("fold", [[0, 400], [-401, 0], [True, False], 3, np.empty(0, int)])

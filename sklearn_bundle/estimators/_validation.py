@@ -169,8 +169,13 @@ def check_regression_data(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
 ) -> RegressionData:
     """Check the training data of a regressor."""
-    if getattr(getattr(y, "dtype", None), "kind", "O") not in "fiu" and y is not None:
-        as_numbers("y", y)  # names y in the error, which scikit-learn does not
+    if y is not None:  # errors name y, which scikit-learn's do not
+        plain = getattr(getattr(y, "dtype", None), "kind", "O") in "fiu"
+        shape = np.shape(y if plain else as_numbers("y", y))
+        if len(shape) not in (1, 2):
+            raise ValueError(
+                f"y must have shape (n_samples,) or (n_samples, n_targets), got shape {shape}."
+            )
     X, y = checked_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
