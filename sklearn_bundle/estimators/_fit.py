@@ -125,9 +125,14 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
     def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """Fitted attributes for a list of (w, intercept), one per subproblem."""
 
-    def _names(self, data: Any) -> list[str] | None:
+    def _names(self, classes: Any) -> list[str] | None:
         """Names of the subproblems, if there are several; None if they have only numbers."""
         return None
+
+    def _subproblems(self, classes: Any, n: int) -> list[str]:
+        """What each of n subproblems is called: "class 'setosa'", or "target 1" without names."""
+        names = self._names(classes) if n > 1 else None
+        return [f"{self._unit} {name}" for name in names or range(1, n + 1)]
 
     @contextmanager
     def _problems(self, data: Any, n_threads: int) -> Iterator[list[Any]]:
@@ -196,8 +201,8 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         self._prepare(data, outer)
         seed = self._seed()
         model = partial(self._model, data)
-        of = {"unit": self._unit, "names": self._names(data)}
-        monitor = watch(len(targets), self.max_iter, self.verbose, model, **of)
+        names = self._subproblems(getattr(data, "classes", None), len(targets))
+        monitor = watch(names, self.max_iter, self.verbose, model, unit=self._unit)
 
         causes: list[BaseException] = []
 

@@ -171,8 +171,8 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
     def _targets(self, data: ClassificationData) -> list[NDArray[np.float64]]:
         return binary_targets(data.labels, len(data.classes))
 
-    def _names(self, data: ClassificationData) -> list[str]:
-        return names_of(data.classes)
+    def _names(self, classes: np.ndarray) -> list[str]:
+        return names_of(classes)
 
     def _model(self, data, points):
         return {

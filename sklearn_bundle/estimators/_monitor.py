@@ -112,13 +112,13 @@ class Monitor:
     estimator : estimator being fitted
     X, y, sample_weight
         The caller's data, handed to the callbacks as they came.
-    n_subproblems, max_iter : int
+    names : list of str
+        Name of each subproblem.
+    max_iter : int
     model : callable
         ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
     unit : str
         What a subproblem is.
-    names : list of str
-        Name of each subproblem; None numbers them.
     within : callback context
         The task that the fit is a part of; None is none.
     lines : Lines
@@ -133,12 +133,11 @@ class Monitor:
         X,
         y,
         sample_weight,
-        n_subproblems,
+        names,
         max_iter,
         verbose,
         model,
         unit="class",
-        names=None,
         within=None,
         lines=None,
         **metadata,
@@ -146,7 +145,8 @@ class Monitor:
         self.stop = Event()
         self._tasks = Tasks(estimator, given(X, y, sample_weight=sample_weight, **metadata))
         self._lines = lines or Lines(type(estimator).__name__, verbose)
-        self._names, self._model = _counted(unit, names, n_subproblems), model
+        n_subproblems = len(names)
+        self._names, self._model = _counted(names), model
         self._points: list[tuple | None] = [None] * n_subproblems
         self._lock = Lock()
         if verbose or self._tasks.have_bars:
@@ -229,11 +229,9 @@ class Monitor:
         return f"{of}iteration {n}: {_certificate(state)}"
 
 
-def _counted(unit: str, names: list[str] | None, n: int) -> list[str]:
-    """What each subproblem is called: "class 'setosa' (1/3)", or "target 1/3" without names."""
-    if names is None or n == 1:
-        return [f"{unit} {k}/{n}" for k in range(1, n + 1)]
-    return [f"{unit} {name} ({k}/{n})" for k, name in enumerate(names, 1)]
+def _counted(names: list[str]) -> list[str]:
+    """The names with their places: "class 'setosa' (1/3)"."""
+    return [f"{name} ({k}/{len(names)})" for k, name in enumerate(names, 1)]
 
 
 def iterations(result: SolverResult) -> str:

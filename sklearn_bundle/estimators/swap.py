@@ -332,8 +332,8 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
     def _targets(self, data: KernelTraining) -> list[Pair]:
         return pairs_of(data.samples)
 
-    def _names(self, data: KernelTraining) -> list[str]:
-        return [f"{a} vs {b}" for a, b in combinations(names_of(data.samples.classes), 2)]
+    def _names(self, classes: np.ndarray) -> list[str]:
+        return [f"{a} vs {b}" for a, b in combinations(names_of(classes), 2)]
 
     def _prepare(self, data: KernelTraining, n_threads: int) -> None:
         """Refuse costs out of range; keep kernel values that several pairs use."""
