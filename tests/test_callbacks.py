@@ -287,6 +287,8 @@ def test_lines_and_bars_name_the_classes(model, unit, names, capsys, monkeypatch
     told = list(dict.fromkeys(line.partition(", iteration")[0] for line in of_fit[:-1]))
     assert told == [f"[{type(model).__name__}] {name}" for name in names]
     worst = int(np.argmax(model.dual_gap_ / model.objective_))
+    with pytest.warns(ConvergenceWarning, match=rf"subproblems .* \({unit} '[abc]+.* above tol"):
+        clone(model).set_params(max_iter=1, verbose=0).fit(X, np.array(["a", "b", "c"])[y])
     assert f"worst of 3 fits, {names[worst]}, ended with" in of_fit[-1]
     assert [bar.partition("━")[0].strip() for bar in bars] == names
 

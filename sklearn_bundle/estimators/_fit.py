@@ -302,7 +302,8 @@ def fit_certified(
     if doubt is not None:
         warnings.warn(doubt, UserWarning, stacklevel=3)
     if interruption is None:
-        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
+        names = copied._subproblems(fitted.get("classes_"), len(results))
+        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice, names=names)
     for name in before - vars(copied).keys():  # feature names that the check has deleted
         delattr(estimator, name)
     estimator._adopt(features_of(copied) | fitted)
