@@ -45,6 +45,7 @@ copybutton_prompt_is_regexp = True
 autosummary_generate = True
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"  # the class's name would push the methods' out of sight
 autodoc_default_options = {"member-order": "bysource"}
 
 sphinx_gallery_conf = {

@@ -1,20 +1,31 @@
-"""Messages about compilation: a line in verbose fits, and a warning if it cannot be cached."""
+"""Messages about compilation: a line if it takes long, and a warning if it cannot be cached."""
 
 import gc
+import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import current_process
 from time import perf_counter
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from numba.core import event
 
+from sklearn_bundle._bars import in_notebook
+
+_LOGGER = logging.getLogger("sklearn_bundle")
+_SECONDS_OF_SILENCE = 3.0  # of compilation, after which somebody who waits may think that it hangs
 _NOT_KEPT = (
     "numba finds no writable folder for compiled code, so every process compiles for seconds "
     "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
     "be written; if it will be read-only, as in a container, fill it with "
     "`python -m sklearn_bundle.compile` when the image is built."
+)
+_LONG = (
+    "sklearn_bundle is compiling for this kind of data. This can take 20 seconds, once per "
+    "environment."
 )
 
 
@@ -44,8 +55,9 @@ class _Announcer(event.Listener):
         self.logs: list[list[Compiled]] = []
         self.seconds = 0.0  # of all compilations so far
         self._depth = 0
-        self._start = 0.0
+        self._start: float | None = None  # of a compilation of ours that is not over
         self._told: set[str] = set()
+        self._logged = False
         self._warned = False
         self._collects = True
 
@@ -59,6 +71,7 @@ class _Announcer(event.Listener):
             self._collects = gc.isenabled()
             gc.disable()
             self._start = perf_counter()
+        self._log_if_long()
 
     def on_end(self, event: event.Event) -> None:
         self._depth -= 1
@@ -66,10 +79,27 @@ class _Announcer(event.Listener):
             if self._collects:
                 gc.enable()
             function = event.data["dispatcher"].py_func
-            entry = Compiled(function.__name__, perf_counter() - self._start)
+            entry = Compiled(function.__name__, self._seconds_of_this())
+            self._start = None
             self.seconds += entry.seconds
             for log in self.logs:
                 log.append(entry)
+
+    def _seconds_of_this(self) -> float:
+        return 0.0 if self._start is None else perf_counter() - self._start
+
+    def _log_if_long(self) -> None:
+        """One line per process, unless compilation is already being reported.
+
+        Events of nested functions come every few milliseconds, so it needs no thread of its own.
+        """
+        if self._logged or self.hearers or self.logs:
+            return
+        if self.seconds + self._seconds_of_this() > _SECONDS_OF_SILENCE:
+            self._logged = True
+            # Without handlers, the standard library prints warnings, and nothing below them.
+            level = logging.WARNING if _is_watched() else logging.INFO
+            _LOGGER.log(level, _LONG)
 
     def _tell(self, folder: str | None) -> None:
         once = "process" if folder is None else "environment"
@@ -81,6 +111,13 @@ class _Announcer(event.Listener):
         if folder is None and not self._warned:
             self._warned = True
             warnings.warn(_NOT_KEPT, RuntimeWarning, stacklevel=2)
+
+
+def _is_watched() -> bool:
+    """Whether somebody may wait in front of it: a terminal or a notebook, not a worker process."""
+    if current_process().name != "MainProcess":
+        return False
+    return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def _is_ours(started: event.Event) -> bool:

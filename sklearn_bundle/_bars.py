@@ -212,7 +212,7 @@ class Terminal:
 
 def display() -> Display:
     """What suits the place that this process writes to."""
-    if _in_notebook():
+    if in_notebook():
         return Notebook()
     # Processes that work for another one share its terminal, and would write over each other.
     if current_process().name != "MainProcess" or not _is_terminal():
@@ -227,7 +227,7 @@ def _is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Whether the process is a kernel of Jupyter's protocol."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()

@@ -38,7 +38,12 @@ class Names(StrOptions):
 
 
 def suggestion(allowed: Iterable, value: Any) -> str:
-    """A question with the offered name most similar to ``value``; empty if none is similar."""
+    """A question with the offered name most similar to ``value``; empty if none is similar.
+
+    For a class whose instances are allowed, it is how to make one.
+    """
+    if isinstance(value, type):
+        return f" Pass an instance: {value.__name__}(...)." if _takes(allowed, value) else ""
     if not isinstance(value, str):
         return ""
     offered = (name for kind in allowed if isinstance(kind, Names) for name in kind.offered)
@@ -46,6 +51,10 @@ def suggestion(allowed: Iterable, value: Any) -> str:
     alias = _ALIASES.get(value.casefold())
     like = [alias] if alias in names else get_close_matches(value.casefold(), names, n=1)
     return f" Did you mean {names[like[0]]!r}?" if like else ""
+
+
+def _takes(allowed: Iterable, kind: type) -> bool:
+    return any(isinstance(base, type) and issubclass(kind, base) for base in allowed)
 
 
 def checked_parameters(caller: str, allowed: dict[str, list], **given: Any) -> list[Any]:

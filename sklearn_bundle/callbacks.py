@@ -139,6 +139,9 @@ def _path(context: Any) -> Path:
 def _label(context: Any) -> str:
     if context.parent is None:
         return context.estimator_name
+    name = getattr(context, "subproblem", None)
+    if name is not None:  # "class 'setosa' (1/3)"
+        return name
     name = context.task_name
     if context.source_task_name is not None:  # the task of a search that fits another estimator
         name = f"{context.source_task_name} | {context.estimator_name}"

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklearn_bundle import BMRMClassifier, SwapSVC
+from sklearn_bundle import (
+    BMRMClassifier,
+    BMRMClassifierCV,
+    BMRMRegressor,
+    SwapSVC,
+    SwapSVCCV,
+)
 from sklearn_bundle.losses import BinaryLoss, Hinge
 
 
@@ -81,6 +87,39 @@ def test_bad_data(data, change, message):
         model.fit(**(bad(*data) | change(*data)))
     with pytest.raises(NotFittedError):
         model.predict(data[0])
+
+
+def test_text_in_x_names_the_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"plan": ["a", "b"] * 3, "age": range(6), "1": ["1"] * 6})
+    model, before = BMRMClassifier(), vars(BMRMClassifier())
+    with pytest.raises(ValueError, match=r"X must hold numbers, but the columns \['plan'\] do not"):
+        model.fit(frame, [0, 1] * 3)
+    with pytest.raises(ValueError, match=r"X must hold numbers: could not convert .* 'a'"):
+        model.fit(frame.to_numpy(), [0, 1] * 3)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("y", [3.0, np.ones((200, 2, 2)), np.float32(1)])
+def test_shape_of_numbers_to_predict(data, y):
+    with pytest.raises(ValueError, match=r"y must have shape .* got shape \("):
+        BMRMRegressor().fit(data[0], y)
+
+
+@pytest.mark.parametrize("fold", [[0, 400], [-401, 0], [True, False], 3, np.empty(0, int)])
+@pytest.mark.parametrize("search", [BMRMClassifierCV(), SwapSVCCV()], ids=["paths", "kernels"])
+def test_folds_that_are_not_rows_of_x(data, search, fold):
+    before = set(vars(search))
+    with pytest.raises(ValueError, match=r"folds of cv must be numbers of the \d+ rows of X"):
+        search.set_params(cv=[([0, 1, 2], fold)]).fit(*data)
+    assert set(vars(search)) == before
+
+
+@pytest.mark.parametrize("gamma", ["scale", "distance"])
+def test_features_too_large_for_a_gamma_of_their_own(data, gamma):
+    X, y = data
+    with pytest.raises(ValueError, match=f"gamma='{gamma}' needs features with finite squares"):
+        SwapSVC(gamma=gamma).fit(1e200 * X, y)
 
 
 def test_other_number_of_features_at_predict(data):

@@ -56,7 +56,7 @@ def test_a_search_leaves_its_own_bars_and_those_of_the_last_fit(capsys):
     lines = capsys.readouterr().out.splitlines()
     names = [line.partition("━")[0].strip() for line in lines]
     refit = "refit-with-best-params | BMRMClassifier"
-    assert names == ["GridSearchCV", "search", refit, "class #0", "class #1", "class #2"]
+    assert names == ["GridSearchCV", "search", refit, *(f"class {k} ({k + 1}/3)" for k in range(3))]
     assert all("100%" in line for line in lines) and lines[1].endswith("4/4")
     assert f"converged, gap {model.relative_gap_:.1e}, " in lines[2]
 

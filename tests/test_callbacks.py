@@ -29,6 +29,7 @@ from sklearn_bundle import (
     SwapSVRCV,
     bmrm_path,
 )
+from sklearn_bundle.callbacks import ProgressBar
 from sklearn_bundle.estimators import _monitor
 from tests.callbacks import StopAt
 
@@ -267,12 +268,53 @@ def test_verbose_ends_so_for_every_estimator(capsys):
         assert last.endswith(f"relative gap {model.relative_gap_:.2e}")
 
 
+@pytest.mark.parametrize(
+    "model, unit, names",
+    [
+        (BMRMClassifier(), "class", ["'a'", "'b'", f"'{'c' * 19}...'"]),
+        (SwapSVC(), "pair", ["'a' vs 'b'", f"'a' vs '{'c' * 19}...'", f"'b' vs '{'c' * 19}...'"]),
+    ],
+    ids=["classes", "pairs"],
+)
+def test_lines_and_bars_name_the_classes(model, unit, names, capsys, monkeypatch):
+    monkeypatch.setattr(_monitor, "_SECONDS_BETWEEN_LINES", 0.0)
+    X, y = load_iris(return_X_y=True)
+    model = clone(model).set_params(verbose=1).set_callbacks(ProgressBar())
+    model.fit(X[::5], np.array(["a", "b", "c" * 99])[y[::5]])
+    names = [f"{unit} {name} ({k}/3)" for k, name in enumerate(names, 1)]
+    lines = capsys.readouterr().out.splitlines()
+    of_fit, bars = lines[:-4], lines[-3:]  # the last line of the fit, and its own bar, between
+    told = list(dict.fromkeys(line.partition(", iteration")[0] for line in of_fit[:-1]))
+    assert told == [f"[{type(model).__name__}] {name}" for name in names]
+    worst = int(np.argmax(model.dual_gap_ / model.objective_))
+    with pytest.warns(ConvergenceWarning, match=rf"subproblems .* \({unit} '[abc]+.* above tol"):
+        clone(model).set_params(max_iter=1, verbose=0).fit(X, np.array(["a", "b", "c"])[y])
+    assert f"worst of 3 fits, {names[worst]}, ended with" in of_fit[-1]
+    assert [bar.partition("━")[0].strip() for bar in bars] == names
+
+
 def test_a_search_prints_a_line_for_every_fold(capsys):
     X, y = load_iris(return_X_y=True)
     model = BMRMClassifierCV(reg_lambdas=[0.1, 0.01], cv=3, verbose=1).fit(X, y)
     lines = [line for line in capsys.readouterr().out.splitlines() if "done: best" in line]
     for k, (line, scores) in enumerate(zip(lines, model.scores_, strict=True)):
         assert f"fold {k + 1}/3 done" in line and f"best score {scores.max():.4g} with" in line
+
+
+@pytest.mark.parametrize(
+    "Cs, chosen, told",
+    [
+        ([0.1, 9], 9, "it is the largest of the 2 values tried"),
+        ([9, 1e4], 9, "it is the smallest of the 2 values tried"),
+        ([0.1, 9, 1e4], 9, ""),
+        ([9], 9, ""),
+    ],
+)
+def test_a_search_says_if_the_chosen_value_is_the_last_one(Cs, chosen, told, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = SwapSVRCV(Cs=Cs, cv=2, verbose=1).fit(X[::8], y[::8])
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if "best mean score" in x]
+    assert (model.C_, line.partition("; ")[2]) == (chosen, told)
 
 
 def test_a_path_prints_a_line_for_every_value_and_a_last_one(capsys):

@@ -1,5 +1,7 @@
 """Compilation ahead of the first fit, and the messages while it runs."""
 
+import logging
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -21,6 +23,7 @@ def uncached(monkeypatch):
     monkeypatch.setattr(_announce, "_is_ours", lambda event: True)
     monkeypatch.setattr(_announce._ANNOUNCER, "_told", set())
     monkeypatch.setattr(_announce._ANNOUNCER, "_warned", True)
+    monkeypatch.setattr(_announce._ANNOUNCER, "_logged", False)
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
 
     @jit
@@ -51,6 +54,35 @@ def test_a_line_per_kind_of_fit_and_none_without_compilation(uncached):
     assert not ended.lines
     _announce.leave(first)
     _announce.leave(second)
+
+
+def test_long_compilation_is_logged_once(uncached, caplog, monkeypatch):
+    monkeypatch.setattr(_announce, "_is_watched", lambda: True)
+    monkeypatch.setattr(_announce._ANNOUNCER, "seconds", 0.0)
+    caplog.set_level(logging.DEBUG, "sklearn_bundle")
+    uncached(1.0)
+    assert not caplog.records  # it took less than three seconds
+    monkeypatch.setattr(_announce, "_SECONDS_OF_SILENCE", 0.0)
+    fit = Fit()
+    _announce.listen(fit, "SomeEstimator")
+    uncached(1)
+    _announce.leave(fit)
+    assert not caplog.records and len(fit.lines) == 1  # it was said already
+    uncached(np.float32(1.0))
+    uncached(np.int32(1))
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "compiling" in caplog.text
+    monkeypatch.setattr(_announce, "_is_watched", lambda: False)
+    monkeypatch.setattr(_announce._ANNOUNCER, "_logged", False)
+    uncached(True)
+    assert caplog.records[-1].levelno == logging.INFO
+
+
+def test_who_watches(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert _announce._is_watched()
+    monkeypatch.setattr(multiprocessing.current_process(), "_name", "LokyProcess-1")
+    assert not _announce._is_watched()
 
 
 def test_log_has_what_is_compiled_within(uncached):

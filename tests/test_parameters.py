@@ -331,6 +331,8 @@ def test_losses_and_regularizers_take_numbers_for_their_values(kind, name, estim
         ({"loss": "logistic"}, "Got 'logistic' instead. Did you mean 'log_loss'?"),
         ({"regularizer": "weighted"}, "Got 'weighted' instead."),
         ({"regularizer": "L2"}, "Got 'L2' instead. Did you mean 'l2'?"),
+        ({"loss": losses.Hinge}, " instead. Pass an instance: Hinge(...)."),
+        ({"loss": dict}, "Got <class 'dict'> instead."),
     ],
 )
 def test_an_unknown_name_is_met_with_a_sorted_list_and_the_nearest(given, ending):
@@ -341,3 +343,8 @@ def test_an_unknown_name_is_met_with_a_sorted_list_and_the_nearest(given, ending
     assert offered == sorted(offered)
     assert "'weighted_l1'" not in offered
     assert message.endswith(ending)
+
+
+def test_an_unknown_loss_of_a_path_is_met_with_the_losses_of_both_kinds():
+    with pytest.raises(ValueError, match=r"'fbeta'.*'poisson'.* Did you mean 'squared_error'\?"):
+        bmrm_path(np.eye(4), [0, 1, 0, 1], loss="squared_eror")

@@ -129,21 +129,25 @@ def warn_if_missed(
     tol: float,
     advice: dict[Status, str],
     *,
+    names: list[str] | None = None,
     depth: int = 2,
 ) -> None:
     """One ConvergenceWarning, with the reached gap and tol in the same unit.
 
-    It points ``depth`` calls above the function that calls this one.
+    With ``names`` of the results it names the worst. It points ``depth`` calls above the function
+    that calls this one.
     """
-    missed = [r for r in results if r.status in MISSES]
+    missed = [k for k, r in enumerate(results) if r.status in MISSES]
     if not missed:
         return
-    worst = max(missed, key=lambda r: r.relative_gap)
+    place = max(missed, key=lambda k: results[k].relative_gap)
+    worst = results[place]
+    at = f" ({names[place]})" if names is not None and len(results) > 1 else ""
     of = f" in {len(missed)} of {len(results)} subproblems" if len(results) > 1 else ""
     steps = "1 iteration" if worst.n_iter == 1 else f"{worst.n_iter} iterations"
     warnings.warn(
         f"{name} stopped{of} with status {str(worst.status)!r} after {steps} at "
-        f"a relative duality gap of {worst.relative_gap:.2e}, above tol={tol:.2e}. "
+        f"a relative duality gap of {worst.relative_gap:.2e}{at}, above tol={tol:.2e}. "
         f"{advice[worst.status]}",
         ConvergenceWarning,
         stacklevel=2 + depth,

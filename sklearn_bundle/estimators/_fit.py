@@ -125,6 +125,15 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
     def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """Fitted attributes for a list of (w, intercept), one per subproblem."""
 
+    def _names(self, classes: Any) -> list[str] | None:
+        """Names of the subproblems, if there are several; None if they have only numbers."""
+        return None
+
+    def _subproblems(self, classes: Any, n: int) -> list[str]:
+        """What each of n subproblems is called: "class 'setosa'", or "target 1" without names."""
+        names = self._names(classes) if n > 1 else None
+        return [f"{self._unit} {name}" for name in names or range(1, n + 1)]
+
     @contextmanager
     def _problems(self, data: Any, n_threads: int) -> Iterator[list[Any]]:
         """The problems of all targets together: a path solves them at each of its values."""
@@ -192,7 +201,8 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         self._prepare(data, outer)
         seed = self._seed()
         model = partial(self._model, data)
-        monitor = watch(len(targets), self.max_iter, self.verbose, model, unit=self._unit)
+        names = self._subproblems(getattr(data, "classes", None), len(targets))
+        monitor = watch(names, self.max_iter, self.verbose, model, unit=self._unit)
 
         causes: list[BaseException] = []
 
@@ -292,7 +302,8 @@ def fit_certified(
     if doubt is not None:
         warnings.warn(doubt, UserWarning, stacklevel=3)
     if interruption is None:
-        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice)
+        names = copied._subproblems(fitted.get("classes_"), len(results))
+        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice, names=names)
     for name in before - vars(copied).keys():  # feature names that the check has deleted
         delattr(estimator, name)
     estimator._adopt(features_of(copied) | fitted)

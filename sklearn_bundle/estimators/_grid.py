@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._parameters import Names, suggestion
 from sklearn_bundle._values import as_numbers, plain, shown
 from sklearn_bundle.estimators._base import checked
 from sklearn_bundle.estimators._bundle import BundleEstimator
@@ -170,6 +171,10 @@ def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstima
         )
     for name in {"reg_lambda", "warm_start"} & set(params):
         raise ValueError(f"{caller} takes no {name}, which is for a fit of one value.")
+    kinds = BMRMClassifier, BMRMRegressor
+    if isinstance(loss, str) and not any(kind._takes_loss(loss) for kind in kinds):
+        names = Names(name for kind in kinds for name in kind._losses)
+        raise ValueError(f"loss must be {names}, got {loss!r}.{suggestion([names], loss)}")
     regression = BMRMRegressor._takes_loss(loss)
     return (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
 

@@ -63,6 +63,10 @@ class KernelTraining(MachineTraining):
     samples: ClassificationData
     places: NDArray[np.intp] | None = None
 
+    @property
+    def classes(self) -> np.ndarray:
+        return self.samples.classes
+
     def points(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
         """The places of some of the samples."""
         return members if self.places is None else self.places[members]

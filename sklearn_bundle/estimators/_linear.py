@@ -11,15 +11,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._base import ClassifierMixin
 from sklearn_bundle.estimators._blocks import is_collection
 from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.estimators._lazily import lazily, lazy_accuracy
-from sklearn_bundle.estimators._multiclass import binary_targets
+from sklearn_bundle.estimators._multiclass import binary_targets, names_of
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
     TrainingData,
@@ -137,7 +138,7 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
 
     _common_constraints: ClassVar[dict[str, list[Any]]] = {
         **CertifiedLinear._common_constraints,
-        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "class_weight": [Names({"balanced"}), dict, None],
     }
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -169,6 +170,9 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
 
     def _targets(self, data: ClassificationData) -> list[NDArray[np.float64]]:
         return binary_targets(data.labels, len(data.classes))
+
+    def _names(self, classes: np.ndarray) -> list[str]:
+        return names_of(classes)
 
     def _model(self, data, points):
         return {

@@ -72,6 +72,14 @@ class Tasks:
         """A task of another one."""
         return None if parent is None else self.begin(parent.subcontext(task_name=name, **kind))
 
+    def subproblem(self, parent: Any, unit: str, k: int, name: str, **kind: Any) -> Any:
+        """The task of one of several subproblems; callbacks find its name on the context."""
+        if parent is None:
+            return None
+        context = parent.subcontext(task_name=unit, task_id=k, **kind)
+        context.subproblem = name
+        return self.begin(context)
+
     def begin(self, context: Any) -> Any:
         self._call(context.call_on_fit_task_begin, None)
         return context
@@ -104,7 +112,9 @@ class Monitor:
     estimator : estimator being fitted
     X, y, sample_weight
         The caller's data, handed to the callbacks as they came.
-    n_subproblems, max_iter : int
+    names : list of str
+        Name of each subproblem.
+    max_iter : int
     model : callable
         ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
     unit : str
@@ -123,7 +133,7 @@ class Monitor:
         X,
         y,
         sample_weight,
-        n_subproblems,
+        names,
         max_iter,
         verbose,
         model,
@@ -135,7 +145,8 @@ class Monitor:
         self.stop = Event()
         self._tasks = Tasks(estimator, given(X, y, sample_weight=sample_weight, **metadata))
         self._lines = lines or Lines(type(estimator).__name__, verbose)
-        self._unit, self._model = unit, model
+        n_subproblems = len(names)
+        self._names, self._model = _counted(names), model
         self._points: list[tuple | None] = [None] * n_subproblems
         self._lock = Lock()
         if verbose or self._tasks.have_bars:
@@ -154,7 +165,8 @@ class Monitor:
         if n_subproblems > 1:
             kind = {"max_subtasks": self._n_tasks}
             self._parents = [
-                tasks.under(self._root, unit, task_id=k, **kind) for k in range(n_subproblems)
+                tasks.subproblem(self._root, unit, k, name, **kind)
+                for k, name in enumerate(self._names)
             ]
 
     def __call__(self, k: int, iteration: int, state: State) -> Status | None:
@@ -184,8 +196,9 @@ class Monitor:
     def close_all(self, results: list[SolverResult]) -> None:
         """The fit has ended."""
         _announce.leave(self._lines)
-        worst = max(results, key=lambda r: r.relative_gap)
-        of = f"worst of {len(results)} fits, " if len(results) > 1 else ""
+        k = max(range(len(results)), key=lambda k: results[k].relative_gap)
+        worst, n = results[k], len(results)
+        of = f"worst of {n} fits, {self._names[k]}, " if n > 1 else ""
         self._lines.must(
             f"{of}ended with status {str(worst.status)!r} after {iterations(worst)}: "
             f"{_certificate(worst)}"
@@ -211,8 +224,14 @@ class Monitor:
         return monotonic() - when >= _SECONDS_BETWEEN_TASKS
 
     def _line(self, k: int, iteration: int, state: State) -> str:
-        of = f"{self._unit} {k + 1}/{len(self._points)} " if len(self._points) > 1 else ""
-        return f"{of}iteration {iteration}: {_certificate(state)}"
+        of = f"{self._names[k]}, " if len(self._points) > 1 else ""
+        n = iteration if state.n_steps is None else state.n_steps  # as in ``history_``
+        return f"{of}iteration {n}: {_certificate(state)}"
+
+
+def _counted(names: list[str]) -> list[str]:
+    """The names with their places: "class 'setosa' (1/3)"."""
+    return [f"{name} ({k}/{len(names)})" for k, name in enumerate(names, 1)]
 
 
 def iterations(result: SolverResult) -> str:

@@ -9,13 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._announce import seconds_compiled
+from sklearn_bundle._values import shown
 from sklearn_bundle.solvers.contract import SolverResult, Status
+
+_NAME = 24  # characters of a class that lines and bars show
 
 
 def binary_targets(labels: NDArray[np.intp], n_classes: int) -> list[NDArray[np.float64]]:
     """Targets in {-1, +1}: one vector for two classes (the second is +1), else one per class."""
     positives = [1] if n_classes == 2 else range(n_classes)
     return [np.where(labels == k, 1.0, -1.0) for k in positives]
+
+
+def names_of(classes: NDArray) -> list[str]:
+    """The classes as they are called in lines and bars."""
+    names = map(shown, classes)
+    return [f"{name[: _NAME - 4]}...{name[-1]}" if len(name) > _NAME else name for name in names]
 
 
 def solve_each(

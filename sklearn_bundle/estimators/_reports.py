@@ -134,7 +134,12 @@ class SearchMonitor:
     def chose(self, value: float, score: float) -> None:
         """All folds are done; the fit to all data begins."""
         _announce.leave(self._lines)
-        self._lines.must(f"{self._chosen} {value:.4g} has the best mean score, {score:.4g}")
+        lowest, highest = self._values.min(), self._values.max()
+        at_end = ""
+        if lowest < highest and value in (lowest, highest):
+            end = "smallest" if value == lowest else "largest"
+            at_end = f"; it is the {end} of the {len(self._values)} values tried"
+        self._lines.must(f"{self._chosen} {value:.4g} has the best mean score, {score:.4g}{at_end}")
         self._tasks.end(self._search)
 
     def close(self, fitted: dict[str, Any], results: list[SolverResult]) -> None:

@@ -10,10 +10,11 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._base import with_callbacks
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome
 from sklearn_bundle.estimators._reports import Report, SearchMonitor
@@ -30,7 +31,7 @@ def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> 
     return shared | {
         values: [Interval(Integral, 1, None, closed="left"), "array-like"],
         "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "scoring": [Names(get_scorer_names()), callable, None],
     }
 
 

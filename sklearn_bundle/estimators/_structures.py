@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle._jit import frozen
+from sklearn_bundle._parameters import Names, suggestion
 from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._base import features_of
 from sklearn_bundle.estimators._labelling import (
@@ -78,12 +79,11 @@ def checked_model(caller: str, model: Any) -> StructuredModel:
     if isinstance(model, StructuredModel):
         return clone(model)
     what, error = shown(model), ValueError if isinstance(model, str) else TypeError
-    if isinstance(model, type):
-        what = f"the class {model.__name__}: pass an instance, model={model.__name__}(...)"
+    hint = suggestion([Names(MODELS), StructuredModel], model)
     names = ", ".join(map(repr, MODELS))
     raise error(
         f"The 'model' parameter of {caller} must be one of {names}, or an instance of a class that "
-        f"is derived from sklearn_bundle.models.StructuredModel. Got {what} instead."
+        f"is derived from sklearn_bundle.models.StructuredModel. Got {what} instead.{hint}"
     )
 
 

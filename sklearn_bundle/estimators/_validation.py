@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixed, shown
@@ -104,7 +104,24 @@ def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> An
     """scikit-learn's ``validate_data``, after a check of the format of a sparse X."""
     for labels in y:
         refuse_mixed("y", labels)
-    return validate_data(estimator, well_formed(X, "X"), *y, **checks)
+    try:
+        return validate_data(estimator, well_formed(X, "X"), *y, **checks)
+    except (TypeError, ValueError) as error:
+        told = str(error)
+        if not told.startswith(("could not convert", "float() argument")):
+            raise
+        raise type(error)(f"X must hold numbers{_except_columns(X)}: {told}") from None
+
+
+def _except_columns(X: Any) -> str:
+    """Which columns of a data frame are not numbers; nothing if it is another object."""
+    names = []
+    for j, name in enumerate(X.columns if hasattr(X, "iloc") else ()):
+        try:
+            np.asarray(X.iloc[:, j], dtype=np.float64)
+        except (TypeError, ValueError):
+            names.append(name)
+    return f", but the columns {shown(names)} do not" if names else ""
 
 
 def check_classification_data(
@@ -152,8 +169,13 @@ def check_regression_data(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
 ) -> RegressionData:
     """Check the training data of a regressor."""
-    if getattr(getattr(y, "dtype", None), "kind", "O") not in "fiu" and y is not None:
-        as_numbers("y", y)  # names y in the error, which scikit-learn does not
+    if y is not None:  # errors name y, which scikit-learn's do not
+        plain = getattr(getattr(y, "dtype", None), "kind", "O") in "fiu"
+        shape = np.shape(y if plain else as_numbers("y", y))
+        if len(shape) not in (1, 2):
+            raise ValueError(
+                f"y must have shape (n_samples,) or (n_samples, n_targets), got shape {shape}."
+            )
     X, y = checked_data(estimator, X, y, **X_CHECKS, y_numeric=True, multi_output=True)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -217,7 +239,21 @@ def splits(cv: Any, X: Any, y: Any, classifier: bool) -> list[tuple[np.ndarray, 
             "cv must be a number of folds, a generator of them, or an iterable of pairs (training "
             f"rows, test rows), got {shown(cv)}."
         )
+    n = _num_samples(X)
+    for part in (part for pair in pairs for part in pair):
+        if not _are_rows(part, n):
+            raise ValueError(
+                f"The folds of cv must be numbers of the {n} rows of X, from 0 to {n - 1}, or "
+                f"masks of {n} entries, got {shown(part)}."
+            )
     return pairs
+
+
+def _are_rows(part: np.ndarray, n: int) -> bool:
+    """Whether these are numbers of some of n rows, or a mask of all."""
+    if part.dtype.kind == "b":
+        return part.shape == (n,)
+    return part.ndim == 1 and part.size > 0 and -n <= part.min() <= part.max() < n
 
 
 def checked_score(score: Any) -> float:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._compiled.chain_dual import Blocks
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._chain_path import Passed
 from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.estimators._labelling import ChainLabeller
@@ -303,10 +304,10 @@ class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "solver": [StrOptions({"auto", "exponentiated", "sdca", "lbfgs"})],
+        "solver": [Names({"auto", "exponentiated", "sdca", "lbfgs"})],
         "fit_intercept": ["boolean"],
         "min_frequency": [Interval(Integral, 1, None, closed="left"), None],
-        "sampling": [StrOptions(set(SAMPLINGS))],
+        "sampling": [Names(SAMPLINGS)],
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="neither")],

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import checked, warn_if_missed
 from sklearn_bundle.estimators._fit import fit_certified
@@ -227,7 +227,8 @@ scikit-learn's, callable or None, default=None
     Attributes
     ----------
     reg_lambda_ : float
-        The best value: the largest one with the largest mean score.
+        The best value: the largest one with the largest mean score. If it is the smallest or the
+        largest of `reg_lambdas_`, one beyond may be better; `verbose=1` says so.
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
     scores_ : ndarray of shape (n_folds, n_lambdas)
@@ -278,7 +279,7 @@ n_features_in_, feature_names_in_
     _not_shared = "reg_lambda", "warm_start"
     _require = None
     _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(SDCACRF, _not_shared) | {
-        "scoring": [StrOptions({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
+        "scoring": [Names({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
     }
 
     def __init__(

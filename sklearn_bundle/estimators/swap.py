@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,6 +21,7 @@ from sklearn_bundle.estimators._kernel import (
     machine,
     pairs_of,
 )
+from sklearn_bundle.estimators._multiclass import names_of
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
 from sklearn_bundle.problems.l2svm import L2SVM
@@ -166,8 +168,11 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
         "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
         prevents further progress).
     history_ : structured ndarray, or list of them
-        Fields ``iteration`` (steps so far), ``seconds``, ``objective``, ``lower_bound`` and
-        ``passes`` (kernel rows computed). With "decomposition" also ``blocks``; otherwise the
+        One row per block with "decomposition", otherwise one per 128 steps or fewer. So the first
+        row is not the start, and a small problem may have no other. Its objective is that of a
+        model, but may be above that of w = 0 (half the sum of all C_i). Fields ``iteration``
+        (steps so far), ``seconds``, ``objective``, ``lower_bound`` and ``passes`` (kernel rows
+        computed). With "decomposition" also ``blocks``; otherwise the
         number of steps of each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and
         ``away_drop``, and with an active set its size, ``active``.
     n_features_in_ : int
@@ -328,6 +333,9 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedEstimator):
 
     def _targets(self, data: KernelTraining) -> list[Pair]:
         return pairs_of(data.samples)
+
+    def _names(self, classes: np.ndarray) -> list[str]:
+        return [f"{a} vs {b}" for a, b in combinations(names_of(classes), 2)]
 
     def _prepare(self, data: KernelTraining, n_threads: int) -> None:
         """Refuse costs out of range; keep kernel values that several pairs use."""

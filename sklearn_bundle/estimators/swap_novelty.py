@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
 from sklearn_bundle.estimators._validation import check_unlabelled_data
@@ -171,7 +172,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._tube_constraints,
-        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "contamination": [Names({"auto"}), Interval(Real, 0, 0.5, closed="right")],
     }
     _intercept = False
 

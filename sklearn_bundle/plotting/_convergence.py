@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle.plotting._figures import (
+    COLORS,
     axes_and_keywords,
     model_in,
     named_once,
@@ -113,6 +114,9 @@ class ConvergenceDisplay:
         **line_kw: Any,
     ) -> Self:
         """Draw the convergence of an estimator's fit.
+
+        Of several subproblems, up to seven have a line of their own color, with the name of the
+        class, pair of classes or target.
 
         Parameters
         ----------
@@ -237,6 +241,9 @@ class ConvergenceDisplay:
         histories = [estimator.history_ for estimator in fitted]
         tols = [getattr(estimator, "tol", None) for estimator in fitted]
         labels = [str(label) for label in estimators] if named else labels
+        if len(fitted) == 1:
+            histories, labels = _by_subproblem(fitted[0], labels[0])
+            tols = tols * len(histories)
         return cls(histories, labels, tols).plot(x=x, y=y, ax=ax, **line_kw)
 
     def plot(self, *, x: str = "iteration", y: str = "gap", ax: Any = None, **line_kw: Any) -> Self:
@@ -317,3 +324,12 @@ class ConvergenceDisplay:
         # on long lines at every tenth of the diagonal; matplotlib then omits single points
         marks = {"markevery": 0.1 if known.sum() > 10 else 1}
         self.lines_ += self.ax_.plot(at[known], values[known], label=label, **marks | style)
+
+
+def _by_subproblem(estimator: Any, label: str) -> tuple[list, list[str]]:
+    """Histories and labels of an estimator's subproblems, or of itself if they are many."""
+    histories = estimator.history_
+    if not isinstance(histories, list) or len(histories) > len(COLORS):
+        return [histories], [label]
+    names = estimator._subproblems(getattr(estimator, "classes_", None), len(histories))
+    return histories, [f"{label}, {name}" for name in names]

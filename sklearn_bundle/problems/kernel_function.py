@@ -118,8 +118,14 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = No
     weights = weights / weights.sum()
     mean = _mean(X, weights)
     centre = np.full(d, mean.mean()) if gamma == "scale" else mean
-    spread = _mean_squared_distance(X, weights, centre)
-    if spread <= _FLAT * (centre @ centre):
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread, size = _mean_squared_distance(X, weights, centre), centre @ centre
+    if not np.isfinite(spread + size):
+        raise ValueError(
+            f"gamma={gamma!r} needs features with finite squares, got values up to "
+            f"{abs(X).max():.3g}. Scale the features."
+        )
+    if spread <= _FLAT * size:
         return 1.0
     return 1.0 / spread if gamma == "scale" else 0.5 / spread
 

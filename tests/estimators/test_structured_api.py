@@ -300,7 +300,7 @@ def test_the_callers_data_are_left_alone(chains, ranked):
     "model, error, message",
     [
         ("crf", ValueError, r"one of 'chain', .*, or an instance .* Got 'crf' instead"),
-        (Chain, TypeError, r"Got the class Chain: pass an instance, model=Chain\(\.\.\.\) instead"),
+        (Chain, TypeError, r"Got <class .* instead\. Pass an instance: Chain\(\.\.\.\)"),
         (StandardScaler(), TypeError, r"derived from .*models.StructuredModel.*Standard"),
         (3, TypeError, "'model' parameter of StructuredSVM must be .* Got 3 instead"),
         (None, TypeError, "Got None instead"),

@@ -150,12 +150,25 @@ def test_all_estimators(ax, cancer, model, y_axis):
     assert values[-1] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("model", [SwapSVC(), BMRMClassifier()], ids=str)
-def test_a_line_a_subproblem(ax, model):
+@pytest.mark.parametrize(
+    "model, names",
+    [
+        (SwapSVC(), ["pair 'a' vs 'b'", "pair 'a' vs 'c'", "pair 'b' vs 'c'"]),
+        (BMRMClassifier(), ["class 'a'", "class 'b'", "class 'c'"]),
+        (BMRMRegressor("absolute_error"), ["target 1", "target 2"]),
+    ],
+    ids=["pairs", "classes", "targets"],
+)
+def test_a_line_a_subproblem(ax, model, names):
     X, y = load_iris(return_X_y=True)
-    display = ConvergenceDisplay.from_estimator(clone(model).fit(X, y), x="seconds", ax=ax)
-    assert len(display.lines_) == 3
-    assert len({line.get_color() for line in display.lines_}) == 1
+    y = X[:, :2] if len(names) == 2 else np.array(list("abc"))[y]
+    model = clone(model).fit(X, y)
+    display = ConvergenceDisplay.from_estimator(model, x="seconds", ax=ax, label="L")
+    assert [line.get_label() for line in display.lines_] == [f"L, {name}" for name in names]
+    assert len({line.get_color() for line in display.lines_}) == len(names)
+    assert len(display.tol_lines_) == 1
+    both = ConvergenceDisplay.from_estimators([model, model], ax=ax)
+    assert len({line.get_color() for line in both.lines_}) == 2  # one per estimator
 
 
 def test_passes_of_a_kernel_machine_are_rows(ax, cancer):
