@@ -176,9 +176,10 @@ class _Bytes:
         self._kind, self.bytes = ClusterWorkers, 0
         self._submit, self._answers = ClusterWorkers._submit, ClusterWorkers._answers
 
-        def submit(workers: Any, task: Any, args: tuple) -> Any:
+        def submit(workers: Any, task: Any, args: tuple, each: Any = None) -> Any:
             self.bytes += workers.n_blocks * len(pickle.dumps((task, args)))
-            return self._submit(workers, task, args)
+            self.bytes += len(pickle.dumps(each))
+            return self._submit(workers, task, args, each)
 
         def answers(workers: Any, futures: Any) -> Any:
             found = self._answers(workers, futures)

@@ -180,15 +180,21 @@ class DaskWorkers:
         """Workers that keep ``task(block, *args)``."""
         raise NotImplementedError
 
-    def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
-        """``task(block, *args)`` for each block, in order."""
+    def ask(
+        self, task: Callable[..., Any], *args: Any, each: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """``task(block, *args)`` for each block, or ``task(block, each[k], *args)``, in order."""
         raise NotImplementedError
 
     def total(
-        self, task: Callable[..., list[np.ndarray]], *args: Any, answer_bytes: int = 0
+        self,
+        task: Callable[..., list[np.ndarray]],
+        *args: Any,
+        answer_bytes: int = 0,
+        each: Sequence[Any] | None = None,
     ) -> list[np.ndarray]:
         """The sums of these arrays, added in pairs; a result has about this many bytes."""
-        return in_pairs(added, self.ask(task, *args))
+        return in_pairs(added, self.ask(task, *args, each=each))
 
 
 class LocalWorkers(DaskWorkers):
@@ -200,7 +206,7 @@ class LocalWorkers(DaskWorkers):
     def kept(self, task, *args):
         return LocalWorkers(self.ask(task, *args))
 
-    def ask(self, task, *args):
+    def ask(self, task, *args, each=None):
         """As one flat graph: dask takes seconds per round to walk through a thousand delayed calls.
 
         A call without arguments hides the arguments from dask, which would look for keys in them.
@@ -209,7 +215,10 @@ class LocalWorkers(DaskWorkers):
         from dask.delayed import Delayed
 
         keys = [f"block-{k}" for k in range(self.n_blocks)]
-        calls = [(partial(task, block, *args),) for block in self._blocks]
+        firsts = [(block,) for block in self._blocks]
+        if each is not None:
+            firsts = list(zip(self._blocks, each, strict=True))
+        calls = [(partial(task, *first, *args),) for first in firsts]
         graph = dict(zip(keys, calls, strict=True))
         return list(compute_as_if_collection(Delayed, graph, keys))
 
@@ -230,22 +239,26 @@ class ClusterWorkers(DaskWorkers):
     def kept(self, task, *args):
         return ClusterWorkers(self._client, self._submit(task, args))
 
-    def ask(self, task, *args):
-        return self._answers(self._submit(task, args))
+    def ask(self, task, *args, each=None):
+        return self._answers(self._submit(task, args, each))
 
-    def total(self, task, *args, answer_bytes=0):
-        futures = self._submit(task, args)
+    def total(self, task, *args, answer_bytes=0, each=None):
+        futures = self._submit(task, args, each)
         if answer_bytes < _SUMMED_THERE:
             return in_pairs(added, self._answers(futures))
         summed = in_pairs(lambda a, b: self._client.submit(added, a, b, pure=False), futures)
         return self._answers([summed])[0]
 
-    def _submit(self, task: Callable[..., Any], args: tuple) -> list[Any]:
+    def _submit(
+        self, task: Callable[..., Any], args: tuple, each: Sequence[Any] | None = None
+    ) -> list[Any]:
         client = self._client
         try:
             if sum(array.nbytes for array in _arrays(args)) > _LARGE:
                 args = client.scatter([args], broadcast=True, hash=False)[0]
-            return client.map(_with, self._blocks, task=task, args=args, pure=False)
+            if each is None:
+                return client.map(_with, self._blocks, task=task, args=args, pure=False)
+            return client.map(_with_each, self._blocks, each, task=task, args=args, pure=False)
         except (OSError, TimeoutError) as error:
             raise self._lost() from error
 
@@ -310,6 +323,10 @@ class ClusterWorkers(DaskWorkers):
 
 def _with(block: Any, task: Callable[..., Any], args: tuple) -> Any:
     return task(block, *args)
+
+
+def _with_each(block: Any, first: Any, task: Callable[..., Any], args: tuple) -> Any:
+    return task(block, first, *args)
 
 
 def _arrays(value: Any) -> list[np.ndarray]:

@@ -138,6 +138,7 @@ problems
     test_linear.py              linear.py rows.py memory_rows.py _linear_sums.py
                                 /_compiled/design.py /_parallel.py
     test_row_blocks.py          row_block.py row_blocks.py /solvers/lbfgs_rounds.py
+    test_gathered_rows.py       gathered_rows.py row_block.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py
                                 _distances.py /_compiled/rows.py
     test_chain.py               chain.py /models/chain.py /_compiled/chain.py /_compiled/chain_d*.py

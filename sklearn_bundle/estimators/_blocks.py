@@ -25,8 +25,10 @@ from sklearn_bundle.estimators._validation import X_CHECKS, class_factors
 from sklearn_bundle.losses import Loss, Target
 from sklearn_bundle.losses.samples import SampleLoss
 from sklearn_bundle.problems import row_block
+from sklearn_bundle.problems.gathered_rows import GatheredProblem
 from sklearn_bundle.problems.row_block import Formulation, RowBlock, size_of
 from sklearn_bundle.problems.row_blocks import RowBlocks, formulation
+from sklearn_bundle.solvers.newton_rounds import MOST_FEATURES
 
 __all__ = [
     "BlockedData",
@@ -35,6 +37,9 @@ __all__ = [
     "check_blocks",
     "is_collection",
 ]
+
+# Of this many samples per feature scores are as long as what else travels: w to each worker twice.
+_MOST_SAMPLES = 4
 
 
 class BlockedTarget(NamedTuple):
@@ -124,12 +129,23 @@ class BlockedData:
                 bound, y = loss.prepare_target(Target(self.extremes[:, k], self.n_samples))
                 yield BlockedTarget(bound, y, formulation(bound, column=k, n_outputs=None))
 
-    def problem(self, target: BlockedTarget, fit_intercept: bool) -> RowBlocks:
-        """The problem of one target."""
+    def problem(
+        self, target: BlockedTarget, fit_intercept: bool, *, gather: bool
+    ) -> RowBlocks | GatheredProblem:
+        """The problem of one target; with ``gather`` scores come to the client if they are short.
+
+        For smooth losses L-BFGS needs fewer rounds than scores that come and derivatives that go.
+        """
+        of = target.formulation
+        smooth = of.newton_loss is not None and of.newton_loss.smooth
+        wide = self.n_features > max(MOST_FEATURES, self.n_samples / _MOST_SAMPLES)
+        if gather and wide and not smooth and of.n_outputs is None:
+            sizes = self.n_features, self.n_entries, self.column_scale
+            return GatheredProblem(self.workers, of, *sizes, fit_intercept)
         shape = self.n_samples, self.n_features
         sizes = self.mean_square, self.column_scale
         args = shape, self.n_entries, *sizes, fit_intercept
-        return RowBlocks(self.workers, target.formulation, *args)
+        return RowBlocks(self.workers, of, *args)
 
 
 def check_blocks(

@@ -15,11 +15,13 @@ from sklearn_bundle.estimators._blocks import BlockedData, BlockedTarget
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.losses import Loss, Prepared
+from sklearn_bundle.problems.gathered_rows import GatheredProblem
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.problems.row_blocks import RowBlocks
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
+from sklearn_bundle.solvers.asks import OnWorkers, offers
 from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
 from sklearn_bundle.solvers.lbfgs_rounds import LBFGSRoundsSolver
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver, solve_along
@@ -31,6 +33,7 @@ from sklearn_bundle.solvers.rounds import CountedRounds
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
 # Parameters of the estimator that each regularizer takes, with their defaults.
 REGULARIZER_PARAMETERS: dict[str, dict[str, Any]] = {"elasticnet": {"l1_ratio": 0.5}}
+_GATHERING = ("auto", "line-search")  # solvers that gain if scores come to the client
 _MOST_AT_A_TIME = 16  # problems on workers at a time: each has a thread that waits for its rounds
 _FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
 # Advice if a limit ended a fit with L1; replaces that of linear models.
@@ -199,9 +202,9 @@ class BundleEstimator(CertifiedLinear):
 
     def _problem(
         self, data: TrainingData | BlockedData, target: Prepared | BlockedTarget, n_threads: int
-    ) -> LinearProblem | RowBlocks:
+    ) -> LinearProblem | RowBlocks | GatheredProblem:
         if isinstance(data, BlockedData):
-            return data.problem(target, self.fit_intercept)
+            return data.problem(target, self.fit_intercept, gather=self.solver in _GATHERING)
         return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
 
     def _problem_of(self, rows: RowOperator, data: TrainingData, target: Prepared) -> LinearProblem:
@@ -229,7 +232,7 @@ class BundleEstimator(CertifiedLinear):
     ) -> LinearSolver | LinearAutoSolver:
         start = LinearStart() if kept is None else kept
         solver = linear_solver(self.solver, self._task(problem), start)
-        return CountedRounds(solver, problem) if isinstance(problem, RowBlocks) else solver
+        return CountedRounds(solver, problem) if offers(problem, OnWorkers) else solver
 
     def _threads(self, data: TrainingData | BlockedData, n_subproblems: int) -> tuple[int, int]:
         """Problems on workers wait for their rounds at the same time."""
@@ -239,7 +242,7 @@ class BundleEstimator(CertifiedLinear):
 
     def _along(self, problem: LinearProblem, reg_lambdas: Sequence[float]) -> Along | None:
         """Solutions for these descending values that one pass over the data gives."""
-        if isinstance(problem, RowBlocks):
+        if offers(problem, OnWorkers):
             return None
         limits = self.max_iter, self.max_time
         return solve_along(self.solver, self._task(problem), reg_lambdas, *limits)

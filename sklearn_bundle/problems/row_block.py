@@ -134,6 +134,26 @@ def slopes(
     return [answers]
 
 
+def scores(block: RowBlock, w: Array) -> Array:
+    """The scores of the rows, without b."""
+    return block.rows.scores(w)
+
+
+def product(block: RowBlock, g: Array) -> list[Array]:
+    """``X'g``."""
+    return [block.rows.gradient(g)]
+
+
+def squared_norms(block: RowBlock) -> Array:
+    """The rows' squared lengths."""
+    return block.rows.squared_norms()
+
+
+def targets_and_weights(block: RowBlock, of: Formulation) -> tuple[Array, Array]:
+    """What the loss takes beside the scores."""
+    return block.targets(of), block.weights
+
+
 def size_of_products(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
     """``sum_i |g_i| ||x_i||`` with the derivatives g at (w, b)."""
     rows, scores = _scores(block, of, w, b)

@@ -4,7 +4,7 @@ Algorithm 5 of Teo et al. (2010). The main cost is the round, one task per block
 each round requests all that the next steps may need.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,12 +41,16 @@ class Workers(Protocol):
     n_blocks: int
 
     def total(
-        self, task: Callable[..., list[Array]], *args: Any, answer_bytes: int = 0
+        self,
+        task: Callable[..., list[Array]],
+        *args: Any,
+        answer_bytes: int = 0,
+        each: Sequence[Any] | None = None,
     ) -> list[Array]:
         """The sums over all blocks of the arrays that ``task(block, *args)`` returns.
 
         Those of one block have about ``answer_bytes`` bytes: large ones are better summed on the
-        workers.
+        workers. ``each`` has one further, first argument for each block.
         """
 
     def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:

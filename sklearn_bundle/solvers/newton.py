@@ -39,9 +39,8 @@ _FINEST, _COARSEST = 1e-12, 1e-6  # which is no less and no more than these, in 
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
 _MOST_STEPS, _MOST_SMOOTH_STEPS = 500, 50  # and in so many to all that is asked for
-_MOST_WIDENINGS = (
-    5  # where the smoothing is too narrow for a step; near the end rounding may be why
-)
+# Where the smoothing is too narrow for a step; near the end rounding may be why.
+_MOST_WIDENINGS = 5
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
 
 

@@ -1,7 +1,6 @@
 """Additions to solvers for rows on workers: counted rounds, and an end if the cluster is lost."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -111,9 +110,12 @@ class CountedRounds:
         return self._solver.kept(point)
 
     def _counted(self, state: State) -> State:
-        """The state with rounds; an intercept of one coordinate becomes a number."""
+        """The state with rounds; an intercept of one coordinate becomes a number.
+
+        It is changed and not copied, because its point may be one that is computed when it is read.
+        """
         intercept: Any = state.intercept
         if np.shape(intercept) == (1,):
-            intercept = float(intercept[0])
-        further = (*state.further, self._problem.rounds)
-        return replace(state, intercept=intercept, further=further)
+            state.intercept = float(intercept[0])
+        state.further = (*state.further, self._problem.rounds)
+        return state

@@ -124,6 +124,24 @@ def test_wide_smooth_losses_go_by_lbfgs(loss, kind):
     assert model.lower_bound_ <= alone.objective_ and alone.lower_bound_ <= model.objective_
 
 
+@pytest.mark.parametrize("fit_intercept", [True, pytest.param(False, marks=pytest.mark.wide)])
+@pytest.mark.parametrize("regularizer", ["l2", pytest.param("l1", marks=pytest.mark.wide)])
+@pytest.mark.parametrize("loss, kind", [("hinge", BMRMClassifier), ("quantile", BMRMRegressor)])
+def test_wide_kinked_losses_gather_scores(loss, kind, regularizer, fit_intercept):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((80, 2001), density=0.01, format="csr", rng=rng)
+    y = X @ rng.normal(size=2001) + 0.3
+    y = np.where(y > 0.0, 1.0, -1.0) if kind is BMRMClassifier else y
+    cuts, settings = (0, 30, 31, 80), {"regularizer": regularizer, "fit_intercept": fit_intercept}
+    model = kind(loss, reg_lambda=1e-2, tol=1e-3, **settings)
+    model.fit(blocks_of(X, cuts), blocks_of(y, cuts))
+    solver = "sample-planes" if regularizer == "l2" else "line-search"
+    assert model.converged_ and model.history_["solver"][-1] == solver
+    assert model.history_["rounds"][-1] == model.history_["passes"][-1]
+    alone = kind(loss, reg_lambda=1e-2, tol=1e-6, **settings).fit(X, y)
+    assert model.lower_bound_ <= alone.objective_ and alone.lower_bound_ <= model.objective_
+
+
 @pytest.mark.wide
 def test_a_loss_of_one_s_own(rows):
     X, y = rows[0], rows[1] > 0
