@@ -6,6 +6,7 @@
   meaning, since certificates depend on them.
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
+* Only functions that Python calls get machine code; what they call is part of it.
 """
 
 import hashlib
@@ -16,6 +17,10 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite.binding import parse_assembly
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
 from numba.extending import overload
 
 from sklearn_bundle import _announce  # noqa: F401
@@ -26,7 +31,44 @@ _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "nsz", "arcp"},
+    "no_cfunc_wrapper": True,  # for callbacks from C
 }
+_ENVIRONMENT = "_ZN08NumbaEnv"  # begins the names of numba's variables for environments
+
+
+class _Fragment(JITCodeLibrary):
+    """Code that is compiled only as part of the functions that call it.
+
+    numba optimizes a function together with all that it calls and translates that to machine code,
+    and does the same again for each caller, up to those that Python calls. Only these last results
+    are used. A fragment is what numba links into a caller, without the work in between.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Left to the callers."""
+
+    def _finalize_final_module(self) -> None:
+        """Make machine code only of the variables that numba sets at once: the environments."""
+        code, variables = self._final_module, self.create_ir_module(self.name)
+        for variable in code.global_variables:
+            if variable.name.startswith(_ENVIRONMENT):
+                cpu_target.target_context.declare_env_global(variables, variable.name)
+        self._final_module = parse_assembly(str(variables))
+        super()._finalize_final_module()
+        self._final_module = code
+
+
+class _FragmentCompiler(Compiler):
+    """Makes fragments of functions."""
+
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        state.library = _Fragment(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+_FRAGMENT: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": _FragmentCompiler}
 
 
 @cache
@@ -60,18 +102,18 @@ def frozen(array: np.ndarray) -> np.ndarray:
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Like :func:`jit`, for a function that only compiled code calls.
 
-    It has no wrapper for Python, which often takes LLVM longer than the function itself, above all
-    if arguments are named tuples of arrays.
+    It has no machine code of its own, and no wrapper for Python, which often takes LLVM longer than
+    the function itself, above all if arguments are named tuples of arrays.
     """
-    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return jit(function, **_FRAGMENT)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a function that is called in one place: it is inlined into its caller.
 
-    Each function is optimized again together with all that it calls, which takes the most time.
+    Types are inferred once for both, and no code is linked.
     """
-    return jit(function, inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return jit(function, inline="always", **_FRAGMENT)
 
 
 def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
@@ -84,7 +126,7 @@ def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        options = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        options = _OPTIONS | _FRAGMENT
 
         @overload(declared, jit_options=options, strict=False)
         def choose(first, *further):
