@@ -11,7 +11,7 @@
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from llvmlite.binding import parse_assembly
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
+from numba.core.types import unliteral
 from numba.extending import overload
 
 from sklearn_bundle import _announce  # noqa: F401
@@ -85,9 +86,20 @@ def source_stamp() -> bytes:
     return digest.digest()
 
 
+def _call_template(compiled: Any, args: tuple, kws: dict[str, Any]) -> Any:
+    """What numba asks for to infer the type of a call, without the values of literal numbers.
+
+    numba would compile a function anew for each of them: for each 0 in a call, and for variables
+    that are 0 at first, before it knows their types.
+    """
+    args, kws = tuple(map(unliteral, args)), {name: unliteral(kws[name]) for name in kws}
+    return type(compiled).get_call_template(compiled, args, kws)
+
+
 def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
     compiled = numba.njit(**_OPTIONS | further)(function)
+    compiled.get_call_template = partial(_call_template, compiled)
     enable_cache(compiled, source_stamp())
     return compiled
 

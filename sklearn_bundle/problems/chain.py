@@ -5,7 +5,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import chain_dual, chain_sdca, exponentiated
-from sklearn_bundle._compiled.chain_dual import GAPS, GRADIENT, WEIGHTS, Blocks, Marginals, Potentials
+from sklearn_bundle._compiled.chain_dual import (
+    GAPS,
+    GRADIENT,
+    WEIGHTS,
+    Blocks,
+    Marginals,
+    Potentials,
+)
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle._parallel import BlockRunner, row_blocks
 from sklearn_bundle.models.chain import pack
