@@ -180,7 +180,7 @@ def joints(ours, model, blocks):
     result, at = [], 0
     for i, T in enumerate(len(x) for x in model.X):
         first, rows = blocks.pairs_at[i], nodes[at : at + T]
-        if blocks.potentials:
+        if isinstance(blocks, Potentials):
             matrix = matrices[first] if T > 1 else np.zeros((K, K))
             result.append(reference.from_scores(rows, matrix))
         else:
