@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
+from sklearn_bundle._compiled.chain_dual import Potentials
 from sklearn_bundle.models.chain import ChainModel, Weights, flat, pack, taken_apart
 from sklearn_bundle.solvers.asks import DualBlocks, SmoothObjective, missing
 from sklearn_bundle.solvers.sdca import DualSolver
