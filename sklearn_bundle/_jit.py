@@ -6,6 +6,7 @@
   meaning, since certificates depend on them.
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
+* Only functions that Python calls get machine code; what they call is part of it.
 """
 
 import hashlib
@@ -20,12 +21,14 @@ from numba.extending import overload
 
 from sklearn_bundle import _announce  # noqa: F401
 from sklearn_bundle._cache import enable_cache
+from sklearn_bundle._fragments import FRAGMENT, without_literals
 
 _PACKAGE = Path(__file__).parent
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "nsz", "arcp"},
+    "no_cfunc_wrapper": True,  # for callbacks from C
 }
 
 
@@ -36,7 +39,8 @@ def source_stamp() -> bytes:
     numba's own stamp covers only the file of a function: after an edit of a function that it calls
     in another file, old machine code would run.
     """
-    files = [_PACKAGE / "_jit.py", *_PACKAGE.glob("_compiled/*.py"), *_PACKAGE.glob("losses/*.py")]
+    files = [_PACKAGE / "_jit.py", _PACKAGE / "_fragments.py"]
+    files += [*_PACKAGE.glob("_compiled/*.py"), *_PACKAGE.glob("losses/*.py")]
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -46,6 +50,7 @@ def source_stamp() -> bytes:
 def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
     """Compile ``function`` on its first call for each combination of argument types."""
     compiled = numba.njit(**_OPTIONS | further)(function)
+    without_literals(compiled)
     enable_cache(compiled, source_stamp())
     return compiled
 
@@ -60,18 +65,18 @@ def frozen(array: np.ndarray) -> np.ndarray:
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Like :func:`jit`, for a function that only compiled code calls.
 
-    It has no wrapper for Python, which often takes LLVM longer than the function itself, above all
-    if arguments are named tuples of arrays.
+    It has no machine code of its own, and no wrapper for Python, which often takes LLVM longer than
+    the function itself, above all if arguments are named tuples of arrays.
     """
-    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return jit(function, **FRAGMENT)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a function that is called in one place: it is inlined into its caller.
 
-    Each function is optimized again together with all that it calls, which takes the most time.
+    Types are inferred once for both, and no code is linked.
     """
-    return jit(function, inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return jit(function, inline="always", **FRAGMENT)
 
 
 def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
@@ -84,7 +89,7 @@ def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        options = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        options = _OPTIONS | FRAGMENT
 
         @overload(declared, jit_options=options, strict=False)
         def choose(first, *further):

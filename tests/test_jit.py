@@ -15,7 +15,7 @@ from numba.core import caching, config
 import sklearn_bundle
 from sklearn_bundle import _announce
 from sklearn_bundle._compiled.design import blend
-from sklearn_bundle._jit import jit, source_stamp
+from sklearn_bundle._jit import inner, jit, source_stamp
 
 PROGRAM = """
 import numpy as np
@@ -92,3 +92,60 @@ def test_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
     assert again(3) == 6  # integers are not in it, and are not written
     assert again.stats.cache_misses
     assert sorted((tmp_path / "__pycache__").iterdir()) == filled
+
+
+@inner
+def scaled(factor, x):
+    return factor * x
+
+
+def test_inner_functions_are_machine_code_only_within_their_callers(tmp_path, monkeypatch):
+    """Also if they come from a cache, to another caller."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    half = inner(scaled.py_func)
+
+    @jit
+    def at_quarter(x):
+        return half(0.5, half(0.5, x))
+
+    assert at_quarter(4.0) == 1.0
+    ((of_half, code),) = ((c.fndesc.llvm_func_name, c.library) for c in half.overloads.values())
+    assert of_half in {function.name for function in code.get_defined_functions()}
+    assert of_half.encode() not in code._compiled_object
+    half = inner(scaled.py_func)
+
+    @jit
+    def at_half(x):
+        return half(0.5, x)
+
+    assert at_half(4.0) == 2.0
+    assert half.stats.cache_hits and not half.stats.cache_misses
+
+
+def test_literal_numbers_are_not_compiled_one_by_one():
+    own = inner(scaled.py_func)
+
+    @jit
+    def both(x):
+        return own(0, x) + own(1, x)
+
+    assert both(3.0) == 3.0
+    assert [str(kind) for kind, _ in own.overloads] == ["int64"]
+
+
+UNTRIED = """
+import numba
+numba.__version__ = "99.0.0"
+from sklearn_bundle._fragments import FRAGMENT
+from sklearn_bundle._jit import inner, jit
+half = inner(lambda x: 0.5 * x)
+assert jit(lambda x: half(half(x)))(4.0) == 1.0
+print(sorted(FRAGMENT))
+"""
+
+
+@pytest.mark.wide
+def test_numba_compiles_as_it_does_by_itself_in_untried_versions():
+    command = [sys.executable, "-c", UNTRIED]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout == "['no_cpython_wrapper']\n"

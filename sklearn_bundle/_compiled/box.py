@@ -6,7 +6,7 @@ As in ``projection.py``, an array has one entry per item, or CHUNK equal ones fo
 import numpy as np
 
 from sklearn_bundle._compiled.projection import CHUNK, blocked_sum, part
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 
 @jit
@@ -36,7 +36,7 @@ def prepare(d, sigma, ratio, inverse, weight):
     return -1
 
 
-@jit
+@inner
 def _is_sound(m, d, sigma, lower, upper):
     finite = (abs(m) < np.inf) & (abs(d) < np.inf) & (abs(sigma) < np.inf)
     box = (lower <= upper) & (lower < np.inf) & (upper > -np.inf)

@@ -33,7 +33,7 @@ from sklearn_bundle._compiled.vector import (
     store,
     total,
 )
-from sklearn_bundle._jit import inlined, inner, jit
+from sklearn_bundle._jit import inlined, inner, jit, registered
 
 WEIGHTS, GAPS, GRADIENT = 0, 1, 2  # what a sweep is for
 _TINY = 1e-300  # stands for a probability of 0 in a logarithm, which is then multiplied by 0
@@ -42,19 +42,31 @@ _TINY = 1e-300  # stands for a probability of 0 in a logarithm, which is then mu
 _PIECE = 512
 
 
-class Blocks(NamedTuple):
-    """A dual point: for each sequence a distribution of its labelings.
+class Potentials(NamedTuple):
+    """A dual point: for each sequence a distribution of its labelings, by log-potentials.
 
-    Log-potentials: ``nodes`` has one row per token, ``pairs`` one matrix (width, width) per
-    sequence of at least two tokens, number ``pairs_at[i]``. Marginals: ``nodes`` the same,
-    ``pairs`` one matrix per pair of neighboring tokens, those of sequence i from number
-    ``pairs_at[i]`` on.
+    ``nodes`` has one row per token, ``pairs`` one matrix (width, width) per sequence of at least
+    two tokens, number ``pairs_at[i]``.
     """
 
-    potentials: bool
     nodes: NDArray[np.float64] | NDArray[np.float32]
     pairs: NDArray[np.float64] | NDArray[np.float32]
     pairs_at: NDArray[np.int64]
+
+
+class Marginals(NamedTuple):
+    """The same by marginals.
+
+    ``pairs`` has one matrix per pair of neighboring tokens, those of sequence i from number
+    ``pairs_at[i]`` on.
+    """
+
+    nodes: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    pairs_at: NDArray[np.int64]
+
+
+Blocks = Potentials | Marginals
 
 
 @inner
@@ -160,13 +172,20 @@ def _shrink(threshold, raw, at, size, w):
         store(w, x, minus(positive(above), positive(below)))
 
 
-@inlined
-def _from_potentials(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes):
-    """Marginals mu of block i, given by log-potentials theta, and its divergence from scores s.
+def divergence(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes):
+    """Write marginals mu of block i to ``nodes`` and ``edges``; its divergence from scores s.
 
-    The divergence is ``log Z(s) - log Z(theta) - <s - theta, mu>``; with scores and ``log_z`` of
-    zero it is minus the entropy. Returns it, a bound of its rounding error, and E of the block.
+    The divergence is ``log Z(s) - log Z(theta) - <s - theta, mu>``, with log-potentials theta of
+    mu; with scores and ``log_z`` of zero it is minus the entropy. Returns it, a bound of its
+    rounding error, and three numbers for that of the features: E of the block, which kept marginals
+    do not have, and how far these move to be those of a chain, the sum over pairs and the worst
+    mass.
     """
+    raise NotImplementedError  # a name for compiled code: see the two kinds of blocks below
+
+
+@registered(divergence, Potentials)
+def _from_potentials(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes):
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
     at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
@@ -188,15 +207,11 @@ def _from_potentials(chains, blocks, i, log_z, unary, pairs, room, nodes, edges,
     for t in range(T):
         sizes[t] += 4.0 * largest_pair
     margin = 2.0 * error + by_odds(error) * undecided(nodes, sizes, 0, T, S)
-    return log_z - own - expected, margin + share(T, K) * in_all, error
+    return log_z - own - expected, margin + share(T, K) * in_all, error, 0.0, 0.0
 
 
-@inlined
-def _from_marginals(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes):
-    """The same for kept marginals, which have no E but need not be those of a chain.
-
-    The last numbers say how far they move to become so: the sum over pairs, the worst mass.
-    """
+@registered(divergence, Marginals)
+def _from_marginals(blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes):
     K, S = chains.n_labels, chains.width
     T = chains.tokens[i + 1] - chains.tokens[i]
     start, pairs_at = chains.tokens[i], blocks.pairs_at[i] * S * S
@@ -221,7 +236,7 @@ def _from_marginals(chains, blocks, i, log_z, unary, pairs, room, nodes, edges, 
     in_all = sum_of_largest(unary, T, S, sizes) + T * largest_pair
     margin = masses * (largest + ENTROPY) + moved * (largest_pair + ENTROPY)
     margin += share(T, K) * (in_all + 4.0 * T)
-    return log_z - expected - entropy, margin, moved, off
+    return log_z - expected - entropy, margin, 0.0, moved, off
 
 
 @inlined
@@ -288,15 +303,9 @@ def sweep(
             margins[i] = min(3.0 * error, by_odds(error) * values[i])
         if purpose != GRADIENT:
             margins[i] += 2.0 * error
-            if blocks.potentials:
-                gap, margin, error = _from_potentials(
-                    chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes
-                )
-            else:
-                error = 0.0
-                gap, margin, errors[i], off = _from_marginals(
-                    chains, blocks, i, log_z, unary, pairs, room, nodes, edges, sizes
-                )
+            gap, margin, error, errors[i], off = divergence(
+                blocks, chains, i, log_z, unary, pairs, room, nodes, edges, sizes
+            )
             margins[i] += margin
             if purpose == WEIGHTS:
                 values[i] = -gap

@@ -21,8 +21,18 @@ _LINE = 64  # bytes of a line of the cache
 class ChainOutputs(NamedTuple):
     """Chains and their true labels, with the cost of predicting each label for another.
 
-    ``costs`` has a row per true label. ``levels`` is 0 with margin rescaling; with slack rescaling
-    the costs are integers, and the loss of every sequence is below ``levels``.
+    ``costs`` has a row per true label. This type stands for margin rescaling.
+    """
+
+    labels: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    chains: Chains
+
+
+class SlackChainOutputs(NamedTuple):
+    """The same for slack rescaling.
+
+    The costs are integers, and the loss of every sequence is below ``levels``.
     """
 
     levels: int
@@ -52,9 +62,18 @@ class Room(NamedTuple):
 
 @registered(structures.new_room, ChainOutputs)
 def _new_room(outputs):
-    chains, S = outputs.chains, outputs.chains.width
-    T = largest(chains.tokens)
-    rows = aligned(T * S), aligned(T * S), aligned(T * max(outputs.levels, 1) * S)
+    return _room(outputs.chains, 1)
+
+
+@registered(structures.new_room, SlackChainOutputs)
+def _new_slack_room(outputs):
+    return _room(outputs.chains, outputs.levels)
+
+
+@inner
+def _room(chains, levels):
+    T, S = largest(chains.tokens), chains.width
+    rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
     entries = np.empty(largest(chains.entries) + 1, np.int64)
     sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
     return Room(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
@@ -75,20 +94,31 @@ def _worst(outputs, i, w, room, indices, values):
     T = chains.tokens[i + 1] - start
     pairs = transitions(chains, w)
     scores(chains, i, w, room.unary)
-    if outputs.levels == 0:
-        _forward(outputs, start, T, pairs, room)
-        _backward(chains.n_labels, chains.width, T, pairs, room)
-    else:
-        level = _forward_by_levels(outputs, start, T, pairs, room)
-        if level == 0:
-            return 0, 0.0, 0.0
-        _backward_by_levels(outputs, start, T, level, pairs, room)
+    _forward(outputs, start, T, pairs, room)
+    _backward(chains.n_labels, chains.width, T, pairs, room)
     loss, difference = _compared(outputs, start, T, pairs, room)
-    score = loss + difference if outputs.levels == 0 else loss * (1.0 + difference)
+    score = loss + difference
     if score <= 0.0:
         return 0, 0.0, 0.0
-    factor = 1.0 if outputs.levels == 0 else loss
-    return _features(chains, i, outputs.labels, factor, room, indices, values), loss, score
+    return _features(chains, i, outputs.labels, 1.0, room, indices, values), loss, score
+
+
+@registered(structures.worst, SlackChainOutputs)
+def _worst_with_slack(outputs, i, w, room, indices, values):
+    chains = outputs.chains
+    start = chains.tokens[i]
+    T = chains.tokens[i + 1] - start
+    pairs = transitions(chains, w)
+    scores(chains, i, w, room.unary)
+    level = _forward_by_levels(outputs, start, T, pairs, room)
+    if level == 0:
+        return 0, 0.0, 0.0
+    _backward_by_levels(outputs, start, T, level, pairs, room)
+    loss, difference = _compared(outputs, start, T, pairs, room)
+    score = loss * (1.0 + difference)
+    if score <= 0.0:
+        return 0, 0.0, 0.0
+    return _features(chains, i, outputs.labels, loss, room, indices, values), loss, score
 
 
 @inner

@@ -153,19 +153,20 @@ def _entropy_along(chains, i, blocks, step, b):
     T = chains.tokens[i + 1] - chains.tokens[i]
     at, pairs_at = chains.tokens[i] * S, blocks.pairs_at[i] * S * S
     if T == 1:
-        return _along(blocks.nodes, at, b.nodes, 0, S, step, b)
-    value, slope, curvature = _along(blocks.pairs, pairs_at, b.pairs, 0, (T - 1) * S * S, step, b)
+        return _along(blocks.nodes[at:], b.nodes, S, step, b)
+    size = (T - 1) * S * S
+    value, slope, curvature = _along(blocks.pairs[pairs_at:], b.pairs, size, step, b)
     if T > 2:
-        inner = _along(blocks.nodes, at + S, b.nodes, S, (T - 2) * S, step, b)
+        inner = _along(blocks.nodes[at + S :], b.nodes[S:], (T - 2) * S, step, b)
         value, slope, curvature = value - inner[0], slope - inner[1], curvature - inner[2]
     return value, slope, curvature
 
 
 @inner
-def _along(mu, at, delta, first, size, step, b):
+def _along(mu, delta, size, step, b):
     for x in range(size):
-        d = delta[first + x]
-        m = max(mu[at + x] + step * d, _TINY)
+        d = delta[x]
+        m = max(mu[x] + step * d, _TINY)
         logarithm = log(m)
         b.values[x] = m * logarithm
         b.slopes[x] = d * logarithm

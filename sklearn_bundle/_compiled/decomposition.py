@@ -42,7 +42,7 @@ def move(half, g, u, row_i, row_j, d_i, d_j, gains, at):
     return at[lane] + lane, gains[lane]
 
 
-@jit
+@inner
 def steps_of(one, least, g_i, u_i, g_j, u_j, h):
     """The best steps of two variables with the entry h between them.
 

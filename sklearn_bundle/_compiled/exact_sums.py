@@ -89,6 +89,12 @@ def _weighted(values, first, weights):
 
 @jit
 def add_sums(X, gamma, coef, first, last, out):
+    """:func:`added` for Python."""
+    added(X, gamma, coef, first, last, out)
+
+
+@inner
+def added(X, gamma, coef, first, last, out):
     """``out[v, r] += sum_c coef[v, c] exp(-gamma |x_r - x_c|^2)``; the x_c are the first points.
 
     Only tiles first to last are summed; calls for the other tiles add the rest.

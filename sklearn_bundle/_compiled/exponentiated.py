@@ -10,7 +10,7 @@ from sklearn_bundle._compiled.chain_dual import add_rows, aggregate, dot, larges
 from sklearn_bundle._compiled.forward_backward import marginals, new_room
 from sklearn_bundle._compiled.sampling import pick, put
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, store
-from sklearn_bundle._jit import inlined, jit
+from sklearn_bundle._jit import inlined, inner, jit
 
 _ATTEMPTS = 10  # trial steps, each half of the last: down to 1/512 of the first
 _ROUNDING = 1e-13  # relative to the numbers whose difference a gain is: smaller losses are ignored
@@ -116,7 +116,7 @@ def _direction(chains, i, scale, w, blocks, gaps, couplings, room, b):
     return slope, step, entropy, 1.0 + abs(log_z) + abs(log_z_w) + abs(along)
 
 
-@inlined
+@inner
 def _move(chains, i, scale, blocks, couplings, step, entropy, room, b):
     """Move block i by ``step`` times ``move``; returns the dual's gain and the features' change.
 

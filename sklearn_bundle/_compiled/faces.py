@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_bundle._compiled.outputs import gathered
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 
 @jit
@@ -61,10 +61,14 @@ def tangent(values, starts):
 @jit
 def onto_simplexes(values, starts):
     """Project the values onto the unit simplex, block by block."""
+    most = 0
+    for i in range(starts.shape[0] - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    falling = np.empty(most)
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         if first < last:
-            falling = np.sort(values[first:last])[::-1]
+            _sort(falling, values, first, last)
             total, level = -1.0, 0.0
             for k in range(last - first):
                 total += falling[k]
@@ -73,3 +77,14 @@ def onto_simplexes(values, starts):
                 level = total / (k + 1)
             for k in range(first, last):
                 values[k] = max(values[k] - level, 0.0)
+
+
+@inner
+def _sort(falling, values, first, last):
+    """Write the values from first to last in falling order: blocks are small."""
+    for k in range(last - first):
+        value, at = values[first + k], k
+        while at > 0 and falling[at - 1] < value:
+            falling[at] = falling[at - 1]
+            at -= 1
+        falling[at] = value

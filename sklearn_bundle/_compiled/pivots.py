@@ -3,17 +3,17 @@
 import numpy as np
 
 from sklearn_bundle._compiled.projection import CHUNK
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 _MARGIN = 2.0  # standard errors between a pivot and the crossing: one pivot in twenty misses
 
 
-@jit
+@inner
 def _entry(x, i):
     return x[i] if x.shape[0] > CHUNK else x[i % CHUNK]
 
 
-@jit
+@inner
 def _draw(m, inverse, weight, lower, upper, anchor, first):
     """Draw a random sample, one item per stride: rows of low kinks, high kinks and weights.
 
@@ -40,7 +40,7 @@ def _draw(m, inverse, weight, lower, upper, anchor, first):
     return sample
 
 
-@jit
+@inner
 def _sorted_kinks(sample, left, right):
     """The sample's kinks strictly inside (left, right) in order, by Shell's sort."""
     k = sample.shape[1]
@@ -65,7 +65,7 @@ def _sorted_kinks(sample, left, right):
     return kinks[:count]
 
 
-@jit
+@inner
 def _sample_moments(sample, share, t):
     """The sample's estimate of the sum over all live items at t, and its standard error."""
     k = sample.shape[1]
@@ -78,7 +78,7 @@ def _sample_moments(sample, share, t):
     return share * total, (share - 1.0) * np.sqrt(spread)
 
 
-@jit
+@inner
 def _first_kink_at(kinks, sample, share, anchor, value, slope, target):
     """Index of the first kink at which the estimated sum reaches the target."""
     first, last = 0, kinks.shape[0]

@@ -18,19 +18,19 @@ one large function takes LLVM many seconds.
 
 import numpy as np
 
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 CHUNK = 1024  # a few arrays of this size fit into the first-level cache
 _STEPS = 300  # of Newton's method; far more than any case has needed
 
 
-@jit
+@inner
 def part(x, start, stop):
     """Items from start to stop, at most CHUNK."""
     return x[start:stop] if x.shape[0] > CHUNK else x[: stop - start]
 
 
-@jit
+@inner
 def blocked_sum(x):
     """Sum of four partial sums side by side: vector code, in a fixed order."""
     h = x.shape[0] // 4

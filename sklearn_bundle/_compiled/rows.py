@@ -7,7 +7,7 @@ same dtype, or numba would compute in float64. Rows are processed as contiguous 
 import numpy as np
 
 from sklearn_bundle._compiled import elementary
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 _LOWEST = np.float32(-87.33654)  # log of the smallest normal float32
 _LOG2_E = np.float32(1.4426950408889634)  # 1 / log 2
@@ -22,7 +22,7 @@ _C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 _SIDE = 16  # side of the squares in ``mirror``: a cache line of float32
 
 
-@jit
+@inner
 def exp_single(x):
     """exp(x) for a float32 x <= 0, in float32 arithmetic; 0 where the result is not normal.
 
@@ -98,7 +98,7 @@ def squared_distances(left, right, out):
                 row[c] += difference * difference
 
 
-@jit
+@inner
 def _squared_distance(indices, data, start, stop, others, values, first, last):
     """The same for two rows of CSR with ascending indices."""
     total = 0.0
@@ -128,7 +128,7 @@ def sparse_squared_distances(data, indices, indptr, values, others, ends, out):
             )
 
 
-@jit
+@inner
 def _first_from(indices, start, stop, value):
     """First position with an index of at least value; indices ascend from start to stop."""
     while start < stop:
@@ -167,7 +167,7 @@ def scatter(data, indices, indptr, rows, values, points, ends, places, dense, wi
                     row[points[p]] += x * values[p]
 
 
-@jit
+@inner
 def _transpose(out, top, left, tile):
     """Copy a square of _SIDE rows from top and columns from left to its mirror image."""
     for a in range(_SIDE):

@@ -9,7 +9,7 @@ from sklearn_bundle._compiled import vector
 from sklearn_bundle._jit import inner, jit
 
 
-@jit
+@inner
 def _sampled_bracket(kinks, jumps, bends, size, p, q, slack):
     """Two kinks that probably enclose the zero, from a sorted sample (Floyd and Rivest, 1975)."""
     m = min(size, 64 if size < 8192 else 128)

@@ -12,14 +12,14 @@ moves the optimum.
 
 import numpy as np
 
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 _RIDGE = 1e-14  # of a diagonal entry, see above
 _ROUNDING = 2e-16  # relative to the terms of a sum: about a unit in the last place of float64
 _CANCELLED = 4e-16  # relative to a weight, after a step to 0; the sum may be far larger
 
 
-@jit
+@inner
 def _gradient(Q, c, alpha, size, out):
     """out = Q alpha - c."""
     for i in range(size):
@@ -31,7 +31,7 @@ def _gradient(Q, c, alpha, size, out):
                 out[i] += aj * Q[j, i]
 
 
-@jit
+@inner
 def _face_direction(Q, gradient, alpha, support, count, factor, direction, ridge):
     """Newton step to the minimizer over the affine hull of the support, into ``direction``."""
     heaviest = 0

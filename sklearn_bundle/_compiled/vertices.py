@@ -5,12 +5,12 @@ q is half the gradient of ``a'Ka``, so that weight should go to its small entrie
 
 import numpy as np
 
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 
 LANES = 64  # parallel minima, eight vectors of doubles: one running minimum does not vectorize
 
 
-@jit
+@inner
 def _first_of(lanes, at):
     """Position of the smallest number of all lanes."""
     lane = 0

@@ -236,7 +236,7 @@ def prove(points, gamma, alpha, y, ridge, n_active, of_value):
         constant += coef[0, i]
         size += alpha[i]
     n_tiles = -(-n // exact_sums.TILE)
-    exact_sums.add_sums(points, gamma, coef, 0, n_tiles, sums)
+    exact_sums.added(points, gamma, coef, 0, n_tiles, sums)
     # Of a kernel value, of sums within tiles and over them, of the constant, and of the last sums.
     roundings = _likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + _likely(n_tiles + 1.0)
     error = _DOUBLE * (of_value + roundings + n_active + 4.0) * size

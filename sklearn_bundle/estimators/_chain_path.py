@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled.chain_dual import Blocks
+from sklearn_bundle._compiled.chain_dual import Blocks, Potentials
 
 # Share of the last change between values that is added for the next start. The full change takes
 # the fewest epochs at a tol of 1e-3, but at 1e-2 it doubles the error of the last fit.
@@ -39,7 +39,7 @@ class Passed(NamedTuple):
         if isinstance(self.kept, np.ndarray):
             return _beyond(other, self.kept, share)
         if isinstance(self.kept, Blocks):
-            share *= self.kept.potentials
+            share *= isinstance(self.kept, Potentials)
             nodes = _beyond(other.nodes, self.kept.nodes, share)
             return self.kept._replace(
                 nodes=nodes, pairs=_beyond(other.pairs, self.kept.pairs, share)

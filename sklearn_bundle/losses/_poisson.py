@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_bundle._compiled.elementary import exp, log
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 from sklearn_bundle.losses._sums import LANES
 
 _SMALL = 0.5  # of x, a logarithm: up to here exp(x) - 1 - x uses its series, to avoid cancellation
@@ -78,7 +78,7 @@ def slope(scores, direction, y, weights, b, along_b, t):
     return first.sum(), second.sum()
 
 
-@jit
+@inner
 def _log_remainder(r):
     """(1 + r) log(1 + r) - r for |r| < _NEAR, from the series of atanh(s), s = r / (2 + r)."""
     s = r / (2.0 + r)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
 from sklearn_bundle._compiled.elementary import exp
-from sklearn_bundle._jit import jit
+from sklearn_bundle._jit import inner, jit
 from sklearn_bundle._numeric.roots import search_zero
 from sklearn_bundle.losses.base import Array
 from sklearn_bundle.losses.multiclass import CompiledLoss
@@ -47,7 +47,7 @@ def _softmax_cut(scores, y, weights, out):
     return risk, offset
 
 
-@jit
+@inner
 def _shift(scores, start, size, tops, out):
     """Rows minus their maxima, and the places of these; a row with NaN becomes NaN."""
     for r in range(size):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import sklearn_bundle._compiled.chain_expectation  # noqa: F401 - registers expect
 from sklearn_bundle._compiled.chain import Chains
-from sklearn_bundle._compiled.chain_oracle import ChainOutputs
+from sklearn_bundle._compiled.chain_oracle import ChainOutputs, SlackChainOutputs
 from sklearn_bundle.losses.multiclass import check_cost
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain import Weights, pack, padded
@@ -222,13 +222,14 @@ class Chain(StructuredModel):
                 f"y must hold {n} numbers of labels, from 0 to {K - 1}, got an array of shape "
                 f"{labels.shape} with {labels.min()} to {labels.max()}."
             )
-        costs, levels = np.zeros((K, S)), 0
+        costs = np.zeros((K, S))
         costs[:, :K] = self._costs()
         chains = pack(X.X, X.lengths, K, self.fit_intercept)
+        structure = ChainOutputs(labels, costs.ravel(), chains)
         if scaling == "slack":
             most = _whole(costs[:, :K]).max(axis=1)[labels]
             levels = 1 + int(np.add.reduceat(most, chains.tokens[:-1]).max())
-        structure = ChainOutputs(levels, labels, costs.ravel(), chains)
+            structure = SlackChainOutputs(levels, *structure)
         given = n_parameters, _longest(chains)
         terms = np.diff(chains.tokens)
         examples = CompiledExamples(structure, *given, likelihood=True, terms=terms)

@@ -5,15 +5,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import chain_dual, chain_sdca, exponentiated
-from sklearn_bundle._compiled.chain_dual import GAPS, GRADIENT, WEIGHTS, Blocks
+from sklearn_bundle._compiled.chain_dual import (
+    GAPS,
+    GRADIENT,
+    WEIGHTS,
+    Blocks,
+    Marginals,
+    Potentials,
+)
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle._parallel import BlockRunner, row_blocks
 from sklearn_bundle.models.chain import pack
 from sklearn_bundle.problems._chain_penalty import ElasticPenalty
 from sklearn_bundle.problems._chain_rounding import ChainRounding
 
-# For sweeps that read no dual point, and for those that write no vector.
-_NO_BLOCKS = Blocks(False, np.empty(0), np.empty(0), np.empty(0, np.int64))
+# For sweeps that read no dual point, and for those that write no vector. The types are those of
+# the default solver: a sweep is compiled for them in any case.
+_NO_BLOCKS = Potentials(np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.int64))
 _NOTHING = np.empty(0)
 _ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
 _UNIT = 2.0**-53  # the unit roundoff of float64
@@ -109,7 +117,8 @@ class ChainProblem:
             later = np.delete(tokens, self.chains.tokens[:-1])
             which = np.arange(len(pairs)), self.labels[later - 1], self.labels[later]
             pairs[which] += 1.0 - rest
-        return Blocks(potentials, nodes.ravel(), pairs.ravel(), at.astype(np.int64))
+        kind = Potentials if potentials else Marginals
+        return kind(nodes.ravel(), pairs.ravel(), at.astype(np.int64))
 
     def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float, float]:
         """The raw weights of a dual point, the value of the dual, and a margin.
@@ -207,7 +216,7 @@ class ChainProblem:
         computed, and the sum of the numbers whose differences the gains are. ``memory`` is an array
         with one number per block, or the precision of the line search.
         """
-        epoch = exponentiated.epoch if blocks.potentials else chain_sdca.epoch
+        epoch = exponentiated.epoch if isinstance(blocks, Potentials) else chain_sdca.epoch
         penalty = self.penalty
         strength = penalty.ridge + kappa
         point = strength, w, raw, penalty.l1 / strength

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._compiled.chain_dual import Blocks
+from sklearn_bundle._compiled.chain_dual import Blocks, Potentials
 from sklearn_bundle._compiled.sampling import Sampling, grow
 from sklearn_bundle.problems._chain_penalty import shrunk
 from sklearn_bundle.solvers._certificate import Best
@@ -199,7 +199,7 @@ class DualSolver:
             estimate += self._share_of_centre()
         elif not primal - estimate - margin < self._dual - self._doubt:
             self._dual, self._doubt = primal - estimate, margin
-        calls = (3 if self.kept.potentials else 1) * problem.n_sequences
+        calls = (3 if isinstance(self.kept, Potentials) else 1) * problem.n_sequences
         self._calls += calls
         if due:
             self._of_looks += calls

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
+from sklearn_bundle._compiled.chain_dual import Potentials
 from sklearn_bundle.models.chain import ChainModel, Weights, flat, pack, taken_apart
 from sklearn_bundle.solvers.asks import DualBlocks, SmoothObjective, missing
 from sklearn_bundle.solvers.sdca import DualSolver
@@ -180,7 +181,7 @@ def joints(ours, model, blocks):
     result, at = [], 0
     for i, T in enumerate(len(x) for x in model.X):
         first, rows = blocks.pairs_at[i], nodes[at : at + T]
-        if blocks.potentials:
+        if isinstance(blocks, Potentials):
             matrix = matrices[first] if T > 1 else np.zeros((K, K))
             result.append(reference.from_scores(rows, matrix))
         else:
