@@ -46,12 +46,13 @@ class Potentials(NamedTuple):
     """A dual point: for each sequence a distribution of its labelings, by log-potentials.
 
     ``nodes`` has one row per token, ``pairs`` one matrix (width, width) per sequence of at least
-    two tokens, number ``pairs_at[i]``.
+    two tokens, number ``pairs_at[i]``. What may be float32 comes last: numba 0.59 chooses among
+    compiled versions by the first fields.
     """
 
+    pairs_at: NDArray[np.int64]
     nodes: NDArray[np.float64] | NDArray[np.float32]
     pairs: NDArray[np.float64] | NDArray[np.float32]
-    pairs_at: NDArray[np.int64]
 
 
 class Marginals(NamedTuple):
@@ -61,9 +62,9 @@ class Marginals(NamedTuple):
     ``pairs_at[i]`` on.
     """
 
+    pairs_at: NDArray[np.int64]
     nodes: NDArray[np.float64]
     pairs: NDArray[np.float64]
-    pairs_at: NDArray[np.int64]
 
 
 Blocks = Potentials | Marginals

@@ -21,7 +21,7 @@ from sklearn_bundle.problems._chain_rounding import ChainRounding
 
 # For sweeps that read no dual point, and for those that write no vector. The types are those of
 # the default solver: a sweep is compiled for them in any case.
-_NO_BLOCKS = Potentials(np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.int64))
+_NO_BLOCKS = Potentials(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
 _NOTHING = np.empty(0)
 _ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
 _UNIT = 2.0**-53  # the unit roundoff of float64
@@ -118,7 +118,7 @@ class ChainProblem:
             which = np.arange(len(pairs)), self.labels[later - 1], self.labels[later]
             pairs[which] += 1.0 - rest
         kind = Potentials if potentials else Marginals
-        return kind(nodes.ravel(), pairs.ravel(), at.astype(np.int64))
+        return kind(at.astype(np.int64), nodes.ravel(), pairs.ravel())
 
     def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float, float]:
         """The raw weights of a dual point, the value of the dual, and a margin.
