@@ -47,7 +47,7 @@ class Potentials(NamedTuple):
 
     ``nodes`` has one row per token, ``pairs`` one matrix (width, width) per sequence of at least
     two tokens, number ``pairs_at[i]``. What may be float32 comes last: numba 0.59 chooses among
-    compiled versions by the first fields.
+    compiled versions by the types of the last fields.
     """
 
     pairs_at: NDArray[np.int64]
