@@ -1,6 +1,6 @@
 """The rows of the study ``cells``: a loss, our fit, and the peers that solve the same problem.
 
-A peer of LIBLINEAR penalises its intercept, so its rows have none, on both sides. Three peers solve
+A peer of LIBLINEAR penalizes its intercept, so its rows have none, on both sides. Three peers solve
 something else, and are left out or made to agree: QuantileRegressor has the L1 norm alone (it is a
 linear programme); celer too; and HuberRegressor estimates a scale s as well. At its optimum its
 weights are those of our "huber" with delta = 1.35 s and reg_lambda s, which is the problem of the

@@ -26,7 +26,7 @@ _HALVINGS = 2  # of the interval between the last setting that misses and the fi
 
 @dataclass(frozen=True)
 class Cell:
-    """One row of a table: a task, a strength of regularisation, and the ratio asked for."""
+    """One row of a table: a task, a strength of regularization, and the ratio asked for."""
 
     task: str
     reg_lambda: float
@@ -34,7 +34,7 @@ class Cell:
 
 
 def cells(task: str, reg_lambdas: tuple[float, ...], asked: float | None = None) -> list[Cell]:
-    """A task at several strengths of regularisation."""
+    """A task at several strengths of regularization."""
     return [Cell(task, value, asked) for value in reg_lambdas]
 
 

@@ -2,7 +2,7 @@
 
 With fit_intercept=False SDCACRF has CRFsuite's model, and with all attributes by all labels
 (feature.possible_states = feature.possible_transitions = 1, c2 = n reg_lambda / 2) CRFsuite
-minimises our objective:
+minimizes our objective:
 
 lbfgs-all, l2sgd-all  that model
 lbfgs, l2sgd, ap      CRFsuite's default feature set: what occurs in the training data

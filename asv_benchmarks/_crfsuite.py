@@ -1,6 +1,6 @@
 """CRFsuite, timed iteration by iteration through python-crfsuite.
 
-It logs every iteration, and where it minimises the objective, the value too; the log is stamped
+It logs every iteration, and where it minimizes the objective, the value too; the log is stamped
 with the CPU time of this process, in which CRFsuite runs. What it learned at an iteration is what
 a run of its own returns that ends there (``max_iterations``): the runs of a peer repeat each other,
 as the C library's random numbers start anew before each.
@@ -26,7 +26,7 @@ _TIGHT = {"epsilon": 1e-12, "delta": 1e-12}
 class Peer:
     """An algorithm of CRFsuite and its settings.
 
-    ``same_model``: all attributes by all labels, so that it minimises our objective. Otherwise it
+    ``same_model``: all attributes by all labels, so that it minimizes our objective. Otherwise it
     has its default feature set, those that occur in the training data.
     """
 

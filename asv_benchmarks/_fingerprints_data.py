@@ -137,7 +137,7 @@ def repeated() -> tuple[np.ndarray, np.ndarray]:
     return np.tile(X, (3, 1)), np.r_[y, y, -y]
 
 
-def labellings(n: int, rng: np.random.Generator) -> list[list[int]]:
+def labelings(n: int, rng: np.random.Generator) -> list[list[int]]:
     """Numbers of tags that tend to stay, sequences of 2 to 9 tokens."""
     found = []
     for length in rng.integers(2, 10, size=n):
@@ -151,8 +151,8 @@ def labellings(n: int, rng: np.random.Generator) -> list[list[int]]:
 def chains(n: int = 40, d: int = 5) -> tuple[list[np.ndarray], list[list[str]]]:
     """Sequences of dense tokens."""
     rng = np.random.default_rng(10)
-    centres, tags = rng.normal(size=(len(TAGS), d)), labellings(n, rng)
-    X = [centres[row] + rng.normal(size=(len(row), d)) for row in tags]
+    centers, tags = rng.normal(size=(len(TAGS), d)), labelings(n, rng)
+    X = [centers[row] + rng.normal(size=(len(row), d)) for row in tags]
     return X, [[TAGS[k] for k in row] for row in tags]
 
 
@@ -166,7 +166,7 @@ def equal_chains(n: int = 30, length: int = 6) -> tuple[np.ndarray, np.ndarray]:
 def words(n: int = 60) -> tuple[list, list[list[str]]]:
     """Sequences of tokens with attributes, as dicts."""
     rng = np.random.default_rng(12)
-    X, tags = [], labellings(n, rng)
+    X, tags = [], labelings(n, rng)
     for row in tags:
         numbers = [int(10 * k + rng.integers(10)) if rng.random() < 0.8 else 0 for k in row]
         X.append([{"word": WORDS[k], "even": k % 2 == 0, "size": 0.1 * k} for k in numbers])

@@ -1,7 +1,7 @@
 """Contests of SwapSVC and SwapSVCCV with their peers, on one task.
 
 All sides have the same C, gamma and 1000 MB for kernel values, the tol that is their default, and
-get X in the same format. Theirs is the hinge loss and ours the squared one: they minimise different
+get X in the same format. Theirs is the hinge loss and ours the squared one: they minimize different
 objectives, and what is compared is what they cost and how accurate they are.
 """
 

@@ -1,6 +1,6 @@
 """BMRMClassifier and its peers: hinge, squared hinge and logistic loss, threads, growth, bandwidth.
 
-All sides minimise J = reg_lambda/2 ||w||^2 + the mean loss. Ours stops at its certified relative
+All sides minimize J = reg_lambda/2 ||w||^2 + the mean loss. Ours stops at its certified relative
 gap; a peer, which has none, is timed at its cheapest setting with that true relative suboptimality.
 Ratios are the peer's seconds over ours: above 1 we are faster.
 """

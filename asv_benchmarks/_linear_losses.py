@@ -20,7 +20,7 @@ squared_hinge: no intercept. The peer is LinearSVC(loss="squared_hinge"), the be
 over max_iter or tol, as in A, and of dual=False over tol.""",
     "log_loss": """\
 log_loss: free intercept on both sides. The peer is LogisticRegression(tol=1e-12), the best one of
-lbfgs, newton-cg, newton-cholesky, sag and saga over max_iter (not liblinear, which penalises the
+lbfgs, newton-cg, newton-cholesky, sag and saga over max_iter (not liblinear, which penalizes the
 intercept; newton-cholesky up to 2,000 features); it gets the best intercept for its weights.""",
     "B": """\
 B: hinge, free intercept, all rows. The peer is SVC(kernel="linear", cache_size=1000) over tol; it

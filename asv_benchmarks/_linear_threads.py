@@ -93,7 +93,7 @@ def _fit(ours: Any, reg_lambda: float, n_jobs: int, X: Any, y: Array) -> Any:
 
 
 def _make_snap(reg_lambda: float, C: float, max_iter: int, n_jobs: int) -> Any:
-    """It minimises ``regularizer/2 ||w||^2`` + the sum of the losses; only max_iter ends it."""
+    """It minimizes ``regularizer/2 ||w||^2`` + the sum of the losses; only max_iter ends it."""
     from snapml import SupportVectorMachine
 
     settings = {"max_iter": max_iter, "tol": 0.0, "n_jobs": n_jobs, "random_state": 0}

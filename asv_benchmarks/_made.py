@@ -6,7 +6,7 @@ scores. A set is drawn anew for each seed.
 tall        20,000 x 20 standard normal entries
 wide        200 x 5,000
 sparse      2,000 x 20,000, CSR, 60 entries a row, the columns as frequent as words of a text
-correlated  1,000 x 300, neighbouring columns correlated at .6 (and at .9, .99)
+correlated  1,000 x 300, neighboring columns correlated at .6 (and at .9, .99)
 scaled      3,000 x 60, columns of lengths from 1e-2 to 1e2
 separable   2,000 x 100, no noise
 noisy       4,000 x 50, noise of ten times the scores

@@ -3,7 +3,7 @@
 J = reg_lambda ||w||_1 + the mean loss. "squared_hinge" is half of LIBLINEAR's, so that its C is
 1/(2 n reg_lambda). Ours has tol=1e-3 and max_time=60 (a star: it ended above tol), the peer the
 largest tol out of 1e-1, 1e-2, ... that reaches a suboptimality of 1e-3; "none" if none does, and
-the row is of the last one. The peer penalises its intercept, which J does not, and has no hinge
+the row is of the last one. The peer penalizes its intercept, which J does not, and has no hinge
 with an L1 norm. The first class against the rest.
 """
 

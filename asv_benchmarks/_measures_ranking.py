@@ -4,7 +4,7 @@ Grades: mean absolute error of predict_grades, beside LogisticRegression and Rid
 nearest grade. Queries: NDCG@10 (gains 2^rel - 1; queries with one relevance left out) of the
 scores, beside Ridge on the relevances; "pairs" is "preference" over the pairs of a query, each with
 the cost (a_i - a_j) (b_i - b_j), which bounds 1 - NDCG@10 as well (a discount and b gain at the
-places of the best order, averaged over ties). All sides get the same folds, standardised features
+places of the best order, averaged over ties). All sides get the same folds, standardized features
 and grid of reg_lambda (C = 1/(n reg_lambda), alpha = n reg_lambda), and each is shown at the one
 value with the best mean of its test folds; "s" is a fold's whole grid, ours with tol=1e-3 and warm
 starts.
@@ -184,7 +184,7 @@ def _ridge_rounded(train: Part) -> Predict:
 
 
 def _folds(study: Study, task: str) -> Iterator[tuple[Part, Part]]:
-    """Training and test parts, standardised by the training part."""
+    """Training and test parts, standardized by the training part."""
     for train, test in _raw_folds(study, task):
         if train.group is not None:
             train = _few_queries(train)

@@ -1,11 +1,11 @@
-"""Time at equal objective, standardised X and y, at most 20,000 rows.
+"""Time at equal objective, standardized X and y, at most 20,000 rows.
 
 Quantile: J = reg_lambda Omega(w) + the mean pinball loss, free intercept; QuantileRegressor
 (solver="highs") has Omega = ||w||_1 and alpha = reg_lambda, the same problem as ours with "l1", and
 ours with "l2" is another one of the same size. HiGHS solves it to its end: it has no tol of use.
 
 Robust: J = reg_lambda/2 ||w||^2 + the mean loss, a peer at its cheapest max_iter of a ladder
-1, 2, 4, ... that reaches J* (1 + 1e-3), and our J. LinearSVR has C = 1/(n reg_lambda) and penalises
+1, 2, 4, ... that reaches J* (1 + 1e-3), and our J. LinearSVR has C = 1/(n reg_lambda) and penalizes
 its intercept, so it gets the best one for its weights if that is better. HuberRegressor estimates a
 scale s as well: at its optimum, with its default epsilon 1.35, its w is that of our "huber" with
 delta = epsilon s and reg_lambda = alpha s / n, and J is that; its alpha is n times the reg_lambda

@@ -1,10 +1,10 @@
 """PragamSVC against SVC(kernel="linear"): free intercept, all rows.
 
-Both minimise J = reg_lambda/2 ||w||^2 + the mean hinge loss. Ours stops at its certified relative
+Both minimize J = reg_lambda/2 ||w||^2 + the mean hinge loss. Ours stops at its certified relative
 gap 1e-3; the peer is timed at its cheapest tol that reaches a relative suboptimality of 1e-3, and
 at its cheapest one that reaches the objective of our fit. A second table has what else fits a
 linear support vector machine: BMRMClassifier("hinge") to the same certified gap, and
-LinearSVC(loss="hinge", tol=1e-12), which penalises its intercept and thus minimises another
+LinearSVC(loss="hinge", tol=1e-12), which penalizes its intercept and thus minimizes another
 objective, at its cheapest max_iter within 1e-3 of the lowest J that it gets to.
 """
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print both tables; a task that cannot be had is skipped with its reason."""
     results = run_parts({"SVC": PART}, __doc__, arguments)
-    print("\nBMRMClassifier('hinge') to the same gap; LinearSVC(loss='hinge'), intercept penalised")
+    print("\nBMRMClassifier('hinge') to the same gap; LinearSVC(loss='hinge'), intercept penalized")
     table = Table(_COLUMNS)
     for result in results:
         table.row(*_cells(result))

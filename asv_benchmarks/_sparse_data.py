@@ -40,7 +40,7 @@ class SparseSets(Sets):
 
     def _prepared(self, kind: str, name: str) -> Data:
         if kind == "binary":
-            return self._labelled(name)
+            return self._labeled(name)
         if name == "movie_reviews":
             raise MissingError("the folder has labels of them, but no ratings")
         if name.startswith("made_wide"):
@@ -55,7 +55,7 @@ class SparseSets(Sets):
         X, y = load_diabetes(return_X_y=True) if self.tasks is None else self.tasks.regression(name)
         return _scaled(_cubic(_split(X, y)))
 
-    def _labelled(self, name: str) -> Data:
+    def _labeled(self, name: str) -> Data:
         if self.tasks is None:
             return _split(*dataset(name))
         if name == "a9a":

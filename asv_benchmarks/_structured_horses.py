@@ -79,9 +79,9 @@ def _made(side: int, n: int = 60) -> tuple[list, list, list, list]:
     for _ in range(n):
         center = rng.uniform(-0.5, 0.5, 2)
         labels = (v - center[0]) ** 2 + (u - center[1]) ** 2 < rng.uniform(0.1, 0.6)
-        grey = labels + rng.normal(size=labels.shape)
-        nodes = np.stack([np.ones_like(grey), grey, v * v, u * u], -1).reshape(-1, 4)
-        step = np.abs(np.diff(grey.ravel()[edges], axis=1))
+        gray = labels + rng.normal(size=labels.shape)
+        nodes = np.stack([np.ones_like(gray), gray, v * v, u * u], -1).reshape(-1, 4)
+        step = np.abs(np.diff(gray.ravel()[edges], axis=1))
         X.append((nodes, edges, np.c_[np.ones(len(edges)), np.exp(-step)]))
         y.append(labels.ravel().astype(int))
     half = n // 2

@@ -76,7 +76,7 @@ FEATURES = {"none": _without_edges, "direction": _with_directions, "both cells":
 
 
 def _describe(fit: WatchedSVM, X: list, y: list) -> dict[str, Any]:
-    """The fit, and by how much the relaxation is above the labellings at its w."""
+    """The fit, and by how much the relaxation is above the labelings at its w."""
     bounds = [
         PairwiseGraph(K, max_branches=n).examples(X, y, "margin").find(fit.w_, 0, len(X)).bounds
         for n in (0, 1000)

@@ -62,10 +62,9 @@ class _Announcer(event.Listener):
         self._collects = True
 
     def on_start(self, event: event.Event) -> None:
-        if self._depth == 0 and _is_ours(event):
-            self._tell(event.data["dispatcher"]._cache.cache_path)  # may raise, as warnings do
         self._depth += 1
         if self._depth == 1 and _is_ours(event):
+            self._tell(event.data["dispatcher"]._cache.cache_path)  # may raise, as warnings do
             # All objects of a compilation live until its end: garbage collection would free
             # nothing, and took a sixth of the time.
             self._collects = gc.isenabled()
@@ -75,7 +74,7 @@ class _Announcer(event.Listener):
 
     def on_end(self, event: event.Event) -> None:
         self._depth -= 1
-        if self._depth == 0 and _is_ours(event):
+        if self._depth == 0 and self._start is not None:
             if self._collects:
                 gc.enable()
             function = event.data["dispatcher"].py_func
@@ -121,7 +120,9 @@ def _is_watched() -> bool:
 
 
 def _is_ours(started: event.Event) -> bool:
-    return started.data["dispatcher"].py_func.__module__.startswith(__name__.split(".")[0])
+    """Whether a function of this package is compiled; some of other packages have no module."""
+    module = getattr(started.data["dispatcher"].py_func, "__module__", None) or ""
+    return module.partition(".")[0] == __package__
 
 
 _ANNOUNCER = _Announcer()

@@ -15,7 +15,7 @@ from sklearn_bundle._values import shown
 
 __all__ = ["ProgressBar"]
 
-_SECONDS_BETWEEN_DRAWINGS = 0.2
+_SECONDS_BETWEEN_DRAWINGS = 0.2  # smooth enough to the eye
 
 
 class ProgressBar:

@@ -41,7 +41,7 @@ the references. ``test_house.py`` compares the map with the folders.
     test_references_structured.py
 
 estimators
-    test_declared.py            _fit.py _linear.py _kernel.py _labelling.py _search.py
+    test_declared.py            _fit.py _linear.py _kernel.py _labeling.py _search.py
     test_bmrm.py                bmrm.py _linear.py _fit.py _validation.py /losses/target.py
     test_bmrm_optima.py         bmrm.py
     test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py
@@ -74,18 +74,19 @@ estimators
     test_swap_svr_cv.py         swap_svr_cv.py _kernel_search.py _search.py
     test_swap_novelty.py        swap_novelty.py _kernel_tube.py
     test_structured.py          structured.py _structures.py /solvers/one_slack.py
-    test_structured_api.py      structured.py _structures.py _outputs.py _labelling.py
+    test_structured_api.py      structured.py _structures.py _outputs.py _labeling.py
     test_structured_runs.py     structured.py _fit.py
     test_structured_log.py      structured.py _structured_solvers.py _outputs.py
                                 /solvers/structured_lbfgs.py
     test_crf.py                 crf.py
     test_crf_api.py             crf.py
     test_crf_input.py           crf.py _packing.py
-    test_crf_l1.py              crf.py _labelling.py /problems/_chain_penalty.py
-    test_crf_predict.py         crf.py _labelling.py
+    test_crf_l1.py              crf.py _labeling.py /problems/_chain_penalty.py
+    test_crf_predict.py         crf.py _labeling.py
     test_crf_runs.py            crf.py
     test_crf_passes.py          crf.py /solvers/lbfgs.py
     test_crf_rounding.py        /problems/_chain_rounding.py /_compiled/chain_rounding.py
+                                /_roundoff.py
     test_sequences.py           _sequences.py _packing.py
     test_sequences_tokens.py    _sequences.py _packing.py
     test_sequences_errors.py    _sequences.py _packing.py

@@ -50,7 +50,7 @@ def interruptible():
 
 @pytest.fixture(scope="session")
 def cancer():
-    """Standardised breast cancer data, labels in {-1.0, +1.0}."""
+    """Standardized breast cancer data, labels in {-1.0, +1.0}."""
     X, y = load_breast_cancer(return_X_y=True)
     return StandardScaler().fit_transform(X), np.where(y == 1, 1.0, -1.0)
 

@@ -339,7 +339,7 @@ def sdca_crf(rng, seed, most):
 
 
 def structured_svm(rng, seed, most):
-    """Chains of up to 81 labellings, or classes with costs."""
+    """Chains of up to 81 labelings, or classes with costs."""
     kind = str(rng.choice(["chain", "multiclass", "ontology"], p=[0.5, 0.3, 0.2]))
     K, cost = int(rng.integers(2, 4)), None
     if rng.random() < 0.3:

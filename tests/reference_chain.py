@@ -37,7 +37,7 @@ def softmax(values, axis):
     return values / values.sum(axis=axis, keepdims=True)
 
 
-def labellings(T, K):
+def labelings(T, K):
     """All K^T of them, a row each."""
     return np.array(list(product(range(K), repeat=T)))
 
@@ -49,10 +49,10 @@ def totals(scores, transitions, paths):
 
 
 class Joint:
-    """The distribution of all labellings of a sequence, from their log-weights."""
+    """The distribution of all labelings of a sequence, from their log-weights."""
 
     def __init__(self, T, K, log_weights):
-        self.K, self.paths = K, labellings(T, K)
+        self.K, self.paths = K, labelings(T, K)
         self.log_z = logsumexp(log_weights)
         self.log_p = log_weights - self.log_z
         self.p = np.exp(self.log_p)
@@ -79,13 +79,13 @@ class Joint:
 def from_scores(scores, transitions):
     """p proportional to exp(sum of scores and transitions)."""
     T, K = scores.shape
-    return Joint(T, K, totals(scores, transitions, labellings(T, K)))
+    return Joint(T, K, totals(scores, transitions, labelings(T, K)))
 
 
 def from_marginals(nodes, pairs):
     """The chain with these marginals: p(y_1) prod p(y_t, y_t+1) / p(y_t)."""
     T, K = nodes.shape
-    paths = labellings(T, K)
+    paths = labelings(T, K)
     t = np.arange(T - 1)
     joint = np.log(nodes[0, paths[:, 0]])
     joint += np.log(pairs[t, paths[:, :-1], paths[:, 1:]]).sum(axis=1)
@@ -149,7 +149,7 @@ class Model:
         return scores, transitions
 
     def features(self, i, nodes, edges):
-        """What a labelling, or a distribution of them, makes of each feature."""
+        """What a labeling, or a distribution of them, makes of each feature."""
         biases = nodes.sum(axis=0), nodes[0], nodes[-1]
         return self.joined(nodes.T @ self.X[i], edges, *biases)
 
@@ -178,7 +178,7 @@ class Model:
         return self.l1 * np.abs(w).sum() + 0.5 * self.ridge * (w @ w) + self.weights @ losses
 
     def dual(self, joints):
-        """w and D of a distribution of the labellings of each sequence, without L1."""
+        """w and D of a distribution of the labelings of each sequence, without L1."""
         w, entropy = np.zeros(self.size), 0.0
         for i, (s, joint) in enumerate(zip(self.weights, joints, strict=True)):
             expected = self.features(i, joint.nodes, joint.pairs.sum(axis=0))
@@ -187,7 +187,7 @@ class Model:
         return w, entropy - 0.5 * self.reg_lambda * (w @ w)
 
     def optimum(self):
-        """The point that minimises P; its gradient is zero to 1e-9 or so.
+        """The point that minimizes P; its gradient is zero to 1e-9 or so.
 
         With L1 it is the difference of two vectors that are not negative.
         """

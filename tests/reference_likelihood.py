@@ -56,7 +56,7 @@ class Likelihood:
         """Gradient of the objective."""
         return self.reg_lambda * w + self.gradient(w)
 
-    def minimiser(self):
+    def minimizer(self):
         """L-BFGS of SciPy, then Newton's steps in extended precision."""
 
         def both(w):
@@ -70,6 +70,6 @@ class Likelihood:
 
     def optimum(self):
         """P that is attained; P is strongly convex, which says how far below the least may be."""
-        w = self.minimiser()
+        w = self.minimizer()
         slope = self.slope(w)
         return Optimum(self.objective(w), float(slope @ slope / (2 * self.reg_lambda)))

@@ -43,7 +43,7 @@ def optimum(
 ):
     """Smallest objective, its W (outputs, d) and b (outputs,), by clarabel on the cone programme.
 
-    The intercept is not penalised, or zero without ``fit_intercept``.
+    The intercept is not penalized, or zero without ``fit_intercept``.
     """
     n, d = X.shape
     K = y.max() + 1

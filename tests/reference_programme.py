@@ -55,7 +55,7 @@ class Programme:
         self.constraints.append((cones, np.asarray(side, float), terms))
 
     def solve(self, size=1.0):
-        """A point that minimises, to the solver's accuracy in objectives of about ``size``."""
+        """A point that minimizes, to the solver's accuracy in objectives of about ``size``."""
         units = np.concatenate(self.units)
         linear = np.concatenate(self.linear) * units / size
         rows = []

@@ -81,32 +81,32 @@ _PIECES = {
 }
 
 
-def _piecewise_linear(design, penalised, y, weights, reg_lambda, pieces):
+def _piecewise_linear(design, penalized, y, weights, reg_lambda, pieces):
     """xi_i >= slope (f_i - y_i) + constant for every piece."""
     n, p = design.shape
-    quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised + n)]
+    quadratic = np.r_[np.full(penalized, reg_lambda), np.zeros(p - penalized + n)]
     A = sp.vstack([sp.hstack([slope * design, -sp.identity(n)]) for slope, _ in pieces])
     b = np.concatenate([slope * y - constant for slope, constant in pieces])
     cones = halflines(len(b))
     return by_clarabel(sp.diags(quadratic), np.r_[np.zeros(p), weights], A, b, cones)
 
 
-def _squared(design, penalised, y, weights, reg_lambda, M=None):
+def _squared(design, penalized, y, weights, reg_lambda, M=None):
     """r = f - y row by row, sum_i s_i r_i' M r_i / 2."""
     n, p = design.shape
     k = y.size // len(y)
     bend = sp.kron(sp.diags(weights), np.eye(k) if M is None else M)
-    quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised)]
+    quadratic = np.r_[np.full(penalized, reg_lambda), np.zeros(p - penalized)]
     P = sp.block_diag([sp.diags(quadratic), bend])
     A = sp.hstack([design, -sp.identity(n)])
     return by_clarabel(P, np.zeros(p + n), A, y.ravel(), zeros(n))
 
 
-def _huber_programme(design, penalised, y, weights, reg_lambda, delta=1.0):
+def _huber_programme(design, penalized, y, weights, reg_lambda, delta=1.0):
     """f - y = u + v, |v_i| <= t_i, sum_i s_i (u_i^2/2 + delta t_i)."""
     n, p = design.shape
     eye, zero, blank = sp.identity(n), sp.csr_matrix((n, n)), sp.csr_matrix((n, p))
-    quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised), weights]
+    quadratic = np.r_[np.full(penalized, reg_lambda), np.zeros(p - penalized), weights]
     linear = np.r_[np.zeros(p + 2 * n), delta * weights]
     A = sp.bmat(
         [
@@ -120,19 +120,19 @@ def _huber_programme(design, penalised, y, weights, reg_lambda, delta=1.0):
     return by_clarabel(P, linear, A, np.r_[y, np.zeros(2 * n)], cones)
 
 
-def _squared_tube(design, penalised, y, weights, reg_lambda, epsilon=0.1):
+def _squared_tube(design, penalized, y, weights, reg_lambda, epsilon=0.1):
     """|f - y| <= epsilon + xi, sum_i s_i xi_i^2 / 2."""
     n, p = design.shape
-    quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised), weights]
+    quadratic = np.r_[np.full(penalized, reg_lambda), np.zeros(p - penalized), weights]
     A = sp.vstack([sp.hstack([sign * design, -sp.identity(n)]) for sign in (1.0, -1.0)])
     b = np.r_[y + epsilon, epsilon - y]
     return by_clarabel(sp.diags(quadratic), np.zeros(p + n), A, b, halflines(2 * n))
 
 
-def _poisson_programme(design, penalised, y, weights, reg_lambda):
+def _poisson_programme(design, penalized, y, weights, reg_lambda):
     """(f_i, 1, t_i) in the exponential cone, sum_i s_i (t_i - y_i f_i)."""
     n, p = design.shape
-    quadratic = np.r_[np.full(penalised, reg_lambda), np.zeros(p - penalised + n)]
+    quadratic = np.r_[np.full(penalized, reg_lambda), np.zeros(p - penalized + n)]
     linear = np.r_[-design.T @ (weights * y), weights]
     rows = sp.vstack(
         [

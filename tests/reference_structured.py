@@ -40,12 +40,12 @@ class Outputs:
 
 
 def chains(X, y, K, cost=None, intercept=True):
-    """All K^T labellings of each sequence; the loss is a sum over tokens, 1 for a wrong label."""
+    """All K^T labelings of each sequence; the loss is a sum over tokens, 1 for a wrong label."""
     cost = 1.0 - np.eye(K) if cost is None else np.asarray(cost)
     model = reference_chain.Model(X, y, K, 1.0, intercept=intercept, dtype=X[0].dtype)
     examples = []
     for i, labels in enumerate(model.y):
-        paths = reference_chain.labellings(len(labels), K)
+        paths = reference_chain.labelings(len(labels), K)
         phi = []
         for path in paths:
             edges = np.zeros((K, K))
@@ -83,15 +83,15 @@ def grids(nodes, edges, y):
     """Binary labels of 2 x 3 nodes (paper, section 4.1).
 
     ``nodes`` (n, 6, p) count for label 1, ``edges`` (n, 7, r) are not negative and count against
-    neighbours of unequal labels. The last r weights must not be negative.
+    neighbors of unequal labels. The last r weights must not be negative.
     """
-    examples, labellings = [], np.array(list(product([0, 1], repeat=6)))
+    examples, labelings = [], np.array(list(product([0, 1], repeat=6)))
     first, second = np.transpose(GRID)
-    unequal = labellings[:, first] != labellings[:, second]
+    unequal = labelings[:, first] != labelings[:, second]
     for x, z, labels in zip(nodes, edges, y, strict=True):
-        phi = np.c_[labellings @ x, -(unequal @ z)]
-        truth = int(np.flatnonzero((labellings == labels).all(axis=1))[0])
-        examples.append(Outputs(phi, np.sum(labellings != labels, axis=1, dtype=float), truth))
+        phi = np.c_[labelings @ x, -(unequal @ z)]
+        truth = int(np.flatnonzero((labelings == labels).all(axis=1))[0])
+        examples.append(Outputs(phi, np.sum(labelings != labels, axis=1, dtype=float), truth))
     return examples
 
 
@@ -113,7 +113,7 @@ def matchings(X, y):
 
 
 def graphs(X, y, K):
-    """All K^n labellings of graphs: features of nodes by label, of edges by pairs of labels."""
+    """All K^n labelings of graphs: features of nodes by label, of edges by pairs of labels."""
     examples = []
     for (nodes, edges, features), labels in zip(X, y, strict=True):
         outputs = np.array(list(product(range(K), repeat=len(nodes))))

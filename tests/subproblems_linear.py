@@ -52,15 +52,15 @@ class Linear:
         return float(moved + (n + 2) * EPS * abs(self.risk.value(scores.ravel())) + penalty)
 
     def optimum(self):
-        """By the cone programme, in units of the features, centred if the intercept is free."""
+        """By the cone programme, in units of the features, centered if the intercept is free."""
         K, (n, d) = len(self.point[0]), self.X.shape
-        centre = self.X.mean(axis=0) if self.free else np.zeros(d, LONG)
+        center = self.X.mean(axis=0) if self.free else np.zeros(d, LONG)
         programme = programmes.Programme()
         w = self.omega.variables(programme, (K, d), self.reg_lambda)
-        centred = np.asarray(self.X - centre, float)
-        widths = np.abs(centred).max(axis=0)
+        centered = np.asarray(self.X - center, float)
+        widths = np.abs(centered).max(axis=0)
         programme.measure(w, np.tile(1.0 / np.where(widths > 0.0, widths, 1.0), K))
-        rows = sp.kron(sp.identity(K), centred).tocsr()
+        rows = sp.kron(sp.identity(K), centered).tocsr()
         scores = [(w, rows[np.arange(K * n).reshape(K, n).T.ravel()])]  # by samples
         if self.free:
             b = programme.variables(K)
@@ -73,7 +73,7 @@ class Linear:
         W = x[w].reshape(K, d)
         if isinstance(self.omega, regularizers.Entropy):
             W = self.omega.into_domain(W)
-        point = W, x[b] - W @ centre if self.free else np.zeros(K, LONG)
+        point = W, x[b] - W @ center if self.free else np.zeros(K, LONG)
         if (
             isinstance(self.omega, regularizers.Quadratic)
             and hasattr(self.risk, "slopes")
@@ -85,8 +85,8 @@ class Linear:
 
     def _polished(self, W, b):
         """Steps of Newton's method from here, as long as the objective falls."""
-        centre = self.X.mean(axis=0) if self.free else np.zeros(self.X.shape[1], LONG)
-        rows = np.c_[self.X - centre, np.ones(len(self.X), LONG)][:, : len(centre) + self.free]
+        center = self.X.mean(axis=0) if self.free else np.zeros(self.X.shape[1], LONG)
+        rows = np.c_[self.X - center, np.ones(len(self.X), LONG)][:, : len(center) + self.free]
         bend = np.zeros((rows.shape[1],) * 2, LONG)
         bend[: W.size, : W.size] = self.reg_lambda * self.omega.B
         best = self.objective((W, b))
@@ -101,7 +101,7 @@ class Linear:
             toward, drift = step[: W.size], step[-1] if self.free else LONG(0)
             share = LONG(1)
             while share > 1e-9:
-                there = W + share * toward, b + share * (drift - toward @ centre * self.free)
+                there = W + share * toward, b + share * (drift - toward @ center * self.free)
                 with np.errstate(over="ignore", invalid="ignore"):
                     value = self.objective(there)
                 if value < best:
@@ -129,8 +129,8 @@ class HingeDual(Linear):
         balance = n * EPS * np.abs(self.signed).sum()
         if not inside or (self.free and abs(self.signed.sum()) > balance):
             return False, "dual_coef_ is no dual point"
-        centred = self.X - self.X.mean(axis=0) if self.free else self.X
-        w = self.signed @ centred / self.reg_lambda
+        centered = self.X - self.X.mean(axis=0) if self.free else self.X
+        w = self.signed @ centered / self.reg_lambda
         value = alpha.sum() - self.reg_lambda * (w @ w) / 2
         sizes = alpha @ (np.abs(self.X) @ np.abs(w)) + alpha.sum()
         holds = abs(bound - value) <= (n + self.X.shape[1] + 4) * EPS * sizes

@@ -151,7 +151,7 @@ def _graphs(X, y, K):
     X = [(np.asarray(x[0], LONG), x[1], np.asarray(x[2], LONG)) for x in X]
     sizes = [(np.abs(nodes), edges, np.abs(features)) for nodes, edges, features in X]
     terms = max(x[0].size + x[2].size for x in X)
-    # A bound is up to 1e-13 of the sum of absolute scores above the labelling that it proves.
+    # A bound is up to 1e-13 of the sum of absolute scores above the labeling that it proves.
     return graphs(X, y, K), graphs(sizes, y, K), 2 * terms + int(2e-13 / EPS)
 
 

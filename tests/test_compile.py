@@ -1,11 +1,13 @@
 """Compilation ahead of the first fit, and the messages while it runs."""
 
+import gc
 import logging
 import multiprocessing
 import os
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 from numba.core import caching
@@ -104,6 +106,28 @@ def test_fits_that_print_listen(monkeypatch, capsys):
     fit.hear("compiling")
     assert capsys.readouterr().out.endswith("[BMRMNoveltyDetector] compiling\n")
     assert kind == "BMRMNoveltyDetector"
+
+
+def test_functions_without_a_module_compile():
+    """numba's jitclass and others make such functions: they are of no concern, and must not fail."""
+
+    def twice(x):
+        return 2 * x
+
+    twice.__module__ = None
+    with _announce.logged() as log:
+        assert numba.njit(twice)(2) == 4
+    assert not log
+
+
+def test_a_warning_that_is_an_error_leaves_the_count_right(uncached, monkeypatch):
+    monkeypatch.setattr(_announce._ANNOUNCER, "_warned", False)
+    with pytest.raises(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        uncached(1.0)
+    assert gc.isenabled()
+    with _announce.logged() as log:
+        uncached(1.0)
+    assert [entry.function for entry in log] == ["three_times"]
 
 
 def test_wrong_name_lists_the_estimators(capsys):

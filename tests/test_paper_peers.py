@@ -54,17 +54,17 @@ def test_bundle_method_reaches_the_optimum(name, reg_lambda):
 
 @pytest.mark.parametrize("name", ["BT", "proximal"])
 def test_planes_of_bundle_method_lie_below_the_objective(name):
-    """The bundle has them by their heights at the centre, which moves."""
+    """The bundle has them by their heights at the center, which moves."""
     problem = Hinge()
     solver = study("_bundle_peers").METHODS[name](problem, REG_LAMBDA)
     list(islice(solver.states(), 12))
-    centre, bundle = solver._centre, solver._bundle
-    assert centre.any()
+    center, bundle = solver._center, solver._bundle
+    assert center.any()
     for w in np.random.default_rng(1).normal(size=(20, 5)):
         objective = problem.evaluate(w)[0] + 0.5 * REG_LAMBDA * w @ w
-        planes = bundle.planes @ (w - centre) + bundle.offsets + solver._value
+        planes = bundle.planes @ (w - center) + bundle.offsets + solver._value
         assert planes.max() <= objective + 1e-12
-    # the plane that was cut at the centre touches there
+    # the plane that was cut at the center touches there
     assert bundle.offsets.max() == pytest.approx(0.0, abs=1e-14)
 
 

@@ -47,7 +47,7 @@ SOLVERS = ["auto", "exponentiated", "sdca", "lbfgs"]
 
 
 def attributes(sentence):
-    """Words and tags of a token and of its neighbours."""
+    """Words and tags of a token and of its neighbors."""
     return [
         [
             f"{column}[{k}]={sentence[t + k][place]}"
@@ -60,7 +60,7 @@ def attributes(sentence):
 
 
 @pytest.fixture(scope="module", params=["ocr", "conll2000"])
-def labelled(request, tasks):
+def labeled(request, tasks):
     """Some hundred sequences to learn from, and some to predict."""
     if request.param == "ocr":
         return [part[::15] for part in tasks.sequences("ocr")]
@@ -69,9 +69,9 @@ def labelled(request, tasks):
     return [attributes(s) for s in X], y, [attributes(s) for s in X_test], y_test
 
 
-def test_solvers_for_chains_agree(labelled):
+def test_solvers_for_chains_agree(labeled):
     """No bound is above an objective, and the labels are nearly the same."""
-    X, y, X_test, y_test = labelled
+    X, y, X_test, y_test = labeled
     models = [SDCACRF(solver=s, tol=1e-4, max_iter=500, random_state=0).fit(X, y) for s in SOLVERS]
     for model in models:
         assert model.status_ == "converged"

@@ -51,7 +51,7 @@ def test_hinge_of_classes_equals_crammer_singer():
         {"ancestors": np.array([[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]])},
     ],
 )
-def test_optimum_of_classes_has_no_better_neighbour(parameters, fit_intercept):
+def test_optimum_of_classes_has_no_better_neighbor(parameters, fit_intercept):
     X, y, weights = classified()
     lowest, W, b = reference_multiclass.optimum(X, y, weights, 0.02, fit_intercept, **parameters)
     rng = np.random.default_rng(16)

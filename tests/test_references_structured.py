@@ -16,7 +16,7 @@ COST = np.array([[0, 1, 2], [0.5, 0, 1], [2, 1, 0]])
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_features_of_labellings_have_the_partition_function(intercept):
+def test_features_of_labelings_have_the_partition_function(intercept):
     """Against forward-backward sums, which list nothing."""
     X, y = reference_chain.made(6, 3, 2, 4)
     model = reference_chain.Model(X, y, 3, 1.0, intercept=intercept)

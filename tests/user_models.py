@@ -72,10 +72,10 @@ class Orders(Ranking):
 
 
 class Grid(StructuredModel):
-    """Two labels for the cells of a small picture, where neighbours like to be equal.
+    """Two labels for the cells of a small picture, where neighbors like to be equal.
 
     x has shape (rows, columns, d), y shape (rows, columns) with 0 and 1. phi is the sum of the
-    features of the cells labelled 1, and minus the numbers of unequal neighbours in rows and in
+    features of the cells labeled 1, and minus the numbers of unequal neighbors in rows and in
     columns, whose weights must not be negative. The loss is the number of wrong cells.
     """
 
@@ -133,7 +133,7 @@ class HastyGrid(Grid):
         return self._climb(x, w, 1.0 - 2.0 * np.asarray(y))
 
     def _climb(self, x, w, further):
-        """A local maximum of the score, plus ``further`` in the cells labelled 1."""
+        """A local maximum of the score, plus ``further`` in the cells labeled 1."""
         labels = (x @ w[:-2] + further > 0.0).astype(int)
         better = True
         while better:
@@ -149,7 +149,7 @@ class HastyGrid(Grid):
 
 
 class BoundedGrid(HastyGrid):
-    """And a bound of what it may have missed: all cells by themselves, all neighbours equal."""
+    """And a bound of what it may have missed: all cells by themselves, all neighbors equal."""
 
     def upper_bound(self, x, y, w):
         ones = x @ w[:-2]

@@ -14,7 +14,7 @@ DATASETS = ("digit_words", "made_sentences")
 
 
 class ChainBenchmark(Certified):
-    """Figures of a model of chains; a subclass says which estimator minimises which objective."""
+    """Figures of a model of chains; a subclass says which estimator minimizes which objective."""
 
     objective: Callable[..., float]  # of :func:`chain_objective`'s arguments
 

@@ -73,7 +73,7 @@ def _compare_lambdas(study: Study, sets: Sequence[Set], runs: Runs, growth: dict
     study.compare(
         "figure 4",
         "BMRM converges faster for larger lambda.",
-        f"{sum(steps)} of {len(steps)} neighbouring values of lambda in this order (iterations to "
+        f"{sum(steps)} of {len(steps)} neighboring values of lambda in this order (iterations to "
         f"a gap of {gap:g}).",
         all(steps),
     )
@@ -148,7 +148,7 @@ def show_sizes(study: Study, sets: Sequence[Set], curves: dict) -> None:
     study.compare(
         "figure 5",
         "The larger k is, the faster the algorithm converges.",
-        f"{sum(r <= 1.0 for r in ordered)} of {len(ordered)} neighbouring values of k in this "
+        f"{sum(r <= 1.0 for r in ordered)} of {len(ordered)} neighboring values of k in this "
         f"order; at worst the larger one takes {max(ordered):.2f} times the iterations of the "
         f"smaller one (to a gap of {GAPS[-1]:g}, or the least that both reach; 1.1 is equal).",
         max(ordered) <= 1.1,

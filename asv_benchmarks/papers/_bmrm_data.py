@@ -40,7 +40,7 @@ def binary_sets(tasks: ModuleType | None) -> list[Set]:
         digits, label = load_digits(return_X_y=True)
         ships = "ships with scikit-learn, not in the paper"
         return [
-            Set("breast-cancer", scale(X), _signs(y == 1), False, f"standardised; {ships}"),
+            Set("breast-cancer", scale(X), _signs(y == 1), False, f"standardized; {ships}"),
             Set("digits", digits / 16.0, _signs(label % 2 == 0), False, f"even or odd; {ships}"),
         ]
     adult, adult_labels = _joined(tasks.load("a9a"))

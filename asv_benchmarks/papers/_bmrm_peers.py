@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from _bmrm_bundles import BMRM, BT, LS, NAMES, PROXIMAL
-from _bmrm_generalisation import Split, optimum
+from _bmrm_generalization import Split, optimum
 from _bundle_peers import PeerClassifier
 from _common import Study
 from _measure import cpu_seconds

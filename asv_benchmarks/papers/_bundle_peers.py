@@ -2,7 +2,7 @@
 
 Both minimize ``J(w) = reg_lambda/2 ||w||^2 + R(w)`` as a nonsmooth function that they know nothing
 about, as in section 5.2 of Teo et al.: the regularizer is inside of their planes, and each step
-minimizes the model with ``u/2 ||w - centre||^2`` added, (5) there. For the right u that is (6), the
+minimizes the model with ``u/2 ||w - center||^2`` added, (5) there. For the right u that is (6), the
 model within a ball: bundle trust finds u by raising and lowering the limit on the step. An
 evaluation of J and a subgradient, which BMRM's iterations cost as well, makes a state.
 
@@ -49,14 +49,14 @@ class Trial(NamedTuple):
     w: Array
     value: float
     gradient: Array
-    predicted: float  # decrease of the model from the centre, negative
-    error: float  # of the new plane at the centre
+    predicted: float  # decrease of the model from the center, negative
+    error: float  # of the new plane at the center
     slope: float  # of J at w, along the step
     aggregate: tuple[float, float]  # norm of the aggregate subgradient, and its error
 
 
-class _CentredBundle(ABC):
-    """Planes of J and a centre; ``_judge`` of a method moves the centre and the weight u.
+class _CenteredBundle(ABC):
+    """Planes of J and a center; ``_judge`` of a method moves the center and the weight u.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ class _CentredBundle(ABC):
         self._problem, self._lambda = problem, reg_lambda
         self._best = Best(least=0.0)
         self._passes = 0
-        centre = np.zeros(problem.dimension)
-        value, gradient = self._evaluate(centre)
+        center = np.zeros(problem.dimension)
+        value, gradient = self._evaluate(center)
         self._bundle, self._heights = Bundle(problem.dimension), []
-        self._centre, self._value = centre, value
-        self._add(centre, value, gradient)
+        self._center, self._value = center, value
+        self._add(center, value, gradient)
         self._weight = self._first_weight = float(gradient @ gradient) / value
         self._first_norm = float(np.linalg.norm(gradient))
         self._predicted = 0.0
@@ -85,11 +85,11 @@ class _CentredBundle(ABC):
                 return
             serious = self._judge(trial)
             if serious:
-                self._centre, self._value = trial.w, trial.value
+                self._center, self._value = trial.w, trial.value
             self._add(trial.w, trial.value, trial.gradient)
             if serious:
                 planes, heights = self._bundle.planes, np.array(self._heights)
-                self._bundle.offsets[:] = planes @ self._centre + heights - self._value
+                self._bundle.offsets[:] = planes @ self._center + heights - self._value
             yield self._state()
 
     def confirm(self, *, moving: bool = True) -> State:
@@ -114,7 +114,7 @@ class _CentredBundle(ABC):
     def _try(self) -> Trial | None:
         for tolerance in (-_QP_SHARE * self._predicted, 0.0):
             alpha = self._bundle.alpha
-            alpha[:] = self._bundle.maximise(alpha, self._bundle.omega, self._weight, tolerance)
+            alpha[:] = self._bundle.maximize(alpha, self._bundle.omega, self._weight, tolerance)
             aggregate, height = self._bundle.aggregate(alpha)
             squared = float(aggregate @ aggregate)
             self._predicted = height - squared / self._weight
@@ -123,7 +123,7 @@ class _CentredBundle(ABC):
         else:
             return None
         step = aggregate / -self._weight
-        w = self._centre + step
+        w = self._center + step
         value, gradient = self._evaluate(w)
         slope = float(gradient @ step)
         error = self._value - value + slope
@@ -139,16 +139,16 @@ class _CentredBundle(ABC):
         return value, gradient + self._lambda * w
 
     def _add(self, w: Array, value: float, gradient: Array) -> None:
-        """A plane, as the bundle has it: by its value at the centre, less that of J there."""
+        """A plane, as the bundle has it: by its value at the center, less that of J there."""
         self._heights.append(value - float(gradient @ w))
-        at_centre = float(gradient @ self._centre) + self._heights[-1] - self._value
-        self._bundle.add(gradient, at_centre)
+        at_center = float(gradient @ self._center) + self._heights[-1] - self._value
+        self._bundle.add(gradient, at_center)
 
     def _state(self) -> State:
         return self._best.state(self._best.point, 0.0, self._passes)
 
 
-class ProximalBundle(_CentredBundle):
+class ProximalBundle(_CenteredBundle):
     """Algorithm 1 of Teo et al. with a step of 1, and u by Kiwiel's procedure 2.2."""
 
     name = "proximal"
@@ -156,7 +156,7 @@ class ProximalBundle(_CentredBundle):
     def __init__(self, problem: Any, reg_lambda: float):
         super().__init__(problem, reg_lambda)
         self._since = 0  # steps of one kind since u changed: serious ones, or minus null ones
-        self._variation = np.inf  # Kiwiel's estimate of how much J varies around the centre
+        self._variation = np.inf  # Kiwiel's estimate of how much J varies around the center
 
     def _judge(self, trial: Trial) -> bool:
         gained, predicted = trial.value - self._value, trial.predicted
@@ -184,7 +184,7 @@ class ProximalBundle(_CentredBundle):
         return serious
 
 
-class BundleTrust(_CentredBundle):
+class BundleTrust(_CenteredBundle):
     """BT: 1/u is raised and lowered until a step is serious, or a null step of use."""
 
     name = "BT"

@@ -42,7 +42,7 @@ class Style(NamedTuple):
     marker: str
 
 
-# Okabe and Ito's colours, which those who are colour-blind can tell apart, from dark to light.
+# Okabe and Ito's colors, which those who are color-blind can tell apart, from dark to light.
 STYLES = (
     Style("#000000", "-", "o"),
     Style("#0072B2", "--", "s"),
@@ -194,7 +194,7 @@ def line(ax: Any, x: Any, y: Any, which: int, label: str | None = None, **settin
 
 
 def save_figure(figure: Any, path: Path, dpi: int = 110) -> None:
-    """As a PNG of few colours, which keeps it small; says so if it is too large for the pages."""
+    """As a PNG of few colors, which keeps it small; says so if it is too large for the pages."""
     from PIL import Image  # matplotlib needs it
 
     buffer = BytesIO()

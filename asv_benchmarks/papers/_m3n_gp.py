@@ -1,4 +1,4 @@
-"""Sequence labelling on a Gram matrix of tokens (appendix E.2), by an exact reduction to rows.
+"""Sequence labeling on a Gram matrix of tokens (appendix E.2), by an exact reduction to rows.
 
 With the tokens' Gram matrix G = L L' the rows of L are features with the same products: a linear
 model on them is the kernel model, ``coef = L' alpha`` up to the order of factors. scikit-learn's

@@ -98,10 +98,10 @@ def compare_exactness(study: Study, task: Task, sequences: int) -> None:
 class Unrepaired(MarginalDual):
     """Projections as they come out, with sums that differ by the precision."""
 
-    def project(self, centre, point, step, series):
+    def project(self, center, point, step, series):
         K, S = self._size
-        chains, out = self._chains, np.empty_like(centre)
-        for i, m in enumerate(targets(self, centre, point, step)):
+        chains, out = self._chains, np.empty_like(center)
+        for i, m in enumerate(targets(self, center, point, step)):
             edges, rows = m.shape[:2]
             own = out[self._places[i] : self._places[i + 1]]
             size = edges, rows, K, S
@@ -117,7 +117,7 @@ def bound(task: Task, sequences: int) -> Any:
     return svm._problem(data, None, 1)
 
 
-def targets(dual: MarginalDual, centre: Any, point: Any, step: float) -> list[np.ndarray]:
+def targets(dual: MarginalDual, center: Any, point: Any, step: float) -> list[np.ndarray]:
     """What each sequence's marginals are projections of."""
     K, S = dual._size
     chains, unary = dual._chains, dual._charges.copy()
@@ -127,7 +127,7 @@ def targets(dual: MarginalDual, centre: Any, point: Any, step: float) -> list[np
     pairs = point.w[at : at + K * S].reshape(K, S)
     found = []
     for i, (a, b) in enumerate(zip(chains.tokens[:-1], chains.tokens[1:], strict=True)):
-        T, own = b - a, centre[dual._places[i] : dual._places[i + 1]]
+        T, own = b - a, center[dual._places[i] : dual._places[i + 1]]
         if T == 1:
             found.append((own + step * unary[a]).reshape(1, 1, S))
             continue
@@ -152,9 +152,9 @@ def _recorded(problem: Any, steps: int) -> list[tuple[str, np.ndarray]]:
     dual = MarginalDual(problem)
     solver, project, calls = ExcessiveGapSolver(dual, None), dual.project, {}
 
-    def recorded(centre, point, step, series):
-        calls[series] = targets(dual, centre, point, step)
-        return project(centre, point, step, series)
+    def recorded(center, point, step, series):
+        calls[series] = targets(dual, center, point, step)
+        return project(center, point, step, series)
 
     dual.project = recorded
     for _ in islice(solver.states(), steps):

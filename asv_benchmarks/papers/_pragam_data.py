@@ -61,7 +61,7 @@ def tasks_of(tasks: ModuleType | None) -> list[Task]:
         )
     )
     covertype = _signed(tasks.kernel("covtype2"))
-    note = "STAND-IN for covertype (522,911 rows as they are): 15,000 rows, standardised"
+    note = "STAND-IN for covertype (522,911 rows as they are): 15,000 rows, standardized"
     found.append(Task("covertype-15k", *covertype, 2.0**-17, note))
     return found
 

@@ -104,7 +104,7 @@ class Tester:
         self._model.fit(task.train.matrices, task.train.labels)
 
     def error(self, w: np.ndarray) -> float:
-        """Tokens that are labelled wrongly, in percent."""
+        """Tokens that are labeled wrongly, in percent."""
         model, parts = self._model, taken_apart(w, self._n_labels)
         model.coef_, model.transitions_ = parts.coef, parts.transitions
         model.intercept_, model.start_, model.end_ = parts.intercept, parts.start, parts.end

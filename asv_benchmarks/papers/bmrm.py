@@ -16,7 +16,7 @@ python asv_benchmarks/papers/bmrm.py --data FOLDER --figure bmrm.png
 import _bmrm_bundles as bundles
 import _bmrm_convergence as convergence
 import _bmrm_figure as figure
-import _bmrm_generalisation as generalisation
+import _bmrm_generalization as generalization
 import _bmrm_peers as peers
 from _bmrm_data import Set
 from _common import Study, run
@@ -35,9 +35,9 @@ def reproduce(study: Study) -> None:
     bundles.show(study, stabilized, "two classes")
 
     chosen = [data for data in binary if data.X.shape[1] <= _MOST_FEATURES]
-    splits = [generalisation.split(data, "hinge") for data in chosen]
-    learned = {parts.data.name: generalisation.learn(study, parts) for parts in splits}
-    generalisation.show_accuracies(study, splits, learned)
+    splits = [generalization.split(data, "hinge") for data in chosen]
+    learned = {parts.data.name: generalization.learn(study, parts) for parts in splits}
+    generalization.show_accuracies(study, splits, learned)
     races = {parts.data.name: peers.race(study, parts, "hinge") for parts in splits}
     peers.show_race(study, splits, races, "hinge")
 
@@ -50,7 +50,7 @@ def reproduce(study: Study) -> None:
 
 def _further(study: Study, chosen: list[Set], multiclass: list[Set]) -> None:
     """Figure 10, and figure 8 for several classes, as far as time allows."""
-    logistic = [generalisation.split(data, "log_loss") for data in chosen]
+    logistic = [generalization.split(data, "log_loss") for data in chosen]
     against = {parts.data.name: peers.race(study, parts, "log_loss") for parts in logistic}
     peers.show_race(study, logistic, against, "log_loss")
 

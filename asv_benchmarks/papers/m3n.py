@@ -1,9 +1,9 @@
 """Appendix E of Saha, Zhang and Vishwanathan (2010): max-margin Markov networks by excessive gap.
 
 The paper has no experiments on structured data. Here its solver, with exact projections, Newton's
-method in place of Algorithm 3, is beside the others of StructuredSVM that minimise the same
+method in place of Algorithm 3, is beside the others of StructuredSVM that minimize the same
 objective, all in one thread; Algorithm 3 is tried on the same projections; what projections do that
-are not exact is counted; and sequences are labelled on a Gram matrix of tokens.
+are not exact is counted; and sequences are labeled on a Gram matrix of tokens.
 
 A fit ends at a certified relative gap of 1e-3, or after --max-seconds of CPU time (a quarter for
 the others): ">" is before what it had taken by then. Seconds are CPU time.

@@ -2,7 +2,7 @@
 
 The paper has no experiments. Sections 2.1 and 3.2 to 4.2 say how the ways to apply RSD compare: one
 simplex for all examples, a product of simplexes, working sets of examples, and a limit r on the
-points of a simplex. All are solvers of StructuredSVM here and minimise one objective, beside plain
+points of a simplex. All are solvers of StructuredSVM here and minimize one objective, beside plain
 cutting planes, on label sequences and on classes. reg_lambda is such that most fits take seconds.
 
 A fit ends at a certified relative gap of 1e-3, or after --max-seconds of CPU time: ">" is before

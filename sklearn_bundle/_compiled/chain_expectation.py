@@ -18,8 +18,8 @@ from sklearn_bundle._compiled.chain_rounding import (
 )
 from sklearn_bundle._compiled.forward_backward import Room, marginals, new_room
 from sklearn_bundle._jit import inlined, registered
+from sklearn_bundle._roundoff import DOUBLE
 
-_UNIT = 2.0**-53  # the unit roundoff of float64
 _BIASES = 3  # per token: for its label at any, the first and the last position
 _OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
 
@@ -103,6 +103,6 @@ def errors_of_scores(chains, i, T, room):
         counts[t] += 1
     errors = 0.0
     for t in range(T):
-        errors += _UNIT * counts[t] * reach[t]
+        errors += DOUBLE * counts[t] * reach[t]
         norms[t] = np.sqrt(norms[t]) + _OTHERS
     return errors

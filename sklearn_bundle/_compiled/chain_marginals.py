@@ -35,8 +35,8 @@ def add_scores(chains, w, first, last, out):
 
 
 @jit
-def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, last, nu, out):
-    """Write the marginals nearest to ``centre + step * (scores of the edges)``, repaired, to out.
+def project(tokens, places, center, unary, pairs, step, K, S, precision, first, last, nu, out):
+    """Write the marginals nearest to ``center + step * (scores of the edges)``, repaired, to out.
 
     ``nu`` has a row per token and one more per sequence: the starting point divided by the step, or
     NaN if unknown; it becomes that of the result. Returns steps and passes of the projections, and
@@ -50,7 +50,7 @@ def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, 
     for i in range(first, last):
         T, n_edges, rows = _shape(tokens, i, K)
         size = n_edges * rows * S
-        _ascend(tokens[i], T, n_edges, rows, S, centre, places[i], unary, pairs, step, m)
+        _ascend(tokens[i], T, n_edges, rows, S, center, places[i], unary, pairs, step, m)
         arguments = m, scales, n_edges, rows, K, S
         at, height = (tokens[i] + i) * S, (n_edges + 1) * S
         if nu[at] == nu[at]:
@@ -69,8 +69,8 @@ def project(tokens, places, centre, unary, pairs, step, K, S, precision, first, 
 
 
 @inner
-def _ascend(start, T, n_edges, rows, S, centre, place, unary, pairs, step, m):
-    """``m = centre + step * (scores of the edges)``; a label's score counts for the edge to it."""
+def _ascend(start, T, n_edges, rows, S, center, place, unary, pairs, step, m):
+    """``m = center + step * (scores of the edges)``; a label's score counts for the edge to it."""
     factor = splat(step)
     for t in range(n_edges):
         here = (start + min(t + 1, T - 1)) * S
@@ -81,7 +81,7 @@ def _ascend(start, T, n_edges, rows, S, centre, place, unary, pairs, step, m):
                 score = plus(load(unary, here + c), before)
                 if T > 1:
                     score = plus(score, load(pairs, i * S + c))
-                store(m, at + c, fma(factor, score, load(centre, place + at + c)))
+                store(m, at + c, fma(factor, score, load(center, place + at + c)))
 
 
 @jit

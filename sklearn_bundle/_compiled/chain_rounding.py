@@ -37,8 +37,8 @@ import numpy as np
 from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, minus, splat, spread, times, total
 from sklearn_bundle._jit import inner
+from sklearn_bundle._roundoff import DOUBLE
 
-_UNIT = 2.0**-53  # the unit roundoff of float64
 _LARGEST = 700.0  # its exponential is finite: a bound may be useless, but is no NaN
 ENTROPY = 60.0  # bounds the ratio of the change of x log x to that of x: the last line above
 
@@ -47,13 +47,13 @@ ENTROPY = 60.0  # bounds the ratio of the change of x log x to that of x: the la
 def path_error(T, K, sizes, room):
     """E after ``marginals``; ``sizes`` is the sum of the largest score and transition."""
     each = 16.0 if T > 1 and room.scales[0] == 0.0 else 4.0
-    return _UNIT * (T * (K + 20.0) + each * sizes)
+    return DOUBLE * (T * (K + 20.0) + each * sizes)
 
 
 @inner
 def share(T, K):
     """The error of a position's scores or features that does not depend on its marginals."""
-    return _UNIT * (STRIDE * (K + 24.0) + BLOCK + T / BLOCK + 80.0)
+    return DOUBLE * (STRIDE * (K + 24.0) + BLOCK + T / BLOCK + 80.0)
 
 
 @inner
@@ -113,7 +113,7 @@ def less_truth(nodes, labels, norms, start, T, K, S, error, off, depth):
             wrong += nodes[x] * (x != own)
         nodes[own] = -wrong
         in_all += norms[start + t] * wrong
-    return moved + 2.0 * (share(T, K) + off + depth * _UNIT) * in_all + share(T, K) * T
+    return moved + 2.0 * (share(T, K) + off + depth * DOUBLE) * in_all + share(T, K) * T
 
 
 @inner

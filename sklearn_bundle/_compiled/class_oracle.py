@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import design, structures
 from sklearn_bundle._jit import inlined, inner, jit, registered
-
-_UNIT = 2.0**-53  # the unit roundoff of float64
+from sklearn_bundle._roundoff import DOUBLE
 
 
 class ClassOutputs(NamedTuple):
@@ -201,7 +200,7 @@ def _expect(outputs, i, w, room, weight, gradient):
         if shares[v] != 0.0:
             add_scaled_row(outputs, i, v, weight * shares[v], gradient)
     roundings = (terms[1] - terms[0] + depth + 4.0) * depth * reach + 4.0 * largest + K + 16.0
-    return loss, _UNIT * roundings, 2.0 * depth * wrong * np.sqrt(squares)
+    return loss, DOUBLE * roundings, 2.0 * depth * wrong * np.sqrt(squares)
 
 
 @inlined

@@ -4,10 +4,10 @@ from sklearn_bundle._jit import jit
 
 
 @jit
-def ascend(centre, y, scores, step, out):
-    """``out = centre + step (1 - y f)``."""
+def ascend(center, y, scores, step, out):
+    """``out = center + step (1 - y f)``."""
     for i in range(out.shape[0]):
-        out[i] = centre[i] + step * (1.0 - y[i] * scores[i])
+        out[i] = center[i] + step * (1.0 - y[i] * scores[i])
 
 
 @jit

@@ -19,8 +19,7 @@ from sklearn_bundle._compiled.class_oracle import (
     row_ends,
 )
 from sklearn_bundle._jit import inlined, inner, jit, registered
-
-_UNIT = 2.0**-53  # the unit roundoff of float64
+from sklearn_bundle._roundoff import DOUBLE
 
 
 class MultilabelOutputs(NamedTuple):
@@ -367,4 +366,4 @@ def _expect(outputs, i, w, room, weight, gradient):
         size += 2.0 * wrong
     roundings = L * (last - first + 4.0) * reach + (L + E + 8.0) * (largest + L) + 16.0
     roundings += room.table.shape[0]
-    return max(log_z, 0.0), _UNIT * roundings, 2.0 * size
+    return max(log_z, 0.0), DOUBLE * roundings, 2.0 * size

@@ -392,7 +392,7 @@ def _write(outputs, i, room, indices, values):
 
 
 @jit
-def labelling(outputs, w, out):
+def labeling(outputs, w, out):
     """Write the best labels of all graphs to ``out``; returns the largest scores they may have."""
     room = new_room(outputs)
     bounds = np.empty(outputs.nodes.shape[0] - 1)

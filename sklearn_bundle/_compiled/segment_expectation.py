@@ -28,8 +28,7 @@ from sklearn_bundle._compiled.segment_oracle import (
 )
 from sklearn_bundle._compiled.vector import WIDTH, fma, load, splat, store
 from sklearn_bundle._jit import inlined, inner, registered
-
-_UNIT = 2.0**-53  # the unit roundoff of float64
+from sklearn_bundle._roundoff import DOUBLE
 
 
 class ExpectationRoom(NamedTuple):
@@ -107,7 +106,7 @@ def _expect(outputs, i, w, room, weight, gradient):
     peak = largest_of(room.peaks, K) + largest_of(tail, (K + L + 2) * S)
     columns = 3.0 if outputs.boundaries else 1.0
     shift = columns * errors_of_scores(chains, i, T, room)
-    shift += _UNIT * (T * (64.0 * peak + 2.0 * (L + K) + 64.0) + 8.0 * size)
+    shift += DOUBLE * (T * (64.0 * peak + 2.0 * (L + K) + 64.0) + 8.0 * size)
     moved = _wrong(outputs, T, true, room)
     count, _ = count_structure(outputs, T, true, -1.0, 0, tail, (0.0, 0.0), room)
     for x in range((K + L + 2) * S):

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import exact_sums, tiles
 from sklearn_bundle._compiled.decomposition import LANES, LEAST, NEGATIVE, move, partner, steps_of
 from sklearn_bundle._jit import inner, jit
+from sklearn_bundle._roundoff import DOUBLE, SINGLE
 
 _LOOK = 32  # steps between two looks at the certificate, which is a pass over all variables
-_SINGLE = 0.5 * float(np.finfo(np.float32).eps)  # the unit roundoffs
-_DOUBLE = 0.5 * float(np.finfo(np.float64).eps)
 
 
 class Source(NamedTuple):
@@ -194,7 +193,7 @@ def solve(source, alpha, margins, rows, n_rows, tol, share, most):
         margins[k] *= scale
         largest, held = max(largest, roots[k]), max(held, np.float64(u[k]))
     # A step rounds g, which is at most 1 + travel, two products with it, and u.
-    error = _SINGLE * (steps * (1.0 + travel + 2.0 * (held + travel)) + 3.0 * travel)
+    error = SINGLE * (steps * (1.0 + travel + 2.0 * (held + travel)) + 3.0 * travel)
     return Outcome(steps, n_rows, indefinite, primal, bound, scale * unit * largest * error)
 
 
@@ -225,8 +224,8 @@ def prove(points, gamma, alpha, y, ridge, n_active, of_value):
 
     ``points`` are those that may have a loss or a weight, the first ``n_active`` of them the ones
     with a weight; alpha, y and ridge belong to them. ``of_value`` is the number of roundings of a
-    kernel value.
-    Excess and bound are as in :class:`~sklearn_bundle.problems.l2svm.Certified`.
+    kernel value. Excess and bound are as in
+    :class:`~sklearn_bundle.problems.l2svm.Certified`.
     """
     n = points.shape[0]
     coef, sums = np.empty((1, n_active)), np.zeros((1, n))
@@ -239,19 +238,19 @@ def prove(points, gamma, alpha, y, ridge, n_active, of_value):
     exact_sums.added(points, gamma, coef, 0, n_tiles, sums)
     # Of a kernel value, of sums within tiles and over them, of the constant, and of the last sums.
     roundings = _likely(min(1.0 * n_active, 1.0 * exact_sums.SUMMED)) + _likely(n_tiles + 1.0)
-    error = _DOUBLE * (of_value + roundings + n_active + 4.0) * size
+    error = DOUBLE * (of_value + roundings + n_active + 4.0) * size
     square = diagonal = total = losses = highest = sizes = 0.0
     for i in range(n):
         margin = y[i] * (sums[0, i] + constant)
         slack = 1.0 - margin
-        longest = slack + error + 4.0 * _DOUBLE * (1.0 + abs(margin))
+        longest = slack + error + 4.0 * DOUBLE * (1.0 + abs(margin))
         losses += 0.5 * max(0.0, slack) ** 2 / ridge[i]
         highest += 0.5 * max(0.0, longest) ** 2 / ridge[i]
         square += alpha[i] * margin
         sizes += alpha[i] * abs(margin)
         diagonal += alpha[i] * alpha[i] * ridge[i]
         total += alpha[i]
-    added = 2.0 * _DOUBLE * (n + 8.0)  # relative error of these sums of terms of one sign
+    added = 2.0 * DOUBLE * (n + 8.0)  # relative error of these sums of terms of one sign
     rounding = size * error + added * (sizes + diagonal)
     primal = 0.5 * square + losses
     excess = 0.5 * rounding + (highest - losses) + added * (0.5 * sizes + highest)

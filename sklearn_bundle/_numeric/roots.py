@@ -49,3 +49,35 @@ def search_zero(
         else:  # NaN, from an overflow, counts as too far
             right = t
     return t
+
+
+class Bracket:
+    """Two points around the zero of a nondecreasing function, each with its value there."""
+
+    def __init__(self, low: tuple[float, float], high: tuple[float, float] = (np.inf, np.nan)):
+        self.low, self.high = low, high
+
+    @property
+    def closed(self) -> bool:
+        """Whether there is a point on the other side of the zero."""
+        return bool(np.isfinite(self.high[0]))
+
+    def narrow(self, points: np.ndarray, values: np.ndarray) -> None:
+        """Take the nearest points on each side, of those that ascend within the bracket.
+
+        NaN, from an overflow, counts as too far.
+        """
+        beyond = ~(values < 0.0)
+        first = int(np.argmax(beyond)) if beyond.any() else len(points)
+        if first > 0:
+            self.low = float(points[first - 1]), float(values[first - 1])
+        if first < len(points):
+            self.high = float(points[first]), float(values[first])
+
+    def zero(self) -> float:
+        """Of the line through both; the lower point if there is no other with a finite value."""
+        if not self.closed:
+            return self.low[0]
+        rise = self.high[1] - self.low[1]
+        share = -self.low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.0
+        return self.low[0] + share * (self.high[0] - self.low[0])

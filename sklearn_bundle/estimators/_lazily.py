@@ -83,8 +83,8 @@ def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
 
     def together(parts: list) -> np.float64:
         totals, means, squares, missed = np.array(parts).transpose(1, 0, 2)
-        centre = (totals * means).sum(axis=0) / totals.sum(axis=0)
-        squares = (squares + totals * (means - centre) ** 2).sum(axis=0)
+        center = (totals * means).sum(axis=0) / totals.sum(axis=0)
+        squares = (squares + totals * (means - center) ** 2).sum(axis=0)
         missed = missed.sum(axis=0)
         constant = np.where(missed > 0.0, 0.0, 1.0)  # as in scikit-learn
         scores = 1.0 - missed / np.where(squares > 0.0, squares, 1.0)

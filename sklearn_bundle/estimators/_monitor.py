@@ -27,11 +27,15 @@ _MOST_TASKS_OF_THEIR_BAR = 500
 
 
 class Lines:
-    """What ``verbose`` prints: at most four lines per second, and those that have to come."""
+    """What ``verbose`` prints: at most four lines per second, and those that have to come.
+
+    Threads may share it.
+    """
 
     def __init__(self, name: str, verbose: int):
         self.name, self.verbose = name, verbose
         self._last = -np.inf
+        self._lock = Lock()
 
     def hear(self, message: str) -> None:
         """A line whether it was asked for or not; rich prints it above its progress bars."""
@@ -44,7 +48,13 @@ class Lines:
 
     def may(self, line: Callable[[], str]) -> None:
         """A line if the last one was long enough ago."""
-        if self.verbose and monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
+        if not self.verbose:
+            return
+        with self._lock:
+            due = monotonic() - self._last >= _SECONDS_BETWEEN_LINES
+            if due:
+                self._last = monotonic()
+        if due:
             self.must(line())
 
 
@@ -115,14 +125,17 @@ class Monitor:
     names : list of str
         Name of each subproblem.
     max_iter : int
+        Of each subproblem.
+    verbose : int
+        Whether lines are printed.
     model : callable
-        ``model(points)`` -> fitted attributes for a list of (w, intercept), one a subproblem.
+        ``model(points)`` -> fitted attributes for a list of (w, intercept), one per subproblem.
     unit : str
-        What a subproblem is.
+        What a subproblem is: "class", "pair".
     within : callback context
-        The task that the fit is a part of; None is none.
+        The task that the fit is a part of; None if it is not.
     lines : Lines
-        What it prints with; None is its own.
+        What prints them; None for its own.
     **metadata
         What else fit was given.
     """

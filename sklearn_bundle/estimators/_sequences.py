@@ -36,7 +36,7 @@ from sklearn_bundle.estimators._packing import (
     positions_of,
     sequences_in,
 )
-from sklearn_bundle.estimators._validation import checked_data, normalised
+from sklearn_bundle.estimators._validation import checked_data, normalized
 
 _NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # depending on the kind of X
@@ -114,7 +114,7 @@ class TrainingSequences(Sequences):
         present, labels = np.unique(self.labels[self._tokens(which)], return_inverse=True)
         return TrainingSequences(
             *(part.X, part.lengths, part.plain, labels, self.classes[present]),
-            *(normalised(weights), float(weights.sum()) * self.total, self.kept[which]),
+            *(normalized(weights), float(weights.sum()) * self.total, self.kept[which]),
             self.fitted,
         )
 
@@ -156,7 +156,7 @@ def check_training_sequences(
     given = check_sample_weight(sample_weight, len(packed.lengths))
     with np.errstate(over="ignore"):
         total = float(given.sum())
-    weights = normalised(given)
+    weights = normalized(given)
     kept = np.flatnonzero(weights)
     present, labels = np.unique(labels[positions_of(kept, packed.lengths)], return_inverse=True)
     classes = classes[present]
@@ -185,7 +185,7 @@ def check_training_sequences(
     for attribute in _OPTIONAL:
         if attribute not in fitted:
             vars(estimator).pop(attribute, None)
-    plain, weights = packed.form == "plain", normalised(weights[kept])
+    plain, weights = packed.form == "plain", normalized(weights[kept])
     return TrainingSequences(
         X, packed.lengths, plain, labels, classes, weights, total, kept, fitted
     )

@@ -22,8 +22,8 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._parameters import Names, suggestion
 from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._base import features_of
-from sklearn_bundle.estimators._labelling import (
-    best_labellings,
+from sklearn_bundle.estimators._labeling import (
+    best_labelings,
     bound_chain,
     heaviest_features,
     labels_like,
@@ -34,7 +34,7 @@ from sklearn_bundle.estimators._validation import (
     check_classification_data,
     check_prediction_data,
     check_sample_weight,
-    normalised,
+    normalized,
 )
 from sklearn_bundle.estimators._warm import (
     data_fingerprint,
@@ -97,7 +97,7 @@ def forget(estimator: BaseEstimator) -> None:
 
 def weighted_score(losses: Array, largest: Array, sample_weight: Any) -> float:
     """One minus the weighted loss divided by its maximum."""
-    weights = normalised(check_sample_weight(sample_weight, len(losses)))
+    weights = normalized(check_sample_weight(sample_weight, len(losses)))
     worst = float(weights @ largest)
     return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
 
@@ -189,7 +189,7 @@ class ChainReader(Reader):
 
     def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
         """The best labelings with their scores."""
-        return best_labellings(estimator, X, n_best, normalised=False)
+        return best_labelings(estimator, X, n_best, normalized=False)
 
     def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
         """For each label the features with the largest weights."""
@@ -272,9 +272,9 @@ class StructureReader(Reader):
         weights = check_sample_weight(sample_weight, len(X))
         with np.errstate(over="ignore"):
             total = float(weights.sum())
-        weights = normalised(weights)
+        weights = normalized(weights)
         kept = np.flatnonzero(weights)
-        weights = normalised(weights[kept])
+        weights = normalized(weights[kept])
         X, y = [X[i] for i in kept], [y[i] for i in kept]
         data = [(Reading, {"X": X, "y": y, "weights": weights})]
         return Reading(X, y, weights, total, {}, partial(parts_fingerprint, data))

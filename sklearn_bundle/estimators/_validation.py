@@ -151,10 +151,10 @@ def check_classification_data(
     merged[present] = weights[present] * factors[labels]
     with np.errstate(over="ignore"):  # only some estimators need the total
         total = float(merged.sum())
-    merged = normalised(merged)
+    merged = normalized(merged)
     left = None if merged.all() else np.flatnonzero(merged)
     if left is not None:
-        X, y, merged = X[left], y[left], normalised(merged[left])
+        X, y, merged = X[left], y[left], normalized(merged[left])
         weights = weights[left]
         classes, labels = _encoded(y)
     if len(classes) < 2:
@@ -184,7 +184,7 @@ def check_regression_data(
     return RegressionData(X, weights, left, np.ascontiguousarray(y if left is None else y[left]))
 
 
-def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
+def check_unlabeled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
     """Check training data without y."""
     X = checked_data(estimator, X, **X_CHECKS)
     return TrainingData(*drop_weightless(X, check_sample_weight(sample_weight, X.shape[0])))
@@ -192,11 +192,11 @@ def check_unlabelled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) 
 
 def drop_weightless(X: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray, NDArray | None]:
     """X without rows of weight zero, normalized weights, and the remaining rows, if not all."""
-    weights = normalised(weights)
+    weights = normalized(weights)
     if weights.all():
         return X, weights, None
     left = np.flatnonzero(weights)
-    return X[left], normalised(weights[left]), left
+    return X[left], normalized(weights[left]), left
 
 
 def check_prediction_data(estimator: BaseEstimator, X: Any) -> np.ndarray:
@@ -270,7 +270,7 @@ def first_best(means: NDArray[np.float64]) -> int:
     return int(np.argmax(means >= top - _TIE * abs(top)))
 
 
-def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def normalized(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights of sum one; divided by the largest first, since their sum may overflow."""
     scaled = weights / weights.max()
     return scaled / scaled.sum()

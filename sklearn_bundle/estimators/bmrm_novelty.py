@@ -17,7 +17,7 @@ from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
 from sklearn_bundle.estimators._lazily import lazily
 from sklearn_bundle.estimators._linear import CertifiedLinear
-from sklearn_bundle.estimators._validation import check_unlabelled_data
+from sklearn_bundle.estimators._validation import check_unlabeled_data
 from sklearn_bundle.losses import Novelty, NuNovelty, Target
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers.contract import Status
@@ -312,7 +312,7 @@ default="l2"
             data = check_blocks(self, X, None, sample_weight, "nothing")
             data.prepare(self._loss(), self.loss)
             return data
-        data = check_unlabelled_data(self, X, sample_weight)
+        data = check_unlabeled_data(self, X, sample_weight)
         data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
         return data
 

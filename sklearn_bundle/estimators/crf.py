@@ -14,7 +14,7 @@ from sklearn_bundle._compiled.chain_dual import Blocks
 from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._chain_path import Passed
 from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, fit_certified
-from sklearn_bundle.estimators._labelling import ChainLabeller
+from sklearn_bundle.estimators._labeling import ChainLabeler
 from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.estimators._validation import checked_reg_lambda
@@ -29,7 +29,7 @@ from sklearn_bundle.solvers.sdca import SAMPLINGS, DualSolver
 _DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
 
 
-class SDCACRF(ChainLabeller, OneCertificate, CertifiedEstimator):
+class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
 
     For sequences x_i of T_i tokens with labels y_i it minimizes over w::

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
-from sklearn_bundle.estimators._validation import check_unlabelled_data
+from sklearn_bundle.estimators._validation import check_unlabeled_data
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.problems.l2tube import Tube
 
@@ -281,7 +281,7 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining:
-        return self._training(check_unlabelled_data, X, sample_weight=sample_weight)
+        return self._training(check_unlabeled_data, X, sample_weight=sample_weight)
 
     def _tube(self, data: TubeTraining) -> Tube:
         return Tube(np.ones(data.samples.n_samples), 0.0, np.inf)

@@ -22,24 +22,24 @@ Conjugate = Callable[[Array, Array, float], Array]
 
 def _residual(half: float) -> Conjugate:
     """For functions of the residual whose derivative grows by one beyond ``half``."""
-    return lambda u, y, centre: u * (y - centre) + half * np.abs(u) + 0.5 * u * u
+    return lambda u, y, center: u * (y - center) + half * np.abs(u) + 0.5 * u * u
 
 
-def _squared_hinge(u: Array, y: Array, centre: float) -> Array:
+def _squared_hinge(u: Array, y: Array, center: float) -> Array:
     return 0.5 * u * u + y * u
 
 
-def _log_loss(u: Array, y: Array, centre: float) -> Array:
+def _log_loss(u: Array, y: Array, center: float) -> Array:
     share = np.clip(-y * u, 0.0, 1.0)
     return xlogy(share, share) + xlogy(1.0 - share, 1.0 - share)
 
 
-def _exponential(u: Array, y: Array, centre: float) -> Array:
+def _exponential(u: Array, y: Array, center: float) -> Array:
     share = np.maximum(-y * u, 0.0)
     return xlogy(share, share) - share
 
 
-def _poisson(u: Array, y: Array, centre: float) -> Array:
+def _poisson(u: Array, y: Array, center: float) -> Array:
     mean = np.maximum(u + y, 0.0)
     return xlogy(mean, mean) - xlogy(y, y) - u
 

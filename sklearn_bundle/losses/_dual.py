@@ -168,7 +168,7 @@ class DualHinge(_DualLabels):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, weights
 
-    def offset(self, alpha, target, weights, centre) -> float:
+    def offset(self, alpha, target, weights, center) -> float:
         return float(np.sum(alpha))
 
 
@@ -178,7 +178,7 @@ class DualSquaredHinge(_DualLabels):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, np.inf
 
-    def offset(self, alpha, target, weights, centre) -> float:
+    def offset(self, alpha, target, weights, center) -> float:
         conjugate = 0.5 * alpha
         conjugate *= alpha
         conjugate /= weights
@@ -193,7 +193,7 @@ class DualLogLoss(_DualLabels):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return 0.0, weights
 
-    def offset(self, alpha, target, weights, centre) -> float:
+    def offset(self, alpha, target, weights, center) -> float:
         p = alpha / weights
         rest = 1.0 - p
         entropy = entr(p, out=p)

@@ -35,10 +35,10 @@ class DualLoss(ABC):
         """The smallest and the largest alpha."""
 
     @abstractmethod
-    def offset(self, alpha: Array, target: Array, weights: Array, centre: float) -> float:
+    def offset(self, alpha: Array, target: Array, weights: Array, center: float) -> float:
         """Offset of the plane that alpha gives, a sum over rows: the dual without its square.
 
-        ``centre`` is subtracted from real targets. If ``y'alpha = 0``, that changes only rounding:
+        ``center`` is subtracted from real targets. If ``y'alpha = 0``, that changes only rounding:
         the mean target keeps the terms small.
         """
 

@@ -105,8 +105,8 @@ class DualTargets(DualLoss):
     def bounds(self, weights) -> tuple[Array | float, Array | float]:
         return -weights * self.steps.high, -weights * self.steps.low
 
-    def offset(self, alpha, target, weights, centre) -> float:
-        terms = alpha * (target - centre) - self.steps.half * np.abs(alpha)
+    def offset(self, alpha, target, weights, center) -> float:
+        terms = alpha * (target - center) - self.steps.half * np.abs(alpha)
         return float(np.sum(terms - 0.5 * self.steps.bend * alpha * alpha / weights))
 
     def slope(self, alpha, target) -> float:

@@ -118,10 +118,10 @@ class _NewtonBinary(NewtonLoss):
 class NewtonHinge(_NewtonBinary):
     smooth = False
 
-    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
+    def cut_part(self, scores, y, weights, width, b, center, out) -> tuple[float, ...]:
         return _hinge_cut(scores, y, weights, width, b, out)
 
-    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
+    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
         excess = float(out.sum())
         _even_out(out, excess)
         return offset - abs(excess)
@@ -141,10 +141,10 @@ class _SmoothBinary(_NewtonBinary):
 
     _cut_kernel: ClassVar[Callable]
 
-    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
+    def cut_part(self, scores, y, weights, width, b, center, out) -> tuple[float, ...]:
         return self._cut_kernel(scores, y, weights, b, out)
 
-    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
+    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
         (signed,) = further
         return balance(y, out, offset, signed)
 

@@ -77,18 +77,18 @@ class NewtonLoss(ABC):
 
         With ``free`` these sum to zero; they hardly change if b is nearly the best.
         """
-        centre = self.centre(y, weights) if free else 0.0
+        center = self.center(y, weights) if free else 0.0
 
         def part(rows: slice) -> tuple[float, ...]:
-            args = scores[rows], y[rows], weights[rows], width, b, centre
+            args = scores[rows], y[rows], weights[rows], width, b, center
             return self.cut_part(*args, out[rows])
 
         risk, offset, *further = sums(part)
         if free:
-            offset = self.even_out(scores, y, weights, b, centre, out, offset, *further)
+            offset = self.even_out(scores, y, weights, b, center, out, offset, *further)
         return risk, offset
 
-    def centre(self, y: Array, weights: Array) -> float:
+    def center(self, y: Array, weights: Array) -> float:
         """What the targets in a plane's offset are counted from if the intercept is free."""
         return 0.0
 
@@ -100,7 +100,7 @@ class NewtonLoss(ABC):
         weights: Array,
         width: float,
         b: float,
-        centre: float,
+        center: float,
         out: Array,
     ) -> tuple[float, ...]:
         """Of these rows: risk, offset and further sums for :meth:`even_out`; the derivatives."""
@@ -112,7 +112,7 @@ class NewtonLoss(ABC):
         y: Array,
         weights: Array,
         b: float,
-        centre: float,
+        center: float,
         out: Array,
         offset: float,
         *further: float,

@@ -30,8 +30,8 @@ _TINY = 2.2250738585072014e-308  # smallest normal number, replaces 0 in x log(x
 
 
 @jit
-def _residual_cut(scores, y, weights, b, centre, low, high, half, steepness, square, out):
-    """Risk, and the offset of the plane of the derivatives with targets counted from ``centre``."""
+def _residual_cut(scores, y, weights, b, center, low, high, half, steepness, square, out):
+    """Risk, and the offset of the plane of the derivatives with targets counted from ``center``."""
     risk, offset = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
@@ -44,7 +44,7 @@ def _residual_cut(scores, y, weights, b, centre, low, high, half, steepness, squ
             out[i] = su
             steepest = u if square > 0.0 else (high if beyond > 0.0 else low)
             risk[k] += weights[i] * steepest * (beyond - 0.5 * square * u)
-            offset[k] -= su * (y[i] - centre) + half * abs(su) + 0.5 * square * su * u
+            offset[k] -= su * (y[i] - center) + half * abs(su) + 0.5 * square * su * u
     return risk.sum(), offset.sum()
 
 
@@ -76,7 +76,7 @@ def _residual_curved(scores, y, b, low, high, half, steepness, rows):
 
 
 @jit
-def _even_out(y, weights, derivatives, excess, centre, half, square):
+def _even_out(y, weights, derivatives, excess, center, half, square):
     """Make the derivatives, whose sum is ``excess``, sum to zero; returns the offset's change.
 
     Derivatives of a few rows shrink: a slope times a number in [0, 1] is a slope.
@@ -90,7 +90,7 @@ def _even_out(y, weights, derivatives, excess, centre, half, square):
                 derivatives[i] = g - less
                 excess -= less
                 bend = square * less * (g + derivatives[i]) / weights[i]
-                change += less * (y[i] - centre) + half * abs(less) + 0.5 * bend
+                change += less * (y[i] - center) + half * abs(less) + 0.5 * bend
             if excess == 0.0:
                 break
         excess = derivatives.sum()
@@ -125,16 +125,16 @@ class NewtonResidual(NewtonLoss):
     def suffices(self, y) -> bool:
         return True
 
-    def centre(self, y, weights) -> float:
+    def center(self, y, weights) -> float:
         return float(weights @ y)
 
-    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
-        args = scores, y, weights, b, centre, *self._shape(width), self._square
+    def cut_part(self, scores, y, weights, width, b, center, out) -> tuple[float, ...]:
+        args = scores, y, weights, b, center, *self._shape(width), self._square
         return _residual_cut(*args, out)
 
-    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
+    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
         excess = float(out.sum())
-        args = excess, centre, self._half, self._square
+        args = excess, center, self._half, self._square
         return offset + _even_out(y, weights, out, *args)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
@@ -156,7 +156,7 @@ class NewtonResidual(NewtonLoss):
 
 
 @jit
-def _poisson_cut(scores, y, weights, b, centre, out):
+def _poisson_cut(scores, y, weights, b, center, out):
     """Risk and offset; ``l*(u) = m log(m) - m - y log(y) + y`` at u = m - y with m = exp(f)."""
     risk, offset = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
@@ -171,8 +171,8 @@ def _poisson_cut(scores, y, weights, b, centre, out):
             remainder = _poisson.exp_remainder(x, u / positive)
             loss = positive * remainder if _poisson.is_apart(x, log_y) else 0.0
             risk[k] += weights[i] * (loss if y[i] > 0.0 else m)
-            conjugate = u * (log_y - centre) + (x * u - loss)
-            conjugate = conjugate if y[i] > 0.0 else u * (z - centre) - u
+            conjugate = u * (log_y - center) + (x * u - loss)
+            conjugate = conjugate if y[i] > 0.0 else u * (z - center) - u
             offset[k] -= weights[i] * conjugate
             out[i] = weights[i] * u
     return risk.sum(), offset.sum()
@@ -186,23 +186,23 @@ class NewtonPoisson(NewtonLoss):
     def suffices(self, y) -> bool:
         return bool(np.max(y) > 0.0)
 
-    def centre(self, y, weights) -> float:
+    def center(self, y, weights) -> float:
         return float(np.log(weights @ y))
 
-    def cut_part(self, scores, y, weights, width, b, centre, out) -> tuple[float, ...]:
-        return _poisson_cut(scores, y, weights, b, centre, out)
+    def cut_part(self, scores, y, weights, width, b, center, out) -> tuple[float, ...]:
+        return _poisson_cut(scores, y, weights, b, center, out)
 
-    def even_out(self, scores, y, weights, b, centre, out, offset, *further) -> float:
+    def even_out(self, scores, y, weights, b, center, out, offset, *further) -> float:
         excess = float(out.sum())
         if abs(excess) <= _ROUNDED * float(weights @ y):
             # Added to the row with the largest mean, whose conjugate is linear over so small a
             # change.
             i = int(np.argmax(out + weights * y))
             out[i] -= excess
-            return offset + excess * (scores[i] + b - centre)
+            return offset + excess * (scores[i] + b - center)
         _poisson.slopes(scores, y, b, out)
         balance_slopes(weights, out)
-        return _poisson.plane_from_slopes(y, weights, centre, out)
+        return _poisson.plane_from_slopes(y, weights, center, out)
 
     def slope(self, scores, direction, y, weights, width, b, along_b, t) -> tuple[float, float]:
         return _poisson.slope(scores, direction, y, weights, b, along_b, t)

@@ -262,7 +262,7 @@ def squared_cut(scores, y, weights, free, out):
     The residuals are those of an intercept in two parts, finer than the floats near it.
     """
     n = scores.shape[0]
-    b = rest = centre = 0.0
+    b = rest = center = 0.0
     if free:
         b, rest = mean_residual(scores, y, weights)
     means = np.zeros((2, LANES))
@@ -274,7 +274,7 @@ def squared_cut(scores, y, weights, free, out):
             means[1, k] += weights[i] * y[i]
     fine = 0.0
     if free:
-        fine, centre = means[0].sum(), means[1].sum()
+        fine, center = means[0].sum(), means[1].sum()
     sums = np.zeros((3, LANES))
     for start in range(0, n, LANES):
         for k in range(min(LANES, n - start)):
@@ -282,7 +282,7 @@ def squared_cut(scores, y, weights, free, out):
             r = out[i] - fine
             part = weights[i] * r
             sums[0, k] += part * out[i]
-            sums[1, k] -= part * ((y[i] - centre) + 0.5 * r)
+            sums[1, k] -= part * ((y[i] - center) + 0.5 * r)
             sums[2, k] += part
             out[i] = part
     if free:
@@ -359,11 +359,11 @@ def balance_slopes(weights, slopes):
 
 
 @jit
-def plane_from_slopes(y, weights, centre, half, square, out):
-    """Offset ``-sum_i s_i (u_i (y_i - centre) + l*(u_i))``, l*(u) = half |u| + square u^2/2.
+def plane_from_slopes(y, weights, center, half, square, out):
+    """Offset ``-sum_i s_i (u_i (y_i - center) + l*(u_i))``, l*(u) = half |u| + square u^2/2.
 
     ``out`` holds the slopes u and becomes the derivatives s u. If the slopes sum to zero, any
-    ``centre`` is valid: the mean of y keeps the terms smallest.
+    ``center`` is valid: the mean of y keeps the terms smallest.
     """
     offset = np.zeros(LANES)
     n = out.shape[0]
@@ -372,6 +372,6 @@ def plane_from_slopes(y, weights, centre, half, square, out):
             i = start + k
             u = out[i]
             conjugate = half * abs(u) + 0.5 * square * u * u
-            offset[k] -= weights[i] * (u * (y[i] - centre) + conjugate)
+            offset[k] -= weights[i] * (u * (y[i] - center) + conjugate)
             out[i] = weights[i] * u
     return offset.sum()

@@ -94,11 +94,11 @@ def _log_remainder(r):
 
 
 @jit
-def plane_from_slopes(y, weights, centre, out):
+def plane_from_slopes(y, weights, center, out):
     """Offset ``-sum_i s_i l*(u_i)``, ``l*(u) = m log(m) - m - y log(y) + y`` with m = y + u.
 
     ``out`` holds the slopes u and becomes the derivatives s u. If the slopes sum to zero, a term
-    ``-centre u`` may be added: the log of the mean of y keeps the canceling terms small. If y > 0,
+    ``-center u`` may be added: the log of the mean of y keeps the canceling terms small. If y > 0,
     ``l*(u) = u log(y) + m log(m/y) - u``: near the targets u is small, and so are all terms.
     """
     offset = np.zeros(LANES)
@@ -111,7 +111,7 @@ def plane_from_slopes(y, weights, centre, out):
             log_m, log_y = log(max(m, _TINY)), log(positive)
             r = u / positive
             near = positive * _log_remainder(r) if abs(r) < _NEAR else m * (log_m - log_y) - u
-            conjugate = u * (log_y - centre) + near if y[i] > 0.0 else m * (log_m - centre) - u
+            conjugate = u * (log_y - center) + near if y[i] > 0.0 else m * (log_m - center) - u
             offset[k] -= weights[i] * conjugate
             out[i] = weights[i] * u
     return offset.sum()

@@ -86,10 +86,10 @@ class Loss(Shown, ABC):
     [0.0, -0.333333, 0.0]
     """
 
-    #: What is done with an intercept that is not penalized. "minimised": b is a number, and R(f) is
+    #: What is done with an intercept that is not penalized. "minimized": b is a number, and R(f) is
     #: minimized over it at every plane. "joint": b, one number per output, is a coordinate of the
     #: planes. None: the risk does not depend on it, or the loss has its own.
-    free_intercept: ClassVar[str | None] = "minimised"
+    free_intercept: ClassVar[str | None] = "minimized"
     #: Whether all classes make one problem, with one score per class. If not, they are handled
     #: one-versus-rest, with one problem per class, and y is -1 or +1.
     joint: ClassVar[bool] = False
@@ -200,7 +200,7 @@ class Loss(Shown, ABC):
         return self.evaluate(scores + intercept, y, weights, np.empty_like(scores))
 
     def intercept(self, scores: Array, y: Any, weights: Array, scratch: Array) -> float | Array:
-        """A b that minimizes ``R(f + b)``; called if ``free_intercept`` is "minimised".
+        """A b that minimizes ``R(f + b)``; called if ``free_intercept`` is "minimized".
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Loss(Shown, ABC):
         weights : ndarray of shape (n,)
             The s_i, positive and of sum one.
         fit_intercept : bool
-            Whether b is minimized out, if ``free_intercept`` is "minimised".
+            Whether b is minimized out, if ``free_intercept`` is "minimized".
         out : ndarray of the shape of scores
             Filled with g.
         scratch : ndarray of shape (4, n)

@@ -69,15 +69,15 @@ class Poisson(RegressionLoss):
         return float(np.log(weighted_mean(y, weights) / weighted_mean(means, weights))) - largest
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        b = centre = 0.0
+        b = center = 0.0
         if fit_intercept:
             b = self.intercept(scores, y, weights, scratch)
-            centre = float(np.log(weighted_mean(y, weights)))
+            center = float(np.log(weighted_mean(y, weights)))
         _poisson.slopes(scores, y, b, out)
         if fit_intercept:
             balance_slopes(weights, out)
         risk = _poisson.risk(scores, y, weights, b)
-        return Cut(risk, _poisson.plane_from_slopes(y, weights, centre, out), b)
+        return Cut(risk, _poisson.plane_from_slopes(y, weights, center, out), b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         def derivative(t):

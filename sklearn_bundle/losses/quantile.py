@@ -46,15 +46,15 @@ class _PiecewiseLinear(RegressionLoss):
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         shape = self._shape()
-        b = share = centre = 0.0
+        b = share = center = 0.0
         if fit_intercept:
-            b, centre = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
+            b, center = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
             share = step_share(scores, y, weights, b, *shape)
         step_slopes(scores, y, b, *shape, fit_intercept, share, out)
         if fit_intercept:
             balance_slopes(weights, out)
         risk = step_risk(scores, y, weights, b, *shape)
-        return Cut(risk, plane_from_slopes(y, weights, centre, shape[2], 0.0, out), b)
+        return Cut(risk, plane_from_slopes(y, weights, center, shape[2], 0.0, out), b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         low, kinks = self._shape()[0], self._kinks()

@@ -117,16 +117,16 @@ class _Clipped(RegressionLoss):
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         limit = self._limit()
-        b = fine = centre = 0.0
+        b = fine = center = 0.0
         if fit_intercept:
-            b, centre = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
+            b, center = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
             first, second = clipped_slope(scores, y, weights, b, limit)
             fine = -first / second if second > 0.0 else 0.0
         clipped_slopes(scores, y, b, fine, limit, out)
         if fit_intercept:
             balance_slopes(weights, out)
         risk = clipped_risk(scores, y, weights, b, limit)
-        return Cut(risk, plane_from_slopes(y, weights, centre, 0.0, 1.0, out), b)
+        return Cut(risk, plane_from_slopes(y, weights, center, 0.0, 1.0, out), b)
 
 
 class SquaredError(_Clipped):
@@ -337,9 +337,9 @@ class MultivariateSquaredError(RegressionLoss):
         return b + weights @ ((y - scores) - b)
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
-        b = centre = np.zeros(y.shape[1])
+        b = center = np.zeros(y.shape[1])
         if fit_intercept:
-            b, centre = self.intercept(scores, y, weights, scratch), weights @ y
+            b, center = self.intercept(scores, y, weights, scratch), weights @ y
         residual = (scores - y) + b
         if fit_intercept:  # finer than the spacing of floats at b
             residual -= weights @ residual
@@ -347,7 +347,7 @@ class MultivariateSquaredError(RegressionLoss):
         if fit_intercept:
             out -= weights[:, None] * out.sum(axis=0)
         risk = self.risk(scores, y, weights, b)
-        offset = -0.5 * np.sum(out * residual) - np.sum(out * (y - centre))
+        offset = -0.5 * np.sum(out * residual) - np.sum(out * (y - center))
         return Cut(risk, float(offset), b if fit_intercept else 0.0)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:

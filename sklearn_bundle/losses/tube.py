@@ -87,16 +87,16 @@ class SquaredEpsilonInsensitive(RegressionLoss):
 
     def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
         half = self._half()
-        b = fine = centre = 0.0
+        b = fine = center = 0.0
         if fit_intercept:
-            b, centre = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
+            b, center = self.intercept(scores, y, weights, scratch), weighted_mean(y, weights)
             first, second, _ = tube_slope(scores, y, weights, b, half)
             fine = -first / second if second > 0.0 else 0.0
         tube_slopes(scores, y, b, fine, half, out)
         if fit_intercept:
             balance_slopes(weights, out)
         risk = tube_risk(scores, y, weights, b, half)
-        return Cut(risk, plane_from_slopes(y, weights, centre, half, 1.0, out), b)
+        return Cut(risk, plane_from_slopes(y, weights, center, half, 1.0, out), b)
 
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         args = scores, direction, y, weights, slope, curvature, scratch

@@ -110,11 +110,11 @@ class ChainModel:
         return labels
 
     def several_best(
-        self, n_best: int, *, normalised: bool = True
+        self, n_best: int, *, normalized: bool = True
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """Up to ``n_best`` labelings per sequence, best first, and log-probabilities.
 
-        If not ``normalised``, scores instead of log-probabilities.
+        If not ``normalized``, scores instead of log-probabilities.
         """
         results: list = [None] * len(self._lengths)
         in_all = self._lengths * np.log2(self._n_labels)  # number of labelings, as a power of two
@@ -129,7 +129,7 @@ class ChainModel:
                 results[i] = labels[:count], scores[:count]
 
         self._each(task)
-        if not normalised:
+        if not normalized:
             return results
         best = self.log_probabilities(np.concatenate([labels[0] for labels, _ in results]))
         return [

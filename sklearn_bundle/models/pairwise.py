@@ -267,7 +267,7 @@ class PairwiseGraph(StructuredModel):
         n_parameters = self.n_labels_ * (self._d + self._e * self.n_labels_)
         if w.shape != (n_parameters,):
             raise ValueError(f"w must have the shape ({n_parameters},), but has {w.shape}.")
-        bounds = pairwise_oracle.labelling(outputs, frozen(w), found)
+        bounds = pairwise_oracle.labeling(outputs, frozen(w), found)
         labels[order] = found
         return labels, float(bounds[0])
 

@@ -5,8 +5,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
+from sklearn_bundle._roundoff import DOUBLE
 
-_UNIT = 2.0**-53  # the unit roundoff of float64
 _BIASES = 3  # per token: for its label at any, the first and the last position
 _OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
 _ENTRIES = 65_536  # of w, whose squares are summed at a time: 512 kB, which stay in the cache
@@ -52,12 +52,12 @@ class ChainRounding:
         self._width = width
         terms = np.diff(X.indptr) + _BIASES + 1.0
         reach = terms * np.sqrt(squares @ inverses + _BIASES)
-        self._reach = _UNIT * np.add.reduceat(reach, tokens[:-1])
+        self._reach = DOUBLE * np.add.reduceat(reach, tokens[:-1])
         self.norms = self._largest * np.sqrt(squares @ np.ones(d)) + _OTHERS
         longest, n_sequences = np.diff(tokens).max(), len(tokens) - 1
         self.depth = float(max(counts.max(initial=0), longest + n_sequences))
         passed_on = STRIDE * (width + 24.0) + BLOCK + longest / BLOCK
-        self.of_gains = 2.0 * _UNIT * (passed_on + 80.0)
+        self.of_gains = 2.0 * DOUBLE * (passed_on + 80.0)
 
     def of(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """``||w||^2``, and the error of each sequence's scores at w, summed over tokens."""

@@ -12,6 +12,6 @@ def entries_of_pass(n_entries: int) -> int:
     return max(n_entries, _LEAST_ENTRIES)
 
 
-def factorisation(side: int, n_entries: int) -> float:
+def factorization(side: int, n_entries: int) -> float:
     """The time of a Cholesky factorization of a matrix with ``side`` rows, in passes."""
     return side**3 / (_FACTORISATION * entries_of_pass(n_entries))

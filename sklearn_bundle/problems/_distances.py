@@ -13,6 +13,7 @@ from sklearn_bundle._compiled import exact_sums
 from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner
+from sklearn_bundle._roundoff import DOUBLE
 from sklearn_bundle.problems._points import ALL, Whole, likely, picked, unsigned
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix, canonical
 
@@ -21,7 +22,6 @@ _DECAY = 0.37  # the largest t exp(-t), 1/e: the effect of a relative error of t
 _MOST_PARTS, _LEAST_TILES = 8, 16  # most threads for sums over tiles, fewest tiles per thread
 _OF_EXP = 5.0  # roundings in exp and its argument
 _LAST = 4.0  # further roundings, in the last sums
-_UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 
 
 def roundings_of_rbf(d: int) -> float:
@@ -102,7 +102,7 @@ def rbf_sums(
     sums[:, order] = parts.sum(axis=0)
     of_value = roundings_of_rbf(X.shape[1])
     of_sums = likely(min(len(chosen), exact_sums.SUMMED)) + likely(n_tiles + len(parts)) + _LAST
-    return sums, _UNIT * (of_value + of_sums) * np.abs(coef).sum(axis=1)
+    return sums, DOUBLE * (of_value + of_sums) * np.abs(coef).sum(axis=1)
 
 
 def rbf_scores(

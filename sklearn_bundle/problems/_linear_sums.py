@@ -6,12 +6,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle._roundoff import DOUBLE
 from sklearn_bundle.problems._points import likely
 from sklearn_bundle.problems.kernel_function import Matrix
 
 Array = NDArray[np.float64]
 
-_UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 _TINY = 1e-300  # replaces a sum of sizes that is 0
 
 
@@ -37,7 +37,7 @@ def linear_sums(
     of_v = (likely(len(coef)) + 3.0) * parts
     of_products = of_v + (likely(d) + 4.0) * (parts + abs(b) * far)
     of_constant = far @ (of_v + 4.0 * parts) + 4.0 * abs(b) * (constant + far @ far)
-    return sums, _UNIT * (np.asarray(abs(left) @ of_products).ravel() + of_constant)
+    return sums, DOUBLE * (np.asarray(abs(left) @ of_products).ravel() + of_constant)
 
 
 def _moved(X: Matrix, mean: Array) -> Matrix:

@@ -117,14 +117,14 @@ class Dense:
     ``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits by which the norms exceed the distances.
     """
 
-    def __init__(self, X, kernel: Kernel, dtype, centre=None):
-        self.centre = centre
-        if centre is None:
+    def __init__(self, X, kernel: Kernel, dtype, center=None):
+        self.center = center
+        if center is None:
             values = np.ascontiguousarray(X, dtype)
         else:
             values = np.empty(X.shape, dtype)
             for part in chunks(X):
-                values[part] = X[part] - centre  # subtracted in float64, then rounded
+                values[part] = X[part] - center  # subtracted in float64, then rounded
         self._set(kernel, values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
 
     def _set(self, kernel, values, squares):
@@ -148,7 +148,7 @@ class Dense:
 
     def like(self, Z) -> "Dense":
         Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
-        return Dense(Z, self.kernel, self.values.dtype, self.centre)
+        return Dense(Z, self.kernel, self.values.dtype, self.center)
 
     def diagonal(self) -> NDArray[np.float64]:
         return self.kernel.of_squares(self.squares)

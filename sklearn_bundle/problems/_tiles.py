@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import tiles
 from sklearn_bundle._jit import frozen
 from sklearn_bundle._parallel import BlockRunner
+from sklearn_bundle._roundoff import SINGLE
 from sklearn_bundle.problems._points import Dense, Sparse
 from sklearn_bundle.problems.kernel_function import Kernel
 
 _KINDS = {"rbf": tiles.RBF, "linear": tiles.LINEAR, "poly": tiles.POLY}
-_UNIT = 0.5 * float(np.finfo(np.float32).eps)  # the unit roundoff of float32
 _SURE = 8.0  # standard deviations, as in ``likely``
 _TASK = 64  # tiles that a thread takes at a time: 4,096 points
 
@@ -103,7 +103,7 @@ class Tiles:
         squares = (self._rows.shape[1] + 10.0) * 4.0 * of_all * (squared_weights @ of_others)
         squares = gamma**2 * (squares + 9.0 * 8.0 * fourth)
         of_sums = tiles.SUMMED * spread
-        return _UNIT * (shared + _SURE * (np.sqrt(squares) + of_sums))
+        return SINGLE * (shared + _SURE * (np.sqrt(squares) + of_sums))
 
     def fill_square(self, indices: np.ndarray, out: NDArray[np.float32]) -> None:
         """Values between some points; ``out`` has a multiple of 64 rows and columns."""

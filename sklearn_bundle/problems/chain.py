@@ -15,6 +15,7 @@ from sklearn_bundle._compiled.chain_dual import (
 )
 from sklearn_bundle._compiled.sampling import Sampling
 from sklearn_bundle._parallel import BlockRunner, row_blocks
+from sklearn_bundle._roundoff import DOUBLE
 from sklearn_bundle.models.chain import pack
 from sklearn_bundle.problems._chain_penalty import ElasticPenalty
 from sklearn_bundle.problems._chain_rounding import ChainRounding
@@ -24,7 +25,6 @@ from sklearn_bundle.problems._chain_rounding import ChainRounding
 _NO_BLOCKS = Potentials(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
 _NOTHING = np.empty(0)
 _ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
-_UNIT = 2.0**-53  # the unit roundoff of float64
 
 
 class ChainProblem:
@@ -198,7 +198,7 @@ class ChainProblem:
         for part in parts:
             gradient += part
         value = 0.5 * self.reg_lambda * squared + self._mean(results[0])
-        norm = float(gradient @ gradient) ** 0.5 * (1.0 + _UNIT * self.n_parameters)
+        norm = float(gradient @ gradient) ** 0.5 * (1.0 + DOUBLE * self.n_parameters)
         norm += self._feature_error(results[3], self.reg_lambda * squared**0.5)
         margin = self._mean(results[2]) + _ROUNDING * value
         return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
@@ -262,7 +262,7 @@ class ChainProblem:
 
         A few roundings of each entry of the sum are added to those of the features.
         """
-        return self._mean(errors) + 4.0 * _UNIT * norm
+        return self._mean(errors) + 4.0 * DOUBLE * norm
 
     def _sweep(self, purpose, blocks, w, factor, part, results, of_scores, target) -> None:
         rounding = self._rounding

@@ -70,7 +70,7 @@ class _Mean:
 
 
 @dataclass
-class _Centre:
+class _Center:
     """Center of a proximal term ``kappa/2 ||W - Z||^2``: Z, W at its last move, running means."""
 
     kappa: float
@@ -134,7 +134,7 @@ class ClassAscent:
         squares = self._squares / reg_lambda
         least = _LEAST_PULL * float(self._costs.max())
         self._pull = max(_PULL * float(weights @ squares), least) if free else 0.0
-        self._centre: _Centre | None = None
+        self._center: _Center | None = None
         self._set_curvatures()
         self._of_class = sp.csr_array((weights, (self._labels, np.arange(n))), (n_classes, n))
         self._alpha = np.zeros((n, self._k))
@@ -176,8 +176,8 @@ class ClassAscent:
     def intercepts(self) -> Array:
         """The intercepts of :meth:`newest`, of shape (K,), or of :meth:`drawn`."""
         b = self._b if self._mean is None else self._mean.intercepts
-        if self._centre is not None:
-            b = self._centre.intercepts
+        if self._center is not None:
+            b = self._center.intercepts
         return b[: self._n_classes].copy()
 
     @property
@@ -190,7 +190,7 @@ class ClassAscent:
         K, d = self._n_classes, self._rows.shape[1]
         self._W = np.zeros(d * (K if self._by_class else self._k))
         if self._free:
-            self._attracted = self._rows.gradient(self._labelled(0.0)).reshape(K, d)
+            self._attracted = self._rows.gradient(self._labeled(0.0)).reshape(K, d)
         alpha = self.alpha
         if (alpha[self._own] != 1.0).any():
             plane = self.plane(alpha)
@@ -248,7 +248,7 @@ class ClassAscent:
 
     def plane(self, alpha: Array) -> ClassPlane:
         """The plane of a dual point, balanced if there are intercepts: a product with X'."""
-        coefs = self._labelled(-self._weights[:, None] * alpha)
+        coefs = self._labeled(-self._weights[:, None] * alpha)
         pulled = self._rows.gradient(coefs).reshape(self._n_classes, -1)
         confusions = self._of_class @ alpha
         if not self._free:
@@ -268,8 +268,8 @@ class ClassAscent:
             self._W[:] = w.ravel()
         else:
             self._W.reshape(-1, self._k)[:, :K] = w.T
-        if self._centre is not None:
-            self._W += self._centre.kappa / self._strength * self._centre.Z
+        if self._center is not None:
+            self._W += self._center.kappa / self._strength * self._center.Z
         confusions = self._of_class @ alpha
         self._off[:K] = self._pull * (confusions.sum(axis=1) - confusions.sum(axis=0))
 
@@ -282,51 +282,51 @@ class ClassAscent:
         """From now on the problem has a proximal term, around the current W."""
         self._mean = None
         W = self._W
-        self._centre = _Centre(kappa, W.copy(), W.copy(), W.copy(), self._b.copy())
+        self._center = _Center(kappa, W.copy(), W.copy(), W.copy(), self._b.copy())
         W *= self._lambda / self._strength
-        W += kappa / self._strength * self._centre.Z
+        W += kappa / self._strength * self._center.Z
         self._set_curvatures()
         self.take_all()
 
     def let_go(self) -> None:
         """Remove the proximal term; :meth:`restart` must follow."""
-        self._centre = None
+        self._center = None
         self._set_curvatures()
 
-    def move_centre(self) -> None:
+    def move_center(self) -> None:
         """Move Z to W and a step beyond, as in accelerated proximal point methods (Catalyst)."""
-        centre = self._centre
+        center = self._center
         root = math.sqrt(self._lambda / self._strength)
         step = (1.0 - root) / (1.0 + root)
-        Z = self._W + step * (self._W - centre.last)
-        centre.last[:] = self._W
-        self._W += centre.kappa / self._strength * (Z - centre.Z)
-        centre.Z = Z
+        Z = self._W + step * (self._W - center.last)
+        center.last[:] = self._W
+        self._W += center.kappa / self._strength * (Z - center.Z)
+        center.Z = Z
 
     def follow(self) -> float:
         """Update the running means of W and intercepts; returns the center's part of the gap.
 
         It is ``reg_lambda/2`` times the squared distance of W to the W of alpha.
         """
-        centre = self._centre
-        centre.mean += _DRAWN_SHARE * (self._W - centre.mean)
-        centre.intercepts += _DRAWN_SHARE * (self._b - centre.intercepts)
-        away = self._W - centre.Z
-        return 0.5 * centre.kappa**2 / self._lambda * float(away @ away)
+        center = self._center
+        center.mean += _DRAWN_SHARE * (self._W - center.mean)
+        center.intercepts += _DRAWN_SHARE * (self._b - center.intercepts)
+        away = self._W - center.Z
+        return 0.5 * center.kappa**2 / self._lambda * float(away @ away)
 
     @property
     def drawn(self) -> Array | None:
         """The running mean of W if there is a proximal term, as a vector."""
-        if self._centre is None:
+        if self._center is None:
             return None
-        mean = self._centre.mean
+        mean = self._center.mean
         if self._by_class:
             return mean.copy()
         return mean.reshape(-1, self._k)[:, : self._n_classes].T.ravel()
 
     @property
     def _strength(self) -> float:
-        return self._lambda + (0.0 if self._centre is None else self._centre.kappa)
+        return self._lambda + (0.0 if self._center is None else self._center.kappa)
 
     def _set_curvatures(self) -> None:
         curvatures = self._squares / self._strength + self._pull
@@ -358,7 +358,7 @@ class ClassAscent:
         alphas = self._alpha.reshape(-1), self._k, mean.alpha.reshape(-1)
         class_steps.catch_up(*alphas, mean.stamps, mean.stamp)
 
-    def _labelled(self, coefs: Array | float) -> Array:
+    def _labeled(self, coefs: Array | float) -> Array:
         """``coefs + SY``, shape (n, K)."""
         out = np.zeros((len(self._labels), self._n_classes))
         out += coefs

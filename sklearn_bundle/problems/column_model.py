@@ -153,7 +153,7 @@ class ColumnModel:
 
     def __post_init__(self):
         self._scratch = np.empty((4, len(self.y)))
-        self._centre = float(self.weights @ self.y) if self.free else 0.0
+        self._center = float(self.weights @ self.y) if self.free else 0.0
 
     @property
     def is_quadratic(self) -> bool:
@@ -172,7 +172,7 @@ class ColumnModel:
     def offset(self, g: Array) -> float:
         """``-sum_i s_i l*(g_i / s_i)``: a plane below R with X'g, if g sums to zero or b is 0."""
         u = g / self.weights
-        return -float(self.weights @ self.conjugate(u, self.y, self._centre))
+        return -float(self.weights @ self.conjugate(u, self.y, self._center))
 
     def curvature(self, scores: Array, b: float) -> Array:
         """Second derivatives of the risk in the scores."""

@@ -166,11 +166,11 @@ class DualAscent:
 
     def plane(self, alpha: Array) -> tuple[Array, float]:
         """The cutting plane (a, c) of a feasible dual point: one product with X'."""
-        centre = float(self._weights @ self._target) if self._free else 0.0
+        center = float(self._weights @ self._target) if self._free else 0.0
 
         def part(rows: slice) -> tuple[float]:
             target, weights = self._target[rows], self._weights[rows]
-            return (self._loss.offset(alpha[rows], target, weights, centre),)
+            return (self._loss.offset(alpha[rows], target, weights, center),)
 
         (offset,) = self._rows.sums(part)
         derivatives = self._direction * alpha

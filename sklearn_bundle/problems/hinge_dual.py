@@ -102,13 +102,13 @@ class HingeDual:
         norm = float(np.sum(combined * combined))
         return float(np.sum(self._weights * u)) - norm / (2.0 * self._lambda)
 
-    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
-        """Project ``centre + step (1 - y f)``, a step along the gradient of D at w's scores.
+    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
+        """Project ``center + step (1 - y f)``, a step along the gradient of D at w's scores.
 
-        It maximizes ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - centre_i)^2``.
+        It maximizes ``sum_i s_i u_i (1 - y_i f_i) - 1/(2 step) sum_i s_i (u_i - center_i)^2``.
         """
-        moved = np.empty_like(centre)
-        dual.ascend(centre, self._target, point.scores, step, moved)
+        moved = np.empty_like(center)
+        dual.ascend(center, self._target, point.scores, step, moved)
         if not self._free:
             return np.clip(moved, 0.0, 1.0)
         y, weights, signed = self._signs

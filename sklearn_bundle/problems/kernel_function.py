@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import rows as passes
+from sklearn_bundle._roundoff import DOUBLE
 
 Matrix = np.ndarray | sp.spmatrix | sp.sparray
 
 _CHUNK_ENTRIES = 1 << 18  # of X converted at a time: 2 MB in float64, which stay in a cache
-_UNIT = 0.5 * float(np.finfo(np.float64).eps)  # the unit roundoff of float64
 _FLAT = 1e-28  # variance over the squared mean: deviations of 1e-14 are rounding
 
 
@@ -71,7 +71,7 @@ class Kernel:
             near = np.where(lengths <= 2.0 * longest, lengths, 0.0)  # some z may be as long as x
             other = np.minimum(longest, 2.0 * near)
             alike = 2.0 * self.gamma * other * near
-            norms = d * _UNIT * np.maximum(self.gamma * (near**2 + other**2), 1.9)
+            norms = d * DOUBLE * np.maximum(self.gamma * (near**2 + other**2), 1.9)
             around = 4.0 * unit * (9.0 + 5.0 * self.gamma * near**2)
             return (d + 4) * unit * np.maximum(alike, 1.5) + norms + around
         if self.name == "linear":
@@ -117,9 +117,9 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = No
     weights = weights / weights.max()  # first, since the sum of large ones may overflow
     weights = weights / weights.sum()
     mean = _mean(X, weights)
-    centre = np.full(d, mean.mean()) if gamma == "scale" else mean
+    center = np.full(d, mean.mean()) if gamma == "scale" else mean
     with np.errstate(over="ignore", invalid="ignore"):
-        spread, size = _mean_squared_distance(X, weights, centre), centre @ centre
+        spread, size = _mean_squared_distance(X, weights, center), center @ center
     if not np.isfinite(spread + size):
         raise ValueError(
             f"gamma={gamma!r} needs features with finite squares, got values up to "
@@ -142,17 +142,17 @@ def _mean(X, weights) -> NDArray[np.float64]:
     return sum(weights[part] @ np.asarray(X[part], np.float64) for part in chunks(X))
 
 
-def _mean_squared_distance(X, weights, centre) -> float:
-    """Weighted mean of |x - centre|^2 over the rows of X, as a sum of squares: no cancellation."""
+def _mean_squared_distance(X, weights, center) -> float:
+    """Weighted mean of |x - center|^2 over the rows of X, as a sum of squares: no cancellation."""
     if sp.issparse(X):
         X = canonical(X)
         entry_weights = np.repeat(weights, np.diff(X.indptr))
         stored = np.bincount(X.indices, entry_weights, minlength=X.shape[1])
-        of_zeros = centre**2 @ (weights.sum() - stored)
-        return entry_weights @ (X.data - centre[X.indices]) ** 2 + of_zeros
+        of_zeros = center**2 @ (weights.sum() - stored)
+        return entry_weights @ (X.data - center[X.indices]) ** 2 + of_zeros
     total = 0.0
     for part in chunks(X):
-        deviations = np.asarray(X[part]) - centre
+        deviations = np.asarray(X[part]) - center
         total += weights[part] @ np.einsum("ij,ij->i", deviations, deviations)
     return total
 

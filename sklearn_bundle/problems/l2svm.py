@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap, tiles, whole
 from sklearn_bundle._jit import frozen
+from sklearn_bundle._roundoff import SINGLE
 from sklearn_bundle.problems._distances import roundings_of_rbf
 from sklearn_bundle.problems._tiles import function_of, suits_tiles
 from sklearn_bundle.problems._tiles import tiled as tiled_points
@@ -22,7 +23,6 @@ _NEARLY_ALL = 0.9  # share of the points above which sums are taken for all, and
 # Relative error of numpy's sums and of their terms: sums in pairs of blocks of 128 have about 40
 # roundings for 1e9 numbers, 64 are allowed.
 _ADDED = 32.0 * float(np.finfo(np.float64).eps)
-_SINGLE = 0.5 * float(np.finfo(np.float32).eps)  # the unit roundoff of float32
 
 
 class Certified(NamedTuple):
@@ -171,7 +171,7 @@ class L2SVM:
     @property
     def rounding_of_product(self) -> float:
         """The part of one more product in it."""
-        return _SINGLE * (self.data.largest + 1.0)
+        return SINGLE * (self.data.largest + 1.0)
 
     def square(self, indices: np.ndarray, scale: Array, out: np.ndarray) -> None:
         """``scale_i scale_j (K_ij - delta_ij ridge_i)`` of some points, in the working precision.

@@ -116,7 +116,7 @@ class LinearProblem:
         k = loss.n_outputs(target)
         self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
         self.n_outputs = k or 1
-        self.fit_intercept = fit_intercept and loss.free_intercept == "minimised"
+        self.fit_intercept = fit_intercept and loss.free_intercept == "minimized"
         joint = fit_intercept and loss.free_intercept == "joint"
         self.n_free = self.n_outputs if joint else 0
         self.intercept_scale = 1.0 / max(rows.mean_square(weights), _TINY) if joint else 1.0

@@ -113,14 +113,14 @@ class MarginalDual:
         squares = float(np.sum(combined[:-1] * combined[:-1]))
         return float(combined[-1]) - squares / (2.0 * self.problem.reg_lambda)
 
-    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
+    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
         """Marginals nearest to a step from the center along the gradient of D at w.
 
-        They maximize ``sum_i s_i (<l_i + scores, u_i> - ||u_i - centre_i||^2 / (2 step))``.
+        They maximize ``sum_i s_i (<l_i + scores, u_i> - ||u_i - center_i||^2 / (2 step))``.
         """
         K, S = self._size
         chains, n_blocks = self._chains, len(self._bounds) - 1
-        unary, out = self._charges.copy(), np.empty_like(centre)
+        unary, out = self._charges.copy(), np.empty_like(center)
         nu = self._multipliers[series]
         at = chains.n_attributes * S
         pairs = point.w[at : at + K * S]
@@ -129,7 +129,7 @@ class MarginalDual:
         def task(k: int) -> None:
             block = self._bounds[k : k + 2]
             chain_marginals.add_scores(chains, point.w, *block, unary)
-            data = chains.tokens, self._places, centre, unary, pairs, step, K, S
+            data = chains.tokens, self._places, center, unary, pairs, step, K, S
             counts[k] = chain_marginals.project(*data, self._precision, *block, nu, out)
 
         self.problem.runner.run(task, n_blocks)

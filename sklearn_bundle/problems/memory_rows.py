@@ -149,12 +149,12 @@ class DenseRows(_RowsInMemory):
     def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
         return self._products(rows, coefs, np.zeros(self.shape[1]), free)
 
-    def gram(self, weights: Array, centred: bool) -> Array:
-        mean = self._mean(weights, centred)
+    def gram(self, weights: Array, centered: bool) -> Array:
+        mean = self._mean(weights, centered)
         self.passes += 1
         return self._products(np.arange(self.shape[0]), weights, mean, False)
 
-    def outer(self, weights: Array, centred: bool) -> Array:
+    def outer(self, weights: Array, centered: bool) -> Array:
         """As of :class:`RowOperator`; the mean is taken off the products unless it is large."""
         n, d = self.shape
         (X,) = self._arrays
@@ -163,13 +163,13 @@ class DenseRows(_RowsInMemory):
         if X.dtype == np.float64:
             total = X @ X.T
             size = total.trace()
-            if centred:
+            if centered:
                 means = total @ weights
                 total += (weights @ means - means) - means[:, None]
             if size <= _CANCELLED * total.trace():
                 total *= roots * roots.T
                 return total
-        mean, total = self._mean(weights, centred), np.zeros((n, n))
+        mean, total = self._mean(weights, centered), np.zeros((n, n))
         width = max(1, _COPIED // n)
         for start in range(0, d, width):
             columns = slice(start, start + width)
@@ -191,8 +191,8 @@ class DenseRows(_RowsInMemory):
     def outer_passes(self) -> float:
         return self.shape[0] / _DENSE_PRODUCTS
 
-    def _mean(self, weights: Array, centred: bool) -> Array:
-        return self.gradient(weights) if centred else np.zeros(self.shape[1])
+    def _mean(self, weights: Array, centered: bool) -> Array:
+        return self.gradient(weights) if centered else np.zeros(self.shape[1])
 
     def _products(self, rows: NDArray[np.intp], coefs: Array, mean: Array, free: bool) -> Array:
         width = self.shape[1] + free
@@ -334,13 +334,13 @@ class CSRRows(_RowsInMemory):
         hessian.fold(total)
         return total if free else total[:d, :d]
 
-    def gram(self, weights: Array, centred: bool) -> Array:
+    def gram(self, weights: Array, centered: bool) -> Array:
         """As of :class:`RowOperator`; the mean is taken off the products, to leave zeros zero."""
         H = self.hessian(np.arange(self.shape[0]), weights, True)
         self.passes += 1
         lower, mean = np.tril(H[:-1, :-1]), H[-1, :-1]
         total = lower + np.tril(lower, -1).T
-        return total - np.outer(mean, mean) if centred else total
+        return total - np.outer(mean, mean) if centered else total
 
     def column_squares(self, weights: Array) -> Array:
         """As of :class:`RowOperator`; entries stored in parts count as if they were not."""

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
-from sklearn_bundle.problems._costs import factorisation
+from sklearn_bundle.problems._costs import factorization
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import Regularizer
 
@@ -78,7 +78,7 @@ class NormalEquations:
         products = self._rows.outer_passes if self.by_samples else self._rows.gram_passes
         if self._matrix is not None:
             products = 0.0
-        return products + factorisation(side, self._rows.n_entries)
+        return products + factorization(side, self._rows.n_entries)
 
     def bend(self, scores: Array) -> float:
         """``sum_i s_i f_i' M f_i`` of centered scores: the risk's second derivative along them."""

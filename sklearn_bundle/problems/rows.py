@@ -87,10 +87,10 @@ class RowOperator(Protocol):
     def rows_in_passes(self, passes: float) -> int:
         """The number of rows whose Hessian takes as long as ``passes`` passes over the data."""
 
-    def gram(self, weights: Array, centred: bool) -> Array:
-        """``X'SX``, both triangles, of shape (d, d); ``centred`` subtracts the mean of the rows."""
+    def gram(self, weights: Array, centered: bool) -> Array:
+        """``X'SX``, both triangles, shape (d, d); ``centered`` subtracts the mean of the rows."""
 
-    def outer(self, weights: Array, centred: bool) -> Array:
+    def outer(self, weights: Array, centered: bool) -> Array:
         """``S^1/2 X X' S^1/2`` of shape (n, n), otherwise like :meth:`gram`."""
 
     def column_squares(self, weights: Array) -> Array:

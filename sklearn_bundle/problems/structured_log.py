@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._roundoff import DOUBLE
 from sklearn_bundle.models.examples import Examples, Expected
 from sklearn_bundle.problems.structured import StructuredRisk
 
 Array = NDArray[np.float64]
 
-_UNIT = 2.0**-53  # the unit roundoff of float64
 _ROUNDING = 1e-14  # relative, of pairwise sums over examples or parameters: 90 roundings
 _LARGEST = 700.0  # its exponential is finite: a bound may be useless, but is no NaN
 
@@ -66,7 +66,7 @@ class LikelihoodProblem(StructuredRisk):
             moved = float(np.sum(self.weights * factors * found.sizes))
         if not w.any():
             self._risk_of_zero = risk
-        margin, error = 3.0 * shift + _ROUNDING * risk, moved + self._depth * _UNIT * size
+        margin, error = 3.0 * shift + _ROUNDING * risk, moved + self._depth * DOUBLE * size
         return Tangent(w, risk, gradient, margin, error)
 
     def risk(self, found: Tangent) -> float:
@@ -107,7 +107,7 @@ class LikelihoodProblem(StructuredRisk):
             gradient = reg_lambda * w + found.gradient
             value = 0.5 * reg_lambda * squared + found.risk
             norm = float(np.sum(gradient * gradient)) ** 0.5 * (1.0 + _ROUNDING)
-            norm += found.error + 4.0 * _UNIT * reg_lambda * squared**0.5
+            norm += found.error + 4.0 * DOUBLE * reg_lambda * squared**0.5
             bound = value - norm * norm / (2.0 * reg_lambda)
         return value, gradient, bound - found.margin - _ROUNDING * value
 

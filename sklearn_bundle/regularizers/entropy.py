@@ -109,14 +109,14 @@ class EntropySimplex(Regularizer):
         return np.full(size, 1.0 / size)
 
 
-def _divergence(w: Array, centre: float) -> float:
-    """``sum_j w_j log(w_j / centre) - w_j + centre``, which is 0 at ``centre``.
+def _divergence(w: Array, center: float) -> float:
+    """``sum_j w_j log(w_j / center) - w_j + center``, which is 0 at ``center``.
 
-    With ``w = centre (1 + u)`` it is ``centre ((1 + u) log(1 + u) - u)``: near ``centre`` the terms
+    With ``w = center (1 + u)`` it is ``center ((1 + u) log(1 + u) - u)``: near ``center`` the terms
     are as small as u, not as large as 1.
     """
-    u = (w - centre) / centre
-    return centre * float(np.sum(np.maximum(xlog1py(1.0 + u, u) - u, 0.0)))
+    u = (w - center) / center
+    return center * float(np.sum(np.maximum(xlog1py(1.0 + u, u) - u, 0.0)))
 
 
 def _entropy_slope(w: Array, direction: Array) -> tuple[float, float]:

@@ -85,8 +85,8 @@ class _KroneckerCurvature:
 
     def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
         classes = self._classes
-        centred = W - np.outer(b, self._means) if self._free else W
-        found = classes @ self._solve_each(classes.T @ centred)
+        centered = W - np.outer(b, self._means) if self._free else W
+        found = classes @ self._solve_each(classes.T @ centered)
         if not self._free:
             return found, b
         return found, classes @ (self._inverse * (classes.T @ b)) - found @ self._means

@@ -70,7 +70,7 @@ class Sweep:
         places = which if self._known is None else np.searchsorted(self._known, which)
         self._columns = WeightedColumns(self._stored[places], model.free)
 
-    def minimise(self, curvature: Array, a: Array, w: Array, limits: Array, ridge: float) -> Array:
+    def minimize(self, curvature: Array, a: Array, w: Array, limits: Array, ridge: float) -> Array:
         """The end of a step from w, with the gradient a at w."""
         if len(w) == 0:
             return w

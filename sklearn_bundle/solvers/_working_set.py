@@ -91,7 +91,7 @@ class WorkingSet:
         else:
             self._most_epochs = _MOST_EPOCHS
 
-    def minimise(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
+    def minimize(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
         """The v, from w on, with violations of optimality below ``tol`` unless it takes long."""
         v, limits = w.copy(), np.ascontiguousarray(limits)
         if self.matrix is None:
@@ -104,10 +104,10 @@ class WorkingSet:
             if worst <= tol:
                 break
             share = max(_NEAR_SHARE * worst, _NEAR_TOL * tol) if near > 0.0 else tol
-            centre = v.copy()
-            slopes -= near * centre
+            center = v.copy()
+            slopes -= near * center
             left -= self._descend(H, slopes, v, limits, ridge + near, share, left)
-            slopes += near * centre
+            slopes += near * center
             near *= _LESS_NEAR
         return v
 

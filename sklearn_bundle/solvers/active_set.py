@@ -17,7 +17,7 @@ from sklearn_bundle.solvers.swap import (
     SimplexPoints,
     SwapSolver,
     confirmed,
-    modelled,
+    modeled,
 )
 
 Array = NDArray[np.float64]
@@ -97,7 +97,7 @@ class ActiveSetSolver:
         self._open(active, np.zeros(len(active)) if start is None else start[active], None)
         self._look_at_all()
         if best is not None:
-            self._best.offer(*modelled(problem, best))
+            self._best.offer(*modeled(problem, best))
         if start is not None:  # or a fit of few steps would never reach other points
             self._grow()
         self._sampling = True

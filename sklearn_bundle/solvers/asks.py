@@ -333,8 +333,8 @@ class ExcessiveGap(Protocol):
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
 
-    def project(self, centre: Array, point: Point, step: float, series: int) -> Array:
-        """Project the end of a step from ``centre`` along the gradient of D at w.
+    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
+        """Project the end of a step from ``center`` along the gradient of D at w.
 
         Distances are those of the prox-function. Projections of a series, 0 or 1, change little
         from one to the next, so that one may start where the last one ended.

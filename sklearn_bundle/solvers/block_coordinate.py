@@ -34,7 +34,7 @@ class BlockCoordinateSolver(BlockSolver):
     of the oracle [2]_. An iteration is one pass of the oracle, in steps, followed by passes over
     kept outputs as long as these gain more per entry that they read than the oracle's pass did.
     Acceleration is a proximal term with a moving center (Catalyst [3]_), in the same steps. Its
-    strength kappa adapts to its effect, see ``_recentre``.
+    strength kappa adapts to its effect, see ``_recenter``.
 
     The primal is known only after checks, passes of the oracle at one w. They take place every
     tenth iteration, and when the gaps of the examples, each as last seen, say that ``tol`` is
@@ -125,9 +125,9 @@ class BlockCoordinateSolver(BlockSolver):
             self._pause = 0 if worth else min(2 * self._pause + 1, _LONGEST_PAUSE)
             self._rest = self._pause
         if self._accelerated:
-            self._recentre()
+            self._recenter()
 
-    def _recentre(self) -> None:
+    def _recenter(self) -> None:
         """Move the center, and adapt kappa to its effect.
 
         The duality gap has two parts: the gaps of the blocks, which are easier to close with a
@@ -139,14 +139,14 @@ class BlockCoordinateSolver(BlockSolver):
         values, and 3/n to 9/n on CoNLL-2000 at 1/n.
         """
         dual, reg_lambda = self._dual, self.problem.reg_lambda
-        blocks, centre = dual.estimate, dual.distance()
-        factor = np.sqrt(blocks / (_BALANCE * centre)) if centre > 0.0 else _RISE
-        if self._worth(blocks + centre) < _WORTH and blocks < _FAR * centre:
+        blocks, center = dual.estimate, dual.distance()
+        factor = np.sqrt(blocks / (_BALANCE * center)) if center > 0.0 else _RISE
+        if self._worth(blocks + center) < _WORTH and blocks < _FAR * center:
             factor = 1.0 / _FALL
         kappa = dual.kappa * min(max(factor, 1.0 / _FALL), _RISE)
         kappa = max(kappa, _WEAKEST * reg_lambda)
         root = np.sqrt(reg_lambda / (reg_lambda + kappa))
-        dual.recentre(kappa, (1.0 - root) / (1.0 + root))
+        dual.recenter(kappa, (1.0 - root) / (1.0 + root))
 
     def _worth(self, gap: float) -> float:
         """The rate at which the gap has fallen, over that of the center; 1 if not known yet.
@@ -172,8 +172,8 @@ class BlockCoordinateSolver(BlockSolver):
         """The same, with its consequences for acceleration and sampling."""
         before = self._best.gap
         super()._look()
-        if self._accelerated and self._dual.centre is None:
-            self._dual.recentre(self._first_strength(), 0.0)
+        if self._accelerated and self._dual.center is None:
+            self._dual.recenter(self._first_strength(), 0.0)
         self._fruitless = 0 if self._best.gap < before else self._fruitless + 1
         if self._fruitless >= _FRUITLESS and self._accelerated:
             self._accelerated, self._dual.kappa = False, 0.0

@@ -13,7 +13,7 @@ from sklearn_bundle.solvers._line_search import best_step
 from sklearn_bundle.solvers._oracle import with_points
 from sklearn_bundle.solvers.asks import CuttingPlanes, LineSearch, require
 from sklearn_bundle.solvers.contract import State
-from sklearn_bundle.solvers.inner.master import Centre
+from sklearn_bundle.solvers.inner.master import Center
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
@@ -184,8 +184,8 @@ class BundleSolver(LinearSolver):
         best.point = self._fresh_point(best.point)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving and best.point.intercept is not None:
-            centred = replace(best.point)
-            self._offer(centred, self._fresh_risk(centred))
+            centered = replace(best.point)
+            self._offer(centered, self._fresh_risk(centered))
         if moving and self._omega.is_l1:
             self._prune()
         self._check_sign()
@@ -262,8 +262,8 @@ class BundleSolver(LinearSolver):
         tolerance = 0.0 if exact else _QP_SHARE * gap
         worth = -np.inf if exact else known.primal - _WORTH * gap
         near = known.point.w, known.point.intercept, known.primal
-        centre = Centre(*near, worth, self._pull, self._step)
-        inner = self.bundle.solve(self._lambda, tolerance, centre)
+        center = Center(*near, worth, self._pull, self._step)
+        inner = self.bundle.solve(self._lambda, tolerance, center)
         proof = Proof(self._lambda, inner.plane)
         if inner.bound > known.bound:
             proof = proof.lowered(inner.bound, self._omega)

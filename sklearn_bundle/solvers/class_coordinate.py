@@ -204,7 +204,7 @@ class ClassCoordinateSolver(DualAscentSolver):
     def _sweep(self) -> float:
         """Visit the active rows; returns their share of all rows."""
         if self._inner == _INNER:
-            self._steps.move_centre()
+            self._steps.move_center()
             self._inner = 0
         steps, whole = self._steps, self._steps.is_whole
         sweep = steps.sweep()

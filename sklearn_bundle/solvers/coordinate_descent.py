@@ -269,7 +269,7 @@ class CoordinateDescentSolver(LinearSolver):
         which = sweep.which
         limits, a, start = self._limits[which], self._gradient[which], w[which]
         curvature = model.curvature(self._scores, self._point_b)
-        new = sweep.minimise(curvature, a, start, limits, self._ridge)
+        new = sweep.minimize(curvature, a, start, limits, self._ridge)
         self._sweeps = sweep.learn(self._move(sweep, new - start, a, limits))
 
     def _step_in_set(self) -> None:
@@ -290,7 +290,7 @@ class CoordinateDescentSolver(LinearSolver):
                 break
             chosen.begin(model, model.curvature(self._scores, b))
             enough = precision if model.is_quadratic else max(precision, _INNER * worst)
-            new = chosen.minimise(a, w, limits, self._ridge, enough)
+            new = chosen.minimize(a, w, limits, self._ridge, enough)
             length = self._move(chosen, new - w, a, limits)
             if length == 0.0 or model.is_quadratic:
                 break

@@ -15,7 +15,7 @@ from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._dual_ascent import DualAscentSolver
 from sklearn_bundle.solvers.asks import DualSteps, require
 from sklearn_bundle.solvers.contract import State
-from sklearn_bundle.solvers.inner.master import Centre
+from sklearn_bundle.solvers.inner.master import Center
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.solvers.linear_task import Task
@@ -187,8 +187,8 @@ class DualCoordinateSolver(DualAscentSolver):
             best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving:
-            centred = replace(best.point)
-            self._offer(centred)
+            centered = replace(best.point)
+            self._offer(centered)
         best.renew(
             *(best.primal, best.point, best.proof.bound(self._omega), best.proof),
             terms=self.size_of_terms,
@@ -213,8 +213,8 @@ class DualCoordinateSolver(DualAscentSolver):
         """Compute a bound from the planes of the solver before."""
         best = self._best
         tolerance = _QP_SHARE * best.gap if np.isfinite(best.gap) else 0.0
-        centre = Centre(best.point.w, best.point.intercept, best.primal)
-        inner = self.bundle.solve(self._lambda, tolerance, centre)
+        center = Center(best.point.w, best.point.intercept, best.primal)
+        inner = self.bundle.solve(self._lambda, tolerance, center)
         proof = Proof(self._lambda, inner.plane)
         if inner.bound > best.bound:
             proof = proof.lowered(inner.bound, self._omega)

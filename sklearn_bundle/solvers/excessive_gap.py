@@ -57,7 +57,7 @@ class ExcessiveGapSolver:
     ----------
     mu : float
         That of the newest step.
-    centre, point, u : ndarray, Point, DualPoint
+    center, point, u : ndarray, Point, DualPoint
         Prox-center, w and u of the newest step, for which the invariant holds.
     dual_point : DualPoint
         The best u, which proves the lower bound.
@@ -128,7 +128,7 @@ class ExcessiveGapSolver:
     def _begin(self) -> None:
         """Set points for which the invariant holds with mu = L, or 2 L for Algorithm 1."""
         start = self.dual_point
-        self.centre = start.u
+        self.center = start.u
         self.point = self._problem.primal_point(start.combined)
         self._offer(self.point)
         if self._lipschitz is None:
@@ -141,7 +141,7 @@ class ExcessiveGapSolver:
         self._count = 0
 
     def _step(self) -> None:
-        smooth = self._maximiser(self.centre, self.point, self.mu, _SMOOTHED)
+        smooth = self._maximizer(self.center, self.point, self.mu, _SMOOTHED)
         while True:
             share = self._share()
             middle = self._blend(self.u, smooth, share)
@@ -169,10 +169,10 @@ class ExcessiveGapSolver:
 
     def _climb(self, start: DualPoint, point: Point) -> DualPoint:
         """A projected gradient step of length 1/L from ``start``, whose w(u) is ``point``."""
-        return self._maximiser(start.u, point, self._lipschitz, _CLIMBED)
+        return self._maximizer(start.u, point, self._lipschitz, _CLIMBED)
 
-    def _maximiser(self, centre: Array, point: Point, mu: float, series: int) -> DualPoint:
-        return self._evaluated(self._problem.project(centre, point, 1.0 / mu, series))
+    def _maximizer(self, center: Array, point: Point, mu: float, series: int) -> DualPoint:
+        return self._evaluated(self._problem.project(center, point, 1.0 / mu, series))
 
     def _accepts(self, start: DualPoint, end: DualPoint) -> bool:
         """Whether L bounds the curvature of D from start to end; raises L if not."""
@@ -189,7 +189,7 @@ class ExcessiveGapSolver:
 
     def _guess(self, start: DualPoint) -> float:
         """A first L, which is rather too small: the curvature of D towards some other u."""
-        end = self._maximiser(start.u, self.point, 1.0, _CLIMBED)
+        end = self._maximizer(start.u, self.point, 1.0, _CLIMBED)
         return self._problem.curvature(start.u, start.combined, end.u, end.combined) or 1.0
 
     def _search_towards(self, u: DualPoint) -> None:

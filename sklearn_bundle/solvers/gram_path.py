@@ -160,7 +160,7 @@ class GramPath:
             w, n_rounds = w.copy(), n_rounds + 1
             worst, _ = lasso.matrix_epochs(flat, slopes, w, limits, ridge, epochs, 0.5 * precision)
             if worst > precision:
-                w = self.working_set.minimise(slopes, w, limits, ridge, 0.5 * precision)
+                w = self.working_set.minimize(slopes, w, limits, ridge, 0.5 * precision)
             slopes = self._H @ w - self._q
             objective = self._value(w, slopes, reg_lambda)
             bound, rounded = self._prove(w, slopes, limits, reg_lambda)
@@ -173,7 +173,7 @@ class GramPath:
     def _confirmed(self, doubtful: list[tuple[int, Found]], reg_lambdas: Array) -> Iterator[Found]:
         """The same weights, with objective and bound from the data, several at a time."""
         model, (n, d) = self._model, self._model.rows.shape
-        weights, centred = model.weights, model.y - self._mean_y
+        weights, centered = model.weights, model.y - self._mean_y
         width = max(_SCORES // n, d // _PART_OF_X, 1)
         for first in range(0, len(doubtful), width):
             part = doubtful[first : first + width]
@@ -183,7 +183,7 @@ class GramPath:
             rest = r @ weights if model.free else b  # finer than floats of b's size
             r -= rest[:, None]
             g = r * weights
-            squares, along = np.einsum("kn,kn->k", r, g), g @ centred
+            squares, along = np.einsum("kn,kn->k", r, g), g @ centered
             c = np.abs(model.rows.class_gradient(g))
             for i, (k, found) in enumerate(part):
                 value = float(reg_lambdas[k])

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from sklearn_bundle._numeric.roots import Bracket
 from sklearn_bundle.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.row_blocks import RowBlocks
@@ -192,17 +193,13 @@ class RoundsGradientDescent:
 
     def _length(self, end, along, slope, steps, slopes) -> float:
         """The step at which the slope is nearly 0, from those of a round, and of further ones."""
-        low, high = (0.0, slope), (np.inf, np.nan)
+        bracket = Bracket((0.0, slope))
         for _ in range(_SEARCHES):
-            rising = ~(slopes < 0.0)
-            first = int(np.argmax(rising)) if rising.any() else len(steps)
-            if first > 0:
-                low = float(steps[first - 1]), float(slopes[first - 1])
-            if first < len(steps):
-                high = float(steps[first]), float(slopes[first])
+            bracket.narrow(steps, slopes)
+            low, high = bracket.low, bracket.high
             if np.isfinite(high[1]) and min(-low[1], high[1]) <= _SEARCHED * -slope:
                 break
-            if np.isfinite(high[0]):
+            if bracket.closed:
                 inside = np.arange(1, _REFINED + 1) / (_REFINED + 1)
                 steps = low[0] + (high[0] - low[0]) * inside
             else:
@@ -210,11 +207,7 @@ class RoundsGradientDescent:
             ends = [(self.w, self.b), end]
             raw = self._problem.newton_slopes(ends, steps, self._units.unit)
             slopes = self._with_regularizer(raw, along, steps)
-        if not np.isfinite(high[0]):
-            return low[0]
-        rise = high[1] - low[1]
-        share = -low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.0
-        return low[0] + share * (high[0] - low[0])
+        return bracket.zero()
 
     def _with_regularizer(self, slopes: Array, along: Array, steps: Array) -> Array:
         across = self._lambda * blas.ddot(along, self.w)

@@ -11,7 +11,7 @@ from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems._costs import (
     CHEAP_FACTORISATION,
     entries_of_pass,
-    factorisation,
+    factorization,
 )
 from sklearn_bundle.problems.linear import LinearProblem
 from sklearn_bundle.regularizers import Regularizer
@@ -283,7 +283,7 @@ class LinearAutoSolver:
             n, d = problem.n_samples, problem.n_features
             curved = min(_CURVED_A_FEATURE * d, _MOST_CURVED * n)
             hessian = curved / max(problem.newton_model().rows_in_passes(1.0), 1)
-        return hessian + _SOLVING * factorisation(problem.n_features, problem.n_entries)
+        return hessian + _SOLVING * factorization(problem.n_features, problem.n_entries)
 
     def _following(self) -> Contestant | None:
         """The contestant that continues where the other one ends; None if there is none."""
@@ -347,7 +347,7 @@ class LinearAutoSolver:
             smooth = task.problem.newton_loss.smooth
             affordable = _SMOOTH_FACTORISATION if smooth else CHEAP_FACTORISATION
             problem = task.problem
-            cheap = factorisation(problem.n_features, problem.n_entries) <= affordable
+            cheap = factorization(problem.n_features, problem.n_entries) <= affordable
             if cheap and (smooth or not self._is_gentle()):
                 return "newton"
         start = self._start

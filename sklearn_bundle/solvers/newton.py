@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.losses.base import Loss
-from sklearn_bundle.problems._costs import CHEAP_FACTORISATION, factorisation
+from sklearn_bundle.problems._costs import CHEAP_FACTORISATION, factorization
 from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.regularizers import Regularizer
@@ -193,7 +193,7 @@ class NewtonSolver(BundleSolver):
         b = self._units.intercept if b is None else float(b)
         if self.bundle.is_empty and not w.any():
             problem = self._problem
-            cost = factorisation(problem.n_features, problem.n_entries)
+            cost = factorization(problem.n_features, problem.n_entries)
             cheap = cost <= CHEAP_FACTORISATION
             w, b, width, scale, factor = self._on_sample(_SHARES if cheap else (), model, w, b)
         else:

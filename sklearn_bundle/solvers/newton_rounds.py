@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._numeric.roots import Bracket
 from sklearn_bundle.losses._newton import curved_loss
 from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.losses.base import Loss
@@ -109,30 +110,21 @@ class RoundsDescent(NewtonDescent):
     def _length(self, ends: list, across: float, square: float, slope: float) -> float:
         """The step at which the slope is nearly 0, each round at many steps between two."""
         inside = np.arange(1, _INSIDE + 1) / (_INSIDE + 1)
-        low, high = (0.0, -self.decrement), (1.0, slope)
-        if slope < 0.0:
-            low, high = high, (np.inf, np.nan)
+        bracket = Bracket((0.0, -self.decrement))
+        bracket.narrow(np.ones(1), np.array([slope]))
         for _ in range(_SEARCHES):
-            width = high[0] - low[0]
-            far = not np.isfinite(width)
-            steps = low[0] * _FARTHER ** (1.0 + inside) if far else low[0] + width * inside
-            if low[0] == 0.0:  # near 0 as well: short steps where the model is far off
-                steps = np.sort(np.append(steps, high[0] * inside**_SHORTER))
+            low, high = bracket.low[0], bracket.high[0]
+            if bracket.closed:
+                steps = low + (high - low) * inside
+            else:
+                steps = low * _FARTHER ** (1.0 + inside)
+            if low == 0.0:  # near 0 as well: short steps where the model is far off
+                steps = np.sort(np.append(steps, high * inside**_SHORTER))
             along = self._problem.newton_slopes(ends, steps, self.width)
-            slopes = along + across + square * steps
-            rising = ~(slopes < 0.0)
-            first = int(np.argmax(rising)) if rising.any() else len(steps)
-            if first > 0:
-                low = float(steps[first - 1]), float(slopes[first - 1])
-            if first < len(steps):
-                high = float(steps[first]), float(slopes[first])
-            if np.isfinite(high[0]) and -low[1] <= _SEARCHED * self.decrement:
+            bracket.narrow(steps, along + across + square * steps)
+            if bracket.closed and -bracket.low[1] <= _SEARCHED * self.decrement:
                 break
-        if not np.isfinite(high[0]):
-            return low[0]
-        rise = high[1] - low[1]
-        share = -low[1] / rise if np.isfinite(rise) and rise > 0.0 else 0.0
-        return low[0] + share * (high[0] - low[0])
+        return bracket.zero()
 
     def _look(self, ends: list, steps: Array, beside: bool = False) -> Array:
         """One round, for the point at the end of a line; ``beside`` it, planes are all that counts.

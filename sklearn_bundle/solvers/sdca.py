@@ -110,11 +110,11 @@ class DualSolver:
         self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
         self._grow()
         self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
-        self._kappa, self._centre, self._last = 0.0, _NOTHING, _NOTHING
+        self._kappa, self._center, self._last = 0.0, _NOTHING, _NOTHING
         self._epochs = 0
         self._entropy = 0.0  # of the blocks at the last full pass; used only with L1
         if not problem.penalty.ridge:
-            self._kappa, self._centre = self._first_kappa(), np.zeros(problem.n_parameters)
+            self._kappa, self._center = self._first_kappa(), np.zeros(problem.n_parameters)
         self._renew()
         if accelerated or self._kappa:
             self._draw()
@@ -164,9 +164,9 @@ class DualSolver:
                 self._doubt += self._precision * of_numbers
                 self._best.prove(self._dual - self._doubt)
             else:
-                estimate += self._share_of_centre()
+                estimate += self._share_of_center()
                 if self._kappa and self._epochs % _OUTER == 0:
-                    self._move_centre()
+                    self._move_center()
             known = self._dual if self._follows else self._best.bound
             reached = Certificate(known + estimate, known).relative_gap <= self._tol
             if reached or self._worth_a_look():
@@ -196,7 +196,7 @@ class DualSolver:
             if problem.l1_ratio:
                 # P minus the divergences is Omega(w) - <w, features> plus the entropy.
                 self._entropy = primal - estimate - problem.penalty.lagrangian(w, self._features())
-            estimate += self._share_of_centre()
+            estimate += self._share_of_center()
         elif not primal - estimate - margin < self._dual - self._doubt:
             self._dual, self._doubt = primal - estimate, margin
         calls = (3 if isinstance(self.kept, Potentials) else 1) * problem.n_sequences
@@ -241,7 +241,7 @@ class DualSolver:
         if strength != problem.reg_lambda:
             raw *= problem.reg_lambda / strength
         if self._kappa:
-            raw += self._kappa / strength * self._centre
+            raw += self._kappa / strength * self._center
         single = self._single_weights and np.abs(raw).max() < _LARGEST_SINGLE
         self._raw = raw.astype(np.float32 if single else np.float64)
         self._precision = _SINGLE_PRECISION if single else problem.of_gains
@@ -263,8 +263,8 @@ class DualSolver:
         kappa = self._first_kappa()
         if kappa > self.problem.penalty.ridge:
             self._kappa = kappa
-            self._centre = self._lowest() if self._started else np.zeros_like(self._w)
-            self._last = self._centre.copy()
+            self._center = self._lowest() if self._started else np.zeros_like(self._w)
+            self._last = self._center.copy()
             self._renew()
 
     def _first_kappa(self) -> float:
@@ -282,7 +282,7 @@ class DualSolver:
                 lowest, share = primal, tried
         return self._w * self._w.dtype.type(share)
 
-    def _move_centre(self) -> None:
+    def _move_center(self) -> None:
         """Move z to w and a step beyond it; adapt kappa to the parts of the gap, and w to both.
 
         The gaps of the blocks are easier to close with a larger kappa. The center's part falls as
@@ -290,16 +290,16 @@ class DualSolver:
         part is more than a third of the blocks', otherwise it rises.
         """
         ridge, kappa = self.problem.penalty.ridge, self._kappa
-        blocks, centre = float(self.problem.weights @ self._gaps), self._pull()
-        factor = (blocks / (_BALANCE * centre)) ** 0.5 if centre > 0.0 else _RISE
+        blocks, center = float(self.problem.weights @ self._gaps), self._pull()
+        factor = (blocks / (_BALANCE * center)) ** 0.5 if center > 0.0 else _RISE
         weakest = _WEAKEST * self.problem.reg_lambda
         new = max(kappa * min(max(factor, 1.0 / _FALL), _RISE), weakest)
         root = (self._strong / (self._strong + new)) ** 0.5
         z = self._w + (1.0 - root) / (1.0 + root) * (self._w - self._last)
         self._last = self._w.copy()
         self._raw *= (ridge + kappa) / (ridge + new)
-        self._raw += (new * z - kappa * self._centre) / (ridge + new)
-        self._kappa, self._centre = new, z
+        self._raw += (new * z - kappa * self._center) / (ridge + new)
+        self._kappa, self._center = new, z
         self._w = self._shrunk(self._raw)
 
     @property
@@ -309,11 +309,11 @@ class DualSolver:
 
     def _pull(self) -> float:
         """``reg_lambda/2 ||w - w_d||^2``, with the ridge or its replacement."""
-        away = (self._w - self._centre).astype(np.float64)
+        away = (self._w - self._center).astype(np.float64)
         squared = float(away @ away)
         return 0.5 * (self._kappa * self._kappa) / self._strong * squared if squared else 0.0
 
-    def _share_of_centre(self) -> float:
+    def _share_of_center(self) -> float:
         """The center's part of the gap.
 
         With L1 it is the mismatch of w and the blocks' features, measured by the penalty and its
@@ -331,7 +331,7 @@ class DualSolver:
         """Features of the blocks, true minus expected ones, from the raw weights."""
         features = (self.problem.penalty.ridge + self._kappa) * self._raw
         if self._kappa:
-            features -= self._kappa * self._centre
+            features -= self._kappa * self._center
         return features
 
     def _state(self, estimate: float) -> State:

@@ -44,7 +44,7 @@ class SimplexPoints(NamedTuple):
     n_steps: int = 0
 
 
-def modelled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
+def modeled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
     """The objective of the model of a, and a as a candidate."""
     q = problem.products(a)
     value = float(np.sum(a * q))
@@ -159,7 +159,7 @@ class SwapSolver:
         self._set(start.copy(), problem.products(start) if q is None else q.copy())
         self._offer()
         if best is not None:
-            self._best.offer(*modelled(problem, best))
+            self._best.offer(*modeled(problem, best))
         if not np.isfinite(self._best.primal):
             raise ValueError("The kernel values are too large, or NaN: scale the features.")
 

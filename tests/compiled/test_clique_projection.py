@@ -72,7 +72,7 @@ def assert_marginals(point, tolerance):
 
 
 def most(gradient):
-    """``max <gradient, v>`` over the indicators v of all labellings."""
+    """``max <gradient, v>`` over the indicators v of all labelings."""
     best = gradient[0].max(axis=0)
     for edge in gradient[1:]:
         best = (best[:, None] + edge).max(axis=0)
@@ -100,7 +100,7 @@ def test_against_clarabel(T, K, scale):
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 10.0, 1e4])
 @pytest.mark.parametrize("T, K", [*CASES, (14, 26)])
 def test_nothing_nearer(T, K, scale):
-    """No labelling lies beyond the hyperplane through the projection, whose normal is m - alpha."""
+    """No labeling lies beyond the hyperplane through the projection, whose normal is m - alpha."""
     rng = np.random.default_rng(K)
     m = drawn(rng, T, K, scale)
     scales = rng.uniform(0.2, 3.0, len(m))

@@ -367,7 +367,7 @@ def test_what_cannot_be_done_in_blocks_is_refused(rows):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
-def test_sums_are_made_in_pairs_of_neighbours(n):
+def test_sums_are_made_in_pairs_of_neighbors(n):
     text = in_pairs(lambda a, b: f"({a}{b})", "abcdefgh"[:n])
     assert text == {1: "a", 2: "(ab)", 3: "((ab)c)", 5: "(((ab)(cd))e)"}.get(
         n, "(((ab)(cd))((ef)(gh)))"

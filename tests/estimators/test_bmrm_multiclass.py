@@ -146,7 +146,7 @@ def test_roc_area_against_clarabel(binary, weighted):
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_f_beta_against_clarabel(binary, beta, fit_intercept):
-    """All labellings of ten rows."""
+    """All labelings of ten rows."""
     X, y = binary[0][::5], binary[1][::5]
     ours = BMRMClassifier("fbeta", beta=beta, reg_lambda=LAMBDA, fit_intercept=fit_intercept)
     ours.set_params(**TIGHT).fit(X, y)

@@ -82,7 +82,7 @@ def test_nu_with_weights_as_repeated_rows(X):
     assert weighted.offset_ == pytest.approx(repeated.offset_, rel=1e-4)
 
 
-def test_centred_data_have_no_half_space(X):
+def test_centered_data_have_no_half_space(X):
     """The mean of all samples is 0, and so is the best w: no sample is new, and that is said."""
     with pytest.warns(ConvergenceWarning, match="If coef_ is 0, .* centered features"):
         ours = BMRMNoveltyDetector(max_iter=200).fit(X - X.mean(axis=0))

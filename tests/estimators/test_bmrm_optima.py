@@ -13,7 +13,7 @@ ROWS = 150
 
 @pytest.fixture(params=[None, "weights", "balanced"])
 def weighting(request, cancer):
-    """sample_weight, class_weight, and the normalised weights that they mean."""
+    """sample_weight, class_weight, and the normalized weights that they mean."""
     y = cancer[1][:ROWS]
     rng = np.random.default_rng(0)
     sample_weight = rng.integers(0, 4, size=ROWS).astype(float) if request.param else None

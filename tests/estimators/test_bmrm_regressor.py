@@ -157,7 +157,7 @@ def test_raw_columns(solver, large):
 
 
 class PlainAbsolute(RegressionLoss):
-    """Without the centred formulas of the package's own loss."""
+    """Without the centered formulas of the package's own loss."""
 
     def value(self, scores, y):
         return np.abs(scores - y)

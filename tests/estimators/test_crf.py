@@ -34,7 +34,7 @@ def weighted(request):
 
 @pytest.fixture(scope="module")
 def best(chains, fit_intercept, weighted):
-    """The optimum of an optimiser that knows nothing of the dual."""
+    """The optimum of an optimizer that knows nothing of the dual."""
     model = reference.Model(*chains, 3, 0.05, weighted, fit_intercept)
     return model, model.optimum()
 
@@ -140,7 +140,7 @@ def test_predictions_of_crfsuite(crfsuite):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_logistic_regression(solver, weighted, fit_intercept):
-    """Chains of length one. Their three biases, all regularised, are three columns of ones."""
+    """Chains of length one. Their three biases, all regularized, are three columns of ones."""
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     weights = np.random.default_rng(0).integers(1, 4, 150) if weighted else np.ones(150)

@@ -30,7 +30,7 @@ def model(chains):
 
 @pytest.fixture(scope="module")
 def joints(chains, model):
-    """The distributions of all labellings, from the fitted attributes."""
+    """The distributions of all labelings, from the fitted attributes."""
     result = []
     for x in chains[0]:
         scores = x @ model.coef_.T + model.intercept_
@@ -58,7 +58,7 @@ def test_pairwise_marginals(chains, model, joints):
         assert_allclose(ours, joint.pairs, atol=1e-13)
 
 
-def test_predict_is_the_best_labelling(chains, model, joints):
+def test_predict_is_the_best_labeling(chains, model, joints):
     predicted = model.predict(chains[0])
     assert predicted == [LABELS[joint.paths[joint.p.argmax()]].tolist() for joint in joints]
     assert all(type(label) is str for labels in predicted for label in labels)
@@ -261,7 +261,7 @@ def test_heaviest_features(chains):
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
-def test_bad_number_of_labellings(model, chains, n):
+def test_bad_number_of_labelings(model, chains, n):
     with pytest.raises(ValueError, match="n_best must be"):
         model.decode(chains[0], n_best=n)
 

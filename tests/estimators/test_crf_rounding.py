@@ -101,7 +101,7 @@ def test_the_value_of_the_dual_less_its_margin_is_below_the_exact_one(lengths, e
 @pytest.mark.parametrize("T", [1, 2, 6])
 @pytest.mark.parametrize("size", [5.0, 20.0, 200.0, 400.0])
 def test_a_loss_below_the_rounding_of_log_z(T, size):
-    """By enumeration of the other labellings; the scores of 400 take logarithms."""
+    """By enumeration of the other labelings; the scores of 400 take logarithms."""
     X, y = sequences([T], 1.0, seed=T)
     ours, model = bound(X, y, 1e-300)
     truth = np.eye(3)[y[0]] + 0.1 * X[0]
@@ -109,7 +109,7 @@ def test_a_loss_below_the_rounding_of_log_z(T, size):
     w = np.zeros(model.size)
     w[:9] = size * np.eye(3).ravel()
     scores, transitions = model.scores(0, w.astype(np.longdouble))
-    paths = reference.labellings(T, 3)
+    paths = reference.labelings(T, 3)
     totals = reference.totals(scores, transitions, paths)
     own = (paths == y[0]).all(axis=1)
     expected = np.log1p(np.exp(totals[~own] - totals[own]).sum())
@@ -149,7 +149,7 @@ def test_a_sequence_of_a_hundred_thousand_converges():
 
 
 def any_problem(seed):
-    """Few labellings, and features, weights and reg_lambda of any size."""
+    """Few labelings, and features, weights and reg_lambda of any size."""
     rng = np.random.default_rng(seed)
     K, d, n = rng.integers(2, 4), rng.integers(1, 4), rng.integers(1, 5)
     scale = 10.0 ** rng.uniform(-6.0, 8.0)

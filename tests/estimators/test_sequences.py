@@ -16,7 +16,7 @@ from sklearn_bundle.estimators._sequences import (
 from tests.sequences import DICTS, FIRST, ROWS, SECOND, STRINGS, Model, Y, frames, train
 
 
-class Colour(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value
+class Color(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value
     RED = "red"
 
 
@@ -167,7 +167,7 @@ def test_a_frame_is_chains_of_length_one():
         ([[("b", 1), ("a",)], [("b", 1)]], [("a",), ("b", 1)], object),
         ([[2**70, 1], [1]], [1, 2**70], object),
         ([["a\0", "a"], ["a"]], ["a", "a\0"], object),  # the same in a numpy array of strings
-        ([[Colour.RED, "a"], ["a"]], ["a", Colour.RED], object),
+        ([[Color.RED, "a"], ["a"]], ["a", Color.RED], object),
         ([[np.datetime64("2020"), np.datetime64("2019")], [np.datetime64("2020")]], None, object),
     ],
     ids=str,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.sequences import DICTS, STRINGS, Model, Y, train
 
 
-class Colour(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value
+class Color(str, Enum):  # noqa: UP042 - a StrEnum is formatted as its value
     RED = "red"
 
 
@@ -79,7 +79,7 @@ TOKEN = {
     "string": "s",
     "empty": "",
     "colon": "a:b",
-    "enum": Colour.RED,
+    "enum": Color.RED,
     "nested": {"string": "x", "deep": {"number": 2.0, "strings": ["p", "q"], "none": {}}},
     "strings": ["x", "y"],
     "set": {"z"},

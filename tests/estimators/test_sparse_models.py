@@ -215,7 +215,7 @@ def test_largest_value_of_squared_errors(diabetes, fit_intercept, l1_ratio):
 @pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "softmax", "huber", "poisson"])
 def test_all_weights_are_zero_from_the_largest_value_on(diabetes, loss):
     X, y = diabetes
-    X = X + 0.05  # centred features would make the intercept of no account
+    X = X + 0.05  # centered features would make the intercept of no account
     classify = loss in ("log_loss", "squared_hinge", "softmax")
     y = np.digitize(y, [1.0, 2.0]) if classify else y
     kind = BMRMClassifier if classify else BMRMRegressor

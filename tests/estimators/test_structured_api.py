@@ -91,19 +91,19 @@ def test_score_with_costs(chains, rows):
     assert model.score(X, y, weights) == pytest.approx(1.0 - expected, rel=1e-14)
 
 
-def test_decoded_labellings_have_the_scores_of_their_features(chains):
+def test_decoded_labelings_have_the_scores_of_their_features(chains):
     X, y = chains
     model = StructuredSVM(random_state=0).fit(X, y)
     found = model.decode(X, n_best=3)
-    assert [labellings[0][0] for labellings in found] == model.predict(X)
-    for x, labellings in zip(X, found, strict=True):
-        for labels, score in labellings:
+    assert [labelings[0][0] for labelings in found] == model.predict(X)
+    for x, labelings in zip(X, found, strict=True):
+        for labels, score in labelings:
             k = np.searchsorted(model.classes_, labels)
             expected = np.sum((x @ model.coef_.T + model.intercept_)[np.arange(len(k)), k])
             expected += model.transitions_[k[:-1], k[1:]].sum()
             expected += model.start_[k[0]] + model.end_[k[-1]]
             assert score == pytest.approx(expected, abs=1e-12)
-        assert (np.diff([score for _, score in labellings]) <= 0.0).all()
+        assert (np.diff([score for _, score in labelings]) <= 0.0).all()
     with pytest.raises(ValueError, match="n_best must be an integer of at least 1, got 0"):
         model.decode(X, 0)
 

@@ -160,7 +160,7 @@ def test_planes_where_rounding_leaves_nothing_of_marginals_prove_nothing():
 
 
 def test_planes_are_kept_for_a_larger_reg_lambda_alone():
-    """What rounding may have added to a plane was taken off for a minimiser that is so far away."""
+    """What rounding may have added to a plane was taken off for a minimizer that is so far away."""
     X, y = CHAINS
     kept = {}
     for after in (0.05, 0.06, 0.04):

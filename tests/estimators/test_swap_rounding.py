@@ -49,9 +49,9 @@ def test_values_by_differences(size):
         assert rows.rounding(np.arange(60), np.arange(60)).max() <= 1e-14
 
 
-def spread_out(rng, n, d, centre, width):
-    X = centre + rng.uniform(-width, width, size=(n, d))
-    y = np.where((X[:, 0] - centre) / width + 0.5 * rng.normal(size=n) > 0, 1, -1)
+def spread_out(rng, n, d, center, width):
+    X = center + rng.uniform(-width, width, size=(n, d))
+    y = np.where((X[:, 0] - center) / width + 0.5 * rng.normal(size=n) > 0, 1, -1)
     y[:2] = 1, -1
     return X, y
 
@@ -69,12 +69,12 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("C", [1.0, 1e5])
-@pytest.mark.parametrize("centre, width", [(0.0, 3e3), (3620.0, 3.5), (1e5, 1e2)])
+@pytest.mark.parametrize("center, width", [(0.0, 3e3), (3620.0, 3.5), (1e5, 1e2)])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("solver", ["swap-2o", "decomposition"])
-def test_sums_that_cancel(kernel, centre, width, C, solver):
+def test_sums_that_cancel(kernel, center, width, C, solver):
     """The scores are differences of much larger numbers."""
-    X, y = spread_out(np.random.default_rng(0), 12, 1, centre, width)
+    X, y = spread_out(np.random.default_rng(0), 12, 1, center, width)
     values = X @ X.T if kernel == "precomputed" else X
     model = SwapSVC(C, max_iter=20_000, solver=solver, **KERNELS[kernel])
     judge(quiet(model, values, y), values, y)

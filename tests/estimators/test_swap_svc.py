@@ -27,7 +27,7 @@ from tests.kernel_machines import (
 
 
 @pytest.fixture(scope="module", params=["binary", "multiclass", "strings"])
-def labelled(request):
+def labeled(request):
     X, y = load_digits(return_X_y=True)
     classes = {"binary": 2, "multiclass": 4, "strings": 3}[request.param]
     X, y = X[y < classes][:200] / 16.0, y[y < classes][:200]
@@ -35,13 +35,13 @@ def labelled(request):
 
 
 @pytest.fixture(params=["rbf", "linear"])
-def fitted(labelled, request):
-    ours = SwapSVC(10.0, kernel=request.param, gamma=0.02, tol=1e-6).fit(*labelled)
-    return ours, SVC(C=10.0, kernel=request.param, gamma=0.02).fit(*labelled)
+def fitted(labeled, request):
+    ours = SwapSVC(10.0, kernel=request.param, gamma=0.02, tol=1e-6).fit(*labeled)
+    return ours, SVC(C=10.0, kernel=request.param, gamma=0.02).fit(*labeled)
 
 
-def test_shapes_and_types_of_svc(fitted, labelled):
-    X, _ = labelled
+def test_shapes_and_types_of_svc(fitted, labeled):
+    X, _ = labeled
     ours, theirs = fitted
     for name in ("classes_", "dual_coef_", "intercept_", "n_support_", "support_"):
         mine, peer = getattr(ours, name), getattr(theirs, name)
@@ -57,8 +57,8 @@ def test_shapes_and_types_of_svc(fitted, labelled):
         assert ours.coef_.shape == theirs.coef_.shape
 
 
-def test_support_vectors_are_sorted_by_classes(fitted, labelled):
-    _, y = labelled
+def test_support_vectors_are_sorted_by_classes(fitted, labeled):
+    _, y = labeled
     ours, _ = fitted
     labels = np.searchsorted(ours.classes_, y[ours.support_])
     assert_array_equal(np.bincount(labels), ours.n_support_)
@@ -67,11 +67,11 @@ def test_support_vectors_are_sorted_by_classes(fitted, labelled):
 
 
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
-def test_scores_have_the_shapes_and_signs_of_svc(fitted, labelled, shape):
+def test_scores_have_the_shapes_and_signs_of_svc(fitted, labeled, shape):
     """Where a squared hinge is as sure as a hinge, the signs are the same."""
-    X, _ = labelled
+    X, _ = labeled
     ours, theirs = (clone(m).set_params(decision_function_shape=shape) for m in fitted)
-    a, b = ours.fit(*labelled).decision_function(X), theirs.fit(*labelled).decision_function(X)
+    a, b = ours.fit(*labeled).decision_function(X), theirs.fit(*labeled).decision_function(X)
     assert a.shape == b.shape and a.dtype == b.dtype
     if shape == "ovo" or a.ndim == 1:
         sure = np.abs(b) > 0.5
@@ -99,15 +99,15 @@ def pair_scores(model, X):
     return np.array(scores).T
 
 
-def test_scores_from_the_attributes(fitted, labelled):
-    X = labelled[0] + 0.01
+def test_scores_from_the_attributes(fitted, labeled):
+    X = labeled[0] + 0.01
     ours, _ = fitted
     scores = ours.set_params(decision_function_shape="ovo").decision_function(X)
     assert_allclose(scores, pair_scores(ours, X), atol=1e-10)
 
 
-def test_coef_is_the_gradient_of_the_scores(labelled):
-    X, y = labelled
+def test_coef_is_the_gradient_of_the_scores(labeled):
+    X, y = labeled
     model = SwapSVC(kernel="linear", decision_function_shape="ovo", tol=1e-3).fit(X, y)
     scores = X @ model.coef_.T + model.intercept_
     assert_allclose(scores.squeeze(), model.decision_function(X), atol=1e-10)
@@ -144,7 +144,7 @@ def test_prediction_by_votes():
 
 
 def test_prediction_near_the_boundary_is_that_of_float64(data):
-    """Bisected until neighbours in float64 differ: single precision alone cannot tell them."""
+    """Bisected until neighbors in float64 differ: single precision alone cannot tell them."""
     X, y = data
     model = SwapSVC(100.0, gamma=GAMMA).fit(X, y)
     scores = model.decision_function(X)

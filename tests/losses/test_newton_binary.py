@@ -13,7 +13,7 @@ KNOWN = ["hinge", "squared_hinge", "log_loss", "exponential"]
 
 
 def smoothed(loss, width, margins):
-    """Value and two derivatives, in the margin, of the loss that Newton's method minimises."""
+    """Value and two derivatives, in the margin, of the loss that Newton's method minimizes."""
     h = 1.0 - margins
     if loss == "hinge":
         u = np.clip(h / width, 0.0, 1.0)

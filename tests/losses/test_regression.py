@@ -441,7 +441,7 @@ def test_check_passes_and_instances_are_cloned_and_pickled(key):
 
 
 @pytest.mark.parametrize("key", [k for k in TABLE if k != "multivariate_squared_error_singular"])
-def test_reference_optimum_has_no_better_neighbour(key):
+def test_reference_optimum_has_no_better_neighbor(key):
     """No w and b drawn around clarabel's is better, and its b is the loss's best intercept."""
     X, y, weights = reference_regression.drawn()
     name, parameters = name_of(key), BUILT_IN[key][1]

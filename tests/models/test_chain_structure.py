@@ -9,7 +9,7 @@ from sklearn_bundle.models import Chain
 from sklearn_bundle.models.chain import Weights, flat, taken_apart
 from sklearn_bundle.models.chain_structure import TokenRows, joined, split
 from tests.chains import sequences
-from tests.reference_chain import labellings, totals
+from tests.reference_chain import labelings, totals
 
 D = 3
 LENGTHS = [1, 3, 2, 1, 4, 3]
@@ -35,18 +35,18 @@ def drawn(K, rng, size=1.0):
 
 
 def scores_of_all(x, weights, fit_intercept):
-    """All labellings and their scores."""
+    """All labelings and their scores."""
     T, K = len(x), len(weights.coef)
     unary = x @ weights.coef.T
     if fit_intercept:
         unary += weights.intercept + np.outer(np.arange(T) == 0, weights.start)
         unary[-1] += weights.end
-    paths = labellings(T, K)
+    paths = labelings(T, K)
     return paths, totals(unary, weights.transitions, paths)
 
 
 def worst_of_all(x, y, weights, cost, scaling, fit_intercept=True):
-    """The highest loss-augmented score of all labellings, with its loss."""
+    """The highest loss-augmented score of all labelings, with its loss."""
     paths, scores = scores_of_all(x, weights, fit_intercept)
     losses = cost[y, paths].sum(axis=1)
     margins = scores - scores[(paths == y).all(axis=1)]
@@ -69,7 +69,7 @@ def in_public_order(found, n_parameters, K):
 
 
 def check_found(model, X, y, K, weights, scaling="margin", dtype=np.float64):
-    """All that is found: the best by enumeration; features, loss and score of one labelling."""
+    """All that is found: the best by enumeration; features, loss and score of one labeling."""
     examples = bound(model, X, y, K, scaling, dtype)
     found = examples.find(flat(weights), 0, len(X))
     cost = cost_of(model.cost, K)
@@ -84,7 +84,7 @@ def check_found(model, X, y, K, weights, scaling="margin", dtype=np.float64):
         factor = found.losses[i] if scaling == "slack" else 1.0
         possible = [
             factor * (model.joint_feature(x, labels) - model.joint_feature(x, path))
-            for path in labellings(len(x), K)
+            for path in labelings(len(x), K)
             if cost[labels, path].sum() == found.losses[i]
         ]
         assert np.abs(np.array(possible) - psi[i]).max(axis=1).min() <= 1e-13
@@ -95,7 +95,7 @@ def check_found(model, X, y, K, weights, scaling="margin", dtype=np.float64):
 @pytest.mark.parametrize("K, lengths", SIZES)
 @scalings
 @intercepts
-def test_the_worst_labellings_are_those_of_enumeration(K, lengths, scaling, fit_intercept):
+def test_the_worst_labelings_are_those_of_enumeration(K, lengths, scaling, fit_intercept):
     X, y = sequences(K, lengths, D)
     model, weights = Chain(fit_intercept=fit_intercept), drawn(K, np.random.default_rng(1))
     check_found(model, X, y, K, weights, scaling)
@@ -112,7 +112,7 @@ def test_with_costs(name, scaling, size):
 
 @scalings
 @pytest.mark.parametrize("seed", range(5))
-def test_of_labellings_that_tie_one_is_found(scaling, seed):
+def test_of_labelings_that_tie_one_is_found(scaling, seed):
     rng = np.random.default_rng(seed)
     X, y = sequences(3, LENGTHS, D, seed)
     X = [np.sign(x) for x in X]  # entries that cancel
@@ -250,7 +250,7 @@ def test_the_largest_loss():
         model = Chain(cost=cost)
         model.n_parameters(X, y)
         for labels in y:
-            losses = [model.loss(labels, path) for path in labellings(len(labels), 3)]
+            losses = [model.loss(labels, path) for path in labelings(len(labels), 3)]
             assert model.max_loss(labels) == max(losses), name
 
 

@@ -19,7 +19,7 @@ from tests.user_models import Grid as EnumeratedGrid
 COST = [[0.0, 0.5], [2.0, 0.0]]
 
 
-def labellings(n):
+def labelings(n):
     return np.array(list(product([0, 1], repeat=n)))
 
 
@@ -56,7 +56,7 @@ def point(rng, d, e):
 def outputs(x, y, cost=None):
     """All labels of a graph, with features and losses, straight from their definitions."""
     nodes, edges, features = x
-    labels = labellings(len(nodes))
+    labels = labelings(len(nodes))
     phi = [
         np.r_[
             sum((nodes[a] for a in np.flatnonzero(t)), np.zeros(nodes.shape[1])),
@@ -236,8 +236,8 @@ def test_an_image_is_a_graph(contrast):
     for part, other in zip(found, listed.find(w, 0, len(X)), strict=True):
         np.testing.assert_allclose(part, other, rtol=1e-12, atol=1e-12)
     for x, truth in zip(X, y, strict=True):
-        all_phi = [model.joint_feature(x, t.reshape(truth.shape)) for t in labellings(truth.size)]
-        best = labellings(truth.size)[np.argmax(all_phi @ w)].reshape(truth.shape)
+        all_phi = [model.joint_feature(x, t.reshape(truth.shape)) for t in labelings(truth.size)]
+        best = labelings(truth.size)[np.argmax(all_phi @ w)].reshape(truth.shape)
         np.testing.assert_array_equal(model.inference(x, w), best)
 
 
@@ -320,7 +320,7 @@ class Listed(Grid):
     """The judge asks for all outputs."""
 
     def outputs(self, x):
-        return labellings(x[:, :, 0].size).reshape(-1, *x.shape[:2])
+        return labelings(x[:, :, 0].size).reshape(-1, *x.shape[:2])
 
 
 def test_certificate_against_enumeration():

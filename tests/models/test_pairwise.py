@@ -30,7 +30,7 @@ def draw(shape, seed=0, count=1, size=2.0):
 
 
 def scores(X, y, w):
-    """Of each example loss and score of all labellings, less the true one's."""
+    """Of each example loss and score of all labelings, less the true one's."""
     for example in graphs(X, y, K):
         yield example.losses - example.psi("margin") @ w
 
@@ -46,7 +46,7 @@ def loop_that_no_relaxation_closes():
 
 @every_shape
 @pytest.mark.parametrize("seed", range(10))
-def test_worst_labellings_and_bounds_by_enumeration(shape, seed):
+def test_worst_labelings_and_bounds_by_enumeration(shape, seed):
     X, y, w = draw(shape, seed, count=3)
     examples = PairwiseGraph(K).examples(X, y, "margin")
     found = examples.find(w, 0, 3)
@@ -61,7 +61,7 @@ def test_worst_labellings_and_bounds_by_enumeration(shape, seed):
 
 
 @every_shape
-def test_what_is_found_is_a_labelling(shape):
+def test_what_is_found_is_a_labeling(shape):
     X, y, w = draw(shape, seed=3)
     found = PairwiseGraph(K).examples(X, y, "margin").find(w, 0, 1)
     psi = np.zeros(len(w))
@@ -201,7 +201,7 @@ def test_without_branches_the_bound_is_that_of_the_relaxation():
         model = PairwiseGraph(2, **settings)
         found = model.examples([x], [y], "margin").find(3.0 * w, 0, 1)
         truth = w @ model.joint_feature(x, y)
-        losses = found.bounds[0] + 3.0 * truth - 3.0 * bound  # of the labelling or its relaxation
+        losses = found.bounds[0] + 3.0 * truth - 3.0 * bound  # of the labeling or its relaxation
         assert losses == pytest.approx(1.5 if bound == 3.0 else 2.0, abs=1e-9)
 
 

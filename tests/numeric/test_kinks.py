@@ -20,7 +20,7 @@ def test_search_kink_is_quick_and_exact(n, curvature, size):
 
     slope, curvature = -0.5 * jumps.sum(), curvature / size**2
     t = search_kink(derivative, slope, curvature)
-    # the right derivative is not negative at the minimiser, the left one not positive
+    # the right derivative is not negative at the minimizer, the left one not positive
     order = np.argsort(kinks)
     rises = slope + curvature * kinks[order] + np.cumsum(jumps[order])
     at = np.flatnonzero(rises >= 0.0)[0]

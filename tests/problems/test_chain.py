@@ -131,12 +131,12 @@ def test_entries_by_attribute_come_back(dtype, index):
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("nonnegative", [True, False])
-def test_radii_bound_all_labellings(intercept, nonnegative):
+def test_radii_bound_all_labelings(intercept, nonnegative):
     """Appendix C: an upper bound, and reached if a label does not occur in the sequence."""
     lengths = [1, 2, 3, 4, 4]
     ours, model = bound(4, lengths, intercept, nonnegative=nonnegative)
     for i, (T, radius) in enumerate(zip(lengths, ours.radii(), strict=True)):
-        one_hot = np.eye(4)[reference.labellings(T, 4)]
+        one_hot = np.eye(4)[reference.labelings(T, 4)]
         edges = np.einsum("mtj,mtk->mjk", one_hot[:, :-1], one_hot[:, 1:])
         truth = model.true_features(i)
         distances = [
@@ -274,7 +274,7 @@ def test_weak_duality(dual):
     assert value <= best * (1.0 + 1e-14) and best <= ours.gaps(w, blocks)[0] * (1.0 + 1e-14)
 
 
-# ---- labellings -------------------------------------------------------------------------------
+# ---- labelings -------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[2, 3, 4])
@@ -295,7 +295,7 @@ def test_best_labels(model_and_joints):
 
 
 @pytest.mark.parametrize("n_best", [1, 2, 7, 20, 2000])
-def test_several_best_labellings(model_and_joints, n_best):
+def test_several_best_labelings(model_and_joints, n_best):
     """In order, each once, and no more than there are."""
     ours, expected = model_and_joints
     for (paths, values), joint in zip(ours.several_best(n_best), expected, strict=True):

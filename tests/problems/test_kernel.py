@@ -156,14 +156,14 @@ def test_many_new_points_and_the_other_layout():
 def test_shifted_data_keep_float32_accurate(data_dtype):
     X = (make(N) + 1e4).astype(data_dtype)
     Z = (make(N_NEW, seed=2) + 1e4).astype(data_dtype)
-    centred, new = X.astype(np.float64) - 1e4, Z.astype(np.float64) - 1e4
+    centered, new = X.astype(np.float64) - 1e4, Z.astype(np.float64) - 1e4
     rows = KernelRows(frozen(X), Kernel(gamma=0.05), np.float32)
     out = np.empty(N, np.float32)
     rows.block(np.array([3]), None, out[np.newaxis])
-    K = rbf_kernel(centred, gamma=0.05)
+    K = rbf_kernel(centered, gamma=0.05)
     np.testing.assert_allclose(out, K[3], atol=1e-4)
     np.testing.assert_allclose(rows.gram(), K, atol=1e-4)
-    np.testing.assert_allclose(cross(rows, Z), rbf_kernel(new, centred, gamma=0.05), atol=1e-4)
+    np.testing.assert_allclose(cross(rows, Z), rbf_kernel(new, centered, gamma=0.05), atol=1e-4)
 
 
 def test_rbf_is_at_most_one_where_rows_repeat(dtype):

@@ -142,7 +142,7 @@ def test_the_offset_of_a_plane_is_an_entropy(kind):
 def test_no_bound_is_above_the_optimum(kind, reg_lambda):
     """Near the optimum it is all that rounding leaves."""
     bound = Bound(kind, reg_lambda=reg_lambda)
-    best = bound.reference.minimiser()
+    best = bound.reference.minimizer()
     least = float(bound.reference.objective(best))
     for distance in (0.0, 1e-9, 1e-6, 1e-3, 0.1, 1.0):
         w = best.astype(float) + distance * bound.points([1.0])[0]

@@ -128,7 +128,7 @@ def test_slope(name, seed):
 
 
 @every_one
-def test_start_is_the_minimiser(name):
+def test_start_is_the_minimizer(name):
     omega = bound(name)
     start = omega.start(P)
     assert start.shape == (P,)

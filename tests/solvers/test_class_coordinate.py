@@ -22,7 +22,7 @@ LAMBDA = 1e-2
 
 
 def best_row(values, curvature):
-    """The p on the simplex that maximises ``<values, p> - curvature ||p||^2 / 2``, by sorting."""
+    """The p on the simplex that maximizes ``<values, p> - curvature ||p||^2 / 2``, by sorting."""
     u = values / curvature
     ordered = np.sort(u)[::-1]
     thresholds = (np.cumsum(ordered) - 1) / np.arange(1, len(u) + 1)
@@ -115,7 +115,7 @@ def test_sweep_with_a_proximal_term_against_numpy(d, free):
     W = working()
     root = np.sqrt(LAMBDA / (LAMBDA + kappa))
     Z = W + (1 - root) / (1 + root) * (W - last)
-    steps.move_centre()
+    steps.move_center()
     steps.take_all()
     before, b = steps.alpha, steps._b[:11].copy()
     sweep = steps.sweep()

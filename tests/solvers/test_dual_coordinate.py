@@ -33,7 +33,7 @@ def dual_terms(loss, alpha, weights):
 
 
 def best_alpha(loss, margin, alpha, weight, square):
-    """The alpha_i that maximises the dual, ``square`` being ||x_i||^2 / reg_lambda."""
+    """The alpha_i that maximizes the dual, ``square`` being ||x_i||^2 / reg_lambda."""
 
     def slope(a):  # of minus the dual
         return margin + square * (a - alpha) - 1 + (a / weight if loss == "squared_hinge" else 0)
@@ -213,7 +213,7 @@ def test_weights_are_repeated_rows(small, loss):
     ],
 )
 def test_many_columns(dtype, indices):
-    """Neighbouring rows together, single precision at first, double for the last digits."""
+    """Neighboring rows together, single precision at first, double for the last digits."""
     rng = np.random.default_rng(4)
     n, d = 300, 140_000  # w is longer than what a core caches
     X = sp.random(n, d, 2e-4, format="csr", random_state=0, dtype=np.float64)

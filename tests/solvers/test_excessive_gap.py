@@ -33,11 +33,11 @@ def project_by_bisection(moved, y, weights, fit_intercept):
     return np.clip(moved + 0.5 * (low + high) * y, 0.0, 1.0)
 
 
-def smoothed(X, y, weights, reg_lambda, fit_intercept, w, centre, mu):
-    """J_mu(w), by the maximiser's closed form."""
+def smoothed(X, y, weights, reg_lambda, fit_intercept, w, center, mu):
+    """J_mu(w), by the maximizer's closed form."""
     slack = 1.0 - y * (X @ w)
-    u = project_by_bisection(centre + slack / mu, y, weights, fit_intercept)
-    prox = 0.5 * mu * np.sum(weights * (u - centre) ** 2)
+    u = project_by_bisection(center + slack / mu, y, weights, fit_intercept)
+    prox = 0.5 * mu * np.sum(weights * (u - center) ** 2)
     return 0.5 * reg_lambda * w @ w + np.sum(weights * u * slack) - prox
 
 
@@ -60,14 +60,14 @@ def test_invariant_at_every_step(data, lipschitz, fit_intercept):
     solver = ExcessiveGapSolver(problem, None if lipschitz == "adaptive" else radius**2 / 1e-2)
     starts = set()
     for _ in islice(solver.states(), 150):
-        starts.add(id(solver.centre))
+        starts.add(id(solver.center))
         u = solver.u.u
         assert (u >= 0.0).all() and (u <= 1.0).all()
         assert abs(np.sum(weights * y * u)) < 1e-15 or not fit_intercept
         value = dual(X, y, weights, 1e-2, u)
         assert value == pytest.approx(solver.u.value, abs=1e-12)
         assert (
-            smoothed(X, y, weights, 1e-2, fit_intercept, solver.point.w, solver.centre, solver.mu)
+            smoothed(X, y, weights, 1e-2, fit_intercept, solver.point.w, solver.center, solver.mu)
             <= value + 1e-12
         )
     assert len(starts) > 1 or lipschitz == "fixed"
@@ -94,10 +94,10 @@ def test_rate_of_the_adaptive_rule(data, fit_intercept):
     """gap <= mu/2, and mu <= 4 L/(k+1)^2 with the largest L that was met since the last start."""
     X, y, weights, problem = made(data, 1e-2, fit_intercept)
     solver = ExcessiveGapSolver(problem, None)
-    centre, k, largest = None, 0, 0.0
+    center, k, largest = None, 0, 0.0
     for state in islice(solver.states(), 150):
-        k, largest = (k + 1, largest) if solver.centre is centre else (1, 0.0)
-        centre, largest = solver.centre, max(largest, solver._lipschitz / 0.9)
+        k, largest = (k + 1, largest) if solver.center is center else (1, 0.0)
+        center, largest = solver.center, max(largest, solver._lipschitz / 0.9)
         J = best_risk(X, y, weights, 1e-2, fit_intercept, solver.point.w)
         assert J - dual(X, y, weights, 1e-2, solver.u.u) <= 0.5 * solver.mu + 1e-12
         assert state.gap <= 0.5 * solver.mu + 1e-12
@@ -107,8 +107,8 @@ def test_rate_of_the_adaptive_rule(data, fit_intercept):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_power_iteration_bounds_the_curvature(data, fit_intercept):
     X, y, weights, problem = made(data, 1e-2, fit_intercept)
-    centred = X - weights @ X if fit_intercept else X
-    exact = np.linalg.norm(np.sqrt(weights)[:, None] * centred, 2) ** 2 / 1e-2
+    centered = X - weights @ X if fit_intercept else X
+    exact = np.linalg.norm(np.sqrt(weights)[:, None] * centered, 2) ** 2 / 1e-2
     assert exact <= problem.lipschitz_constant(0) <= 1.06 * exact
     assert exact <= (np.linalg.norm(X, axis=1).max() ** 2) / 1e-2
     rng = np.random.default_rng(0)

@@ -190,7 +190,7 @@ def test_warm_start_is_kept(name, k):
     args = planes, offsets, balance, REGULARIZERS[name], 0.1
     alpha, b, gap = simplex_newton.solve(*args, np.eye(T)[0], 0.0)
     before = alpha.copy()
-    again, _, _ = simplex_newton.solve(*args, alpha, gap + 1e-6, centre=b)
+    again, _, _ = simplex_newton.solve(*args, alpha, gap + 1e-6, center=b)
     np.testing.assert_array_equal(alpha, before)
     np.testing.assert_allclose(again, alpha, rtol=0, atol=1e-13)
 
@@ -306,13 +306,13 @@ def test_l1_start_changes_nothing():
 def test_l1_near_a_point(k, weight):
     """The scaled alpha proves a bound; with a small weight, that of the linear programme."""
     planes, offsets, balance = draw("plain", k, 5)
-    centre = np.random.default_rng(0).normal(size=P)
+    center = np.random.default_rng(0).normal(size=P)
     alpha, w, b = l1_master.solve_near(
-        planes, offsets, balance, 0.3, np.eye(T)[0], 0.0, centre=centre, weight=weight
+        planes, offsets, balance, 0.3, np.eye(T)[0], 0.0, center=center, weight=weight
     )
 
     def objective(w, b):
-        away = w - centre
+        away = w - center
         return (
             0.3 * np.abs(w).sum()
             + 0.5 * weight * away @ away

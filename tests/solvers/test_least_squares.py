@@ -214,18 +214,18 @@ def test_a_path_forms_its_matrix_once():
     assert_allclose(path[1][:, 1], model.coef_, rtol=1e-12)
 
 
-@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("centered", [True, False])
 @pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
-def test_products_of_the_rows(kind, centred):
+def test_products_of_the_rows(kind, centered):
     X, _, s = drawn(40, 7, kind)
     rows = rows_in_memory(X)
     Z = (X.toarray() if kind == "sparse" else X).astype(float)
     assert_allclose(rows.column_squares(s), s @ Z**2, rtol=1e-6)
-    Z = Z - s @ Z if centred else Z
-    assert_allclose(rows.gram(s, centred), (Z.T * s) @ Z, rtol=1e-6, atol=1e-6)
+    Z = Z - s @ Z if centered else Z
+    assert_allclose(rows.gram(s, centered), (Z.T * s) @ Z, rtol=1e-6, atol=1e-6)
     if kind != "sparse":
         Z = np.sqrt(s)[:, None] * Z
-        assert_allclose(rows.outer(s, centred), Z @ Z.T, rtol=1e-6, atol=1e-8)
+        assert_allclose(rows.outer(s, centered), Z @ Z.T, rtol=1e-6, atol=1e-8)
 
 
 def test_newton_of_wide_dense_data_needs_a_matrix_of_the_samples_alone():

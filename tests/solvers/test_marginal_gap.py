@@ -41,15 +41,15 @@ def weights_of(w, reference):
     return joined(taken_apart(w, K))[: reference.d]  # all, or without the biases
 
 
-def labellings(u, tokens):
-    """Marginals -> for each sequence the probabilities of labellings, in the reference's order."""
+def labelings(u, tokens):
+    """Marginals -> for each sequence the probabilities of labelings, in the reference's order."""
     at = 0
     for T in np.diff(tokens):
         edges, rows = max(T - 1, 1), K if T > 1 else 1
         size = edges * rows * 8
         point = u[at : at + size].reshape(edges, rows, 8)[:, :, :K]
         at += size
-        paths = reference_chain.labellings(T, K)
+        paths = reference_chain.labelings(T, K)
         if T == 1:
             yield point[0, 0]
             continue
@@ -62,25 +62,25 @@ def labellings(u, tokens):
         yield p
 
 
-def smoothed(reference, dual, w, centre, mu, tokens):
+def smoothed(reference, dual, w, center, mu, tokens):
     """J_mu(w) by the projection, its value by enumeration: at least that, as a maximum is."""
-    u = dual.project(centre, dual.point(w), 1.0 / mu, 0)
-    q = list(labellings(u, tokens))
+    u = dual.project(center, dual.point(w), 1.0 / mu, 0)
+    q = list(labelings(u, tokens))
     v = weights_of(w, reference)
     value = 0.5 * reference.reg_lambda * v @ v
     for s, q_i, psi, losses in zip(
         reference.weights, q, reference.psi, reference.losses, strict=True
     ):
         value += s * q_i @ (losses - psi @ v)
-    return value - 0.5 * mu * prox(reference, u, centre, tokens)
+    return value - 0.5 * mu * prox(reference, u, center, tokens)
 
 
-def prox(reference, u, centre, tokens):
+def prox(reference, u, center, tokens):
     """``sum_i s_i ||u_i - c_i||^2``."""
     total, at = 0.0, 0
     for s, T in zip(reference.weights, np.diff(tokens), strict=True):
         size = max(T - 1, 1) * (K if T > 1 else 1) * 8
-        total += s * np.sum((u[at : at + size] - centre[at : at + size]) ** 2)
+        total += s * np.sum((u[at : at + size] - center[at : at + size]) ** 2)
         at += size
     return total
 
@@ -104,14 +104,14 @@ def test_bounds_of_every_state(settings):
     assert state.lower_bound <= best.value * (1.0 + 1e-13)
 
 
-def test_the_bound_is_that_of_a_distribution_of_labellings():
+def test_the_bound_is_that_of_a_distribution_of_labelings():
     """D by enumeration, at the distribution that has the marginals."""
     problem, reference = made()
     solver = ExcessiveGapSolver(MarginalDual(problem), None)
     tokens = problem.examples.structure.chains.tokens
     for _ in islice(solver.states(), 60):
         for point in (solver.u, solver.dual_point):
-            q = list(labellings(point.u, tokens))
+            q = list(labelings(point.u, tokens))
             assert_allclose([p.sum() for p in q], 1.0, rtol=0.0, atol=1e-13)
             assert min(p.min() for p in q) >= 0.0
             assert point.value == pytest.approx(reference.dual_objective(q), abs=1e-12)
@@ -125,8 +125,8 @@ def test_the_condition_at_every_step():
     tokens = problem.examples.structure.chains.tokens
     starts = set()
     for _ in islice(solver.states(), 120):
-        starts.add(id(solver.centre))
-        of_w = smoothed(reference, dual, solver.point.w, solver.centre, solver.mu, tokens)
+        starts.add(id(solver.center))
+        of_w = smoothed(reference, dual, solver.point.w, solver.center, solver.mu, tokens)
         assert of_w <= solver.u.value + 1e-11
     assert len(starts) > 1
 

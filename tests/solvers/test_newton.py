@@ -81,7 +81,7 @@ def test_hessian_against_numpy(kind, free, n_rows):
 
 
 def lowest_risk(loss, X, y, weights, w, free):
-    """The risk at w, minimised over b: for the hinge at one of its kinks."""
+    """The risk at w, minimized over b: for the hinge at one of its kinks."""
     if not free:
         return objective(loss, X, y, weights, 0.0, w, 0.0)
     if loss == "hinge":

@@ -50,7 +50,7 @@ def line():
 
 
 def smoothed(name, width, f, y):
-    """Slopes and bends in the scores of what Newton's method minimises."""
+    """Slopes and bends in the scores of what Newton's method minimizes."""
     if name == "poisson":
         return np.exp(f) - y, np.exp(f)
     low, high, half = CASES[name][1]

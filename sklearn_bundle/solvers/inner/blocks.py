@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import block_steps
 from sklearn_bundle._compiled.block_steps import Dual
 from sklearn_bundle._compiled.sampling import Sampling, next_block, note
+from sklearn_bundle._roundoff import DOUBLE
 from sklearn_bundle.models.examples import Found
 from sklearn_bundle.problems.structured import StructuredProblem, not_exact
 from sklearn_bundle.solvers.inner.faces import Face
@@ -21,7 +22,6 @@ Array = NDArray[np.float64]
 _FACES = 10  # most faces in a row: then blocks may need others
 _FACE_SHARE = 0.1  # of the largest gain of a face: once a face gains less, the steps end
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
-_UNIT = 2.0**-53  # the unit roundoff of float64
 # Roundings of a sum of features, times the root of the number of examples: they add up like steps
 # of a random walk, a few per output.
 _ADDED = 16.0
@@ -39,7 +39,7 @@ class Look(NamedTuple):
 class BlockDual:
     """The dual point of a problem, its w, and the gap of each block as last seen.
 
-    A proximal term adds ``kappa/2 ||w - centre||^2`` to the objective: steps are those of the dual
+    A proximal term adds ``kappa/2 ||w - center||^2`` to the objective: steps are those of the dual
     of the sum, and the bound is that of the problem itself from the same q.
 
     Parameters
@@ -55,14 +55,14 @@ class BlockDual:
     gaps : ndarray of shape (n_examples,)
         Not weighted.
     kappa : float
-    centre : ndarray or None
+    center : ndarray or None
     """
 
     def __init__(self, problem: StructuredProblem, cache: OutputCache, patience: int):
         self.problem, self.cache = problem, cache
         self._patience = patience
         self.gaps = np.zeros(problem.n_examples)
-        self.kappa, self.centre = 0.0, None
+        self.kappa, self.center = 0.0, None
         self._last: Array | None = None
         self._cone = np.zeros(problem.dimension if len(problem.cone) else 0, np.bool_)
         self._cone[problem.cone] = True
@@ -97,13 +97,13 @@ class BlockDual:
         own = self._projected(raw) if len(self._cone) else raw
         squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
         if kappa > 0.0:
-            raw += kappa * self.centre
+            raw += kappa * self.center
         raw /= reg_lambda + kappa
         w = self._projected(raw) if len(self._cone) else raw
         factor = 1.0 / (reg_lambda + kappa)
         of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
-        error = _UNIT * (problem.n_examples**0.5 + _ADDED) * lengths * squared**0.5 / reg_lambda
+        error = DOUBLE * (problem.n_examples**0.5 + _ADDED) * lengths * squared**0.5 / reg_lambda
         penalty = 0.5 * squared / reg_lambda
         return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
 
@@ -200,17 +200,17 @@ class BlockDual:
         if self.kappa == 0.0:
             return 0.0
         reg_lambda, kappa = self.problem.reg_lambda, self.kappa
-        dual, centre = self._dual, self.centre
-        squared = block_steps.squared_distance(dual, centre, reg_lambda, kappa)
+        dual, center = self._dual, self.center
+        squared = block_steps.squared_distance(dual, center, reg_lambda, kappa)
         return 0.5 * reg_lambda * squared
 
-    def recentre(self, kappa: float, momentum: float) -> None:
+    def recenter(self, kappa: float, momentum: float) -> None:
         """Set a new strength, and the center to w plus ``momentum`` times its last move."""
-        if self.centre is None:
-            self.centre, self._last = self.w.copy(), self.w.copy()
+        if self.center is None:
+            self.center, self._last = self.w.copy(), self.w.copy()
         strengths = self.problem.reg_lambda, self.kappa, kappa
         self._dual = self._dual._replace(factor=1.0 / (self.problem.reg_lambda + kappa))
-        block_steps.recentre(self._dual, self.centre, self._last, momentum, *strengths)
+        block_steps.recenter(self._dual, self.center, self._last, momentum, *strengths)
         self.kappa = kappa
 
     def _projected(self, raw: Array) -> Array:

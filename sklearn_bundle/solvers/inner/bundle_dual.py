@@ -78,8 +78,8 @@ class SmoothDual:
 
         It is centered at the aggregate plane, which changes nothing on the simplex: Q alpha = 0.
         """
-        centred = self._planes[among] - alpha @ self._planes
-        Q = self._omega.conjugate_curvature(self._slope_of(alpha), centred) / self._lambda
+        centered = self._planes[among] - alpha @ self._planes
+        Q = self._omega.conjugate_curvature(self._slope_of(alpha), centered) / self._lambda
         Q[np.diag_indices_from(Q)] += _DAMPING * max(0.0, float(losses.max()) - dot(alpha, losses))
         return Q, losses[among]
 

@@ -79,19 +79,19 @@ def solve_near(
     start: Array,
     tolerance: float,
     *,
-    centre: Array,
+    center: Array,
     weight: float,
     intercept: Array | None = None,
 ) -> tuple[Array, Array, Array | None]:
-    """Alpha, w and b of the minimum of ``lam ||w||_1 + model + weight/2 ||w - centre||^2``.
+    """Alpha, w and b of the minimum of ``lam ||w||_1 + model + weight/2 ||w - center||^2``.
 
     Center and intercept are the best point so far. ``|A' alpha|`` may exceed lam by
-    ``weight |w - centre|``; :func:`scaled` makes the alpha that proves a bound. The rest is as in
+    ``weight |w - center|``; :func:`scaled` makes the alpha that proves a bound. The rest is as in
     :func:`~sklearn_bundle.solvers.inner.simplex_newton.solve`.
     """
-    omega = NearL1(limits, weight, centre)
+    omega = NearL1(limits, weight, center)
     alpha, b, _ = simplex_newton.solve(
-        planes, offsets, balance, omega, 1.0, start, tolerance, centre=intercept
+        planes, offsets, balance, omega, 1.0, start, tolerance, center=intercept
     )
     return alpha, omega.conjugate_gradient(-(alpha @ planes)), b
 
@@ -125,13 +125,13 @@ def scaled(alpha: Array, planes: Array, limits: Limits) -> Array:
 
 
 class NearL1(Regularizer):
-    """``lam ||w||_1 + weight/2 ||w - centre||^2``, whose minimum is not 0."""
+    """``lam ||w||_1 + weight/2 ||w - center||^2``, whose minimum is not 0."""
 
-    def __init__(self, limits: Limits, weight: float, centre: Array):
-        self._limits, self._weight, self._centre = limits, weight, centre
+    def __init__(self, limits: Limits, weight: float, center: Array):
+        self._limits, self._weight, self._center = limits, weight, center
 
     def value(self, w) -> float:
-        off = w - self._centre
+        off = w - self._center
         return float(np.sum(self._limits * np.abs(w))) + 0.5 * self._weight * float(off @ off)
 
     def conjugate(self, m) -> float:
@@ -139,7 +139,7 @@ class NearL1(Regularizer):
         return float(w @ m) - self.value(w)
 
     def conjugate_gradient(self, m) -> Array:
-        raw = self._centre + m / self._weight
+        raw = self._center + m / self._weight
         return np.sign(raw) * np.maximum(np.abs(raw) - self._limits / self._weight, 0.0)
 
     def conjugate_curvature(self, m, planes) -> Array:
@@ -148,7 +148,7 @@ class NearL1(Regularizer):
 
     def slope(self, w, direction) -> tuple[float, float]:
         at_kink = np.where(w == 0.0, np.abs(direction), np.sign(w) * direction)
-        first = np.sum(self._limits * at_kink) + self._weight * ((w - self._centre) @ direction)
+        first = np.sum(self._limits * at_kink) + self._weight * ((w - self._center) @ direction)
         return float(first), self._weight * float(direction @ direction)
 
 

@@ -31,7 +31,7 @@ class Inner(NamedTuple):
     plane: tuple[Array, float]
 
 
-class Centre(NamedTuple):
+class Center(NamedTuple):
     """The best point so far: where to look for the next one if the model alone is ambiguous.
 
     ``pull`` weights moves of the intercept. ``step`` is the last one from the best point before
@@ -75,32 +75,32 @@ class Planes(Protocol):
     def aggregate(self, alpha: Array) -> tuple[Array, float]:
         """The aggregate plane (A alpha, c' alpha)."""
 
-    def maximise(
+    def maximize(
         self,
         alpha: Array,
         omega: Regularizer,
         reg_lambda: float,
         tolerance: float,
-        centre: Array | None = None,
+        center: Array | None = None,
         pull: float = 1.0,
     ) -> Array:
-        """The dual over the simplex, from alpha; with a term of ``centre`` if there is one."""
+        """The dual over the simplex, from alpha; with a term of ``center`` if there is one."""
 
 
 class Master:
     """The dual over the simplex, for an intercept that is not a coordinate."""
 
-    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, center: Center) -> Inner:
         """The inner solution for a nearly optimal alpha, which becomes the bundle's alpha."""
         alpha = bundle.alpha
-        alpha[:] = bundle.maximise(alpha, bundle.omega, reg_lambda, tolerance)
+        alpha[:] = bundle.maximize(alpha, bundle.omega, reg_lambda, tolerance)
         w, bound, plane = bundle.point(alpha, reg_lambda)
         inner = Inner(w, None, bound, plane)
         if tolerance > 0.0 or not bundle.omega.is_euclidean:
             return inner
-        return self._sharpened(bundle, inner, reg_lambda, centre)
+        return self._sharpened(bundle, inner, reg_lambda, center)
 
-    def _sharpened(self, bundle: Planes, inner: Inner, reg_lambda: float, centre: Centre) -> Inner:
+    def _sharpened(self, bundle: Planes, inner: Inner, reg_lambda: float, center: Center) -> Inner:
         """The same, with w and alpha computed in another way if the Gram matrix lost too much.
 
         Called when an exact solution is needed, which is when the last steps gained nothing.
@@ -111,7 +111,7 @@ class Master:
             return reg_lambda * bundle.omega.value(w) + float((planes @ w + offsets).max())
 
         reached = value(inner.w)
-        enough = max(_SHARP * (centre.objective - inner.bound), _SHARP_ROUNDING * abs(reached))
+        enough = max(_SHARP * (center.objective - inner.bound), _SHARP_ROUNDING * abs(reached))
         if reached - inner.bound <= enough:
             return inner
         other, w = stiff_planes.solve(planes, offsets, reg_lambda, alpha)
@@ -125,18 +125,18 @@ class Master:
 class BalancedMaster:
     """For an intercept that is a coordinate; a bound exists only with ``E alpha = 0``."""
 
-    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, center: Center) -> Inner:
         """See :class:`Master`."""
         omega = bundle.omega
-        near, b, value = _look_near(bundle, omega, reg_lambda, tolerance, centre, centre.pull)
+        near, b, value = _look_near(bundle, omega, reg_lambda, tolerance, center, center.pull)
         w, _, plane = bundle.point(near, reg_lambda)
-        if value + tolerance < centre.least_bound:
+        if value + tolerance < center.least_bound:
             return Inner(w, b, -np.inf, plane)
         alpha, intercept, gap = simplex_newton.solve(
             *(bundle.planes, bundle.offsets, bundle.balance, omega, reg_lambda),
             *(bundle.alpha, tolerance),
             gram=bundle.gram,
-            centre=centre.intercept,
+            center=center.intercept,
         )
         _, bound, plane = bundle.point(alpha, reg_lambda)
         bound -= _imbalance(bundle, intercept, alpha)
@@ -158,29 +158,29 @@ class L1Master:
         self._n_free = n_free
         self._near: tuple[float, float] | None = None  # reg_lambda, and the weight of nearness
 
-    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+    def solve(self, bundle: Planes, reg_lambda: float, tolerance: float, center: Center) -> Inner:
         """See :class:`Master`."""
         planes, offsets, alpha = bundle.planes, bundle.offsets, bundle.alpha
         limits = reg_lambda * bundle.omega.lasso_form.thresholds
         if self._near is None or self._near[0] != reg_lambda:
-            weight = l1_master.first_weight(planes[-1], limits, centre.objective)
+            weight = l1_master.first_weight(planes[-1], limits, center.objective)
             self._near = reg_lambda, weight
         weight = self._near[1]
         args = planes, offsets, bundle.balance if self._n_free else None, limits
         w = b = intercept = None
         if self._n_free:
-            omega = l1_master.NearL1(limits, weight, centre.w)
-            pull = reg_lambda * centre.pull
-            near, b, value = _look_near(bundle, omega, 1.0, tolerance, centre, pull)
+            omega = l1_master.NearL1(limits, weight, center.w)
+            pull = reg_lambda * center.pull
+            near, b, value = _look_near(bundle, omega, 1.0, tolerance, center, pull)
             w = omega.conjugate_gradient(-(near @ planes))
-            if value + tolerance < centre.least_bound:
+            if value + tolerance < center.least_bound:
                 return Inner(w, b, -np.inf, bundle.aggregate(near))
-            intercept = centre.intercept
+            intercept = center.intercept
         found = None
         if tolerance == 0.0 and not self._n_free:
             found = l1_master.solve(*args, start=alpha)
         if found is None:
-            places = {"centre": centre.w, "weight": weight, "intercept": intercept}
+            places = {"center": center.w, "weight": weight, "intercept": intercept}
             found = l1_master.solve_near(*args, alpha, tolerance, **places)
         alpha[:], intercept = found[0], found[2]
         w = found[1] if w is None else w
@@ -190,7 +190,7 @@ class L1Master:
         costs = float(alpha @ offsets), bound
         self._near = (
             reg_lambda,
-            l1_master.next_weight(weight, centre.step, centre.objective, *costs),
+            l1_master.next_weight(weight, center.step, center.objective, *costs),
         )
         return Inner(w, b, bound, plane)
 
@@ -203,14 +203,14 @@ def master_for(omega: Regularizer, n_free: int) -> Master | BalancedMaster | L1M
 
 
 def _look_near(
-    bundle: Planes, omega: Regularizer, lam: float, tolerance: float, centre: Centre, pull: float
+    bundle: Planes, omega: Regularizer, lam: float, tolerance: float, center: Center, pull: float
 ) -> tuple[Array, Array, float]:
     """Alpha, b and the value of the model with ``lam pull/2 ||b - best b||^2`` added.
 
     The model alone is flat in many directions of b until it has enough planes.
     """
-    b = centre.intercept
-    near = bundle.maximise(bundle.alpha.copy(), omega, lam, tolerance, b, pull)
+    b = center.intercept
+    near = bundle.maximize(bundle.alpha.copy(), omega, lam, tolerance, b, pull)
     balance = near @ bundle.balance
     move = -balance / (lam * pull)
     aggregate, offset = bundle.aggregate(near)

@@ -8,7 +8,7 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle.regularizers import L2, Regularizer
 from sklearn_bundle.regularizers.base import WithIntercept
 from sklearn_bundle.solvers.inner import simplex_newton
-from sklearn_bundle.solvers.inner.master import Centre, Inner, master_for
+from sklearn_bundle.solvers.inner.master import Center, Inner, master_for
 
 Array = NDArray[np.float64]
 
@@ -97,27 +97,27 @@ class Bundle:
         """Products of the planes if these are sufficient, else None."""
         return self._gram[: self.size, : self.size] if self.omega.is_quadratic else None
 
-    def solve(self, reg_lambda: float, tolerance: float, centre: Centre) -> Inner:
+    def solve(self, reg_lambda: float, tolerance: float, center: Center) -> Inner:
         """The inner solution for a nearly optimal alpha."""
-        return self._master.solve(self, reg_lambda, tolerance, centre)
+        return self._master.solve(self, reg_lambda, tolerance, center)
 
-    def maximise(
+    def maximize(
         self,
         alpha: Array,
         omega: Regularizer,
         reg_lambda: float,
         tolerance: float,
-        centre: Array | None = None,
+        center: Array | None = None,
         pull: float = 1.0,
     ) -> Array:
-        """The dual over the simplex, with the term of ``centre`` if there is one."""
+        """The dual over the simplex, with the term of ``center`` if there is one."""
         t = self.size
         offsets, balance = self._offsets[:t], self._balance[:t] / np.sqrt(pull)
-        if centre is not None:
-            offsets = offsets + self._balance[:t] @ centre
+        if center is not None:
+            offsets = offsets + self._balance[:t] @ center
         if self.omega.is_quadratic:
             gram = self._gram
-            if centre is not None:
+            if center is not None:
                 gram = gram[:t, :t] + balance @ balance.T
             _, steps = simplex_qp.solve(
                 gram,
@@ -134,7 +134,7 @@ class Bundle:
             self.multiplications += steps * m * (t + m * m / 6.0)  # gradient, Cholesky factor
             return alpha
         planes = self._planes[:t]
-        if centre is not None:
+        if center is not None:
             omega = WithIntercept(omega, self._n_free)
             planes = np.hstack([planes, balance])
         args = planes, offsets, None, omega, reg_lambda, alpha, tolerance

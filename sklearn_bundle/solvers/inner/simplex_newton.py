@@ -9,7 +9,7 @@ search of D follows towards its solution. Near the optimum, linear systems on th
 support take over.
 
 ``E' alpha = 0`` comes from the minimum over b of ``max_i <a_i, w> + <e_i, b> + c_i``, which may be
-attained on an unbounded set. The proximal point method adds ``delta / 2 ||b - centre||^2`` and
+attained on an unbounded set. The proximal point method adds ``delta / 2 ||b - center||^2`` and
 moves the center to the solution: in D that is a quadratic term instead of a constraint. Its b stay
 bounded, because no step leads farther away from any of the best b (Rockafellar, SIAM J. Control
 Optim. 14, 1976). :func:`balanced` removes the rest of ``E' alpha``.
@@ -67,7 +67,7 @@ def solve(
     tolerance: float,
     *,
     gram: Array | None = None,
-    centre: Array | None = None,
+    center: Array | None = None,
 ) -> tuple[Array, Array | None, float]:
     """A nearly optimal alpha, the intercepts b that belong to it, and the gap.
 
@@ -84,7 +84,7 @@ def solve(
         The requested gap; 0 for the smallest that rounding allows.
     gram : ndarray of shape (t, t), optional
         ``A H A'`` if Omega* is the quadratic form of a constant H; computed if not given.
-    centre : ndarray of shape (k,), optional
+    center : ndarray of shape (k,), optional
         The b are sought near it; 0 by default.
 
     Returns
@@ -102,8 +102,8 @@ def solve(
         model = SmoothDual(planes, offsets, omega, reg_lambda)
     else:
         model = QuadraticDual(gram, offsets, reg_lambda)
-    prox = None if balance is None else _Proximal(balance, centre)
-    return _maximise(model, prox, model.better_start(start), tolerance)
+    prox = None if balance is None else _Proximal(balance, center)
+    return _maximize(model, prox, model.better_start(start), tolerance)
 
 
 def balanced(alpha: Array, balance: Array) -> Array | None:
@@ -158,7 +158,7 @@ def nearest_balanced(alpha: Array, balance: Array) -> Array | None:
     return moved / moved.sum()
 
 
-def _maximise(
+def _maximize(
     model: SmoothDual | QuadraticDual, prox: "_Proximal | None", alpha: Array, tolerance: float
 ) -> tuple[Array, Array | None, float]:
     losses = model.losses(alpha)
@@ -234,7 +234,7 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
     x = alpha[among] / alpha[among].sum()
     enough = max(_QP_SHARE * float(rise.max()), 0.5 * tolerance if prox is None else 0.0)
     end = np.zeros_like(alpha)
-    end[among] = _maximise_quadratic(Q, linear, x, enough)
+    end[among] = _maximize_quadratic(Q, linear, x, enough)
     direction = end - alpha
     end_losses = model.losses(end)
     # Slopes of -D as sums of differences: those of its two terms cancel near the optimum.
@@ -250,7 +250,7 @@ def _step(model, prox, alpha, losses, tolerance, gap) -> tuple[Array, Array, flo
     return alpha, model.losses(alpha), abs(first) * _SETTLED / _SETTLED_ANYHOW
 
 
-def _maximise_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> Array:
+def _maximize_quadratic(Q: Array, linear: Array, x: Array, tolerance: float) -> Array:
     """Maximizer of ``linear' x - x' Q x / 2`` over the simplex, starting from x."""
     size = len(x)
     tolerance = max(tolerance, _QP_ROUNDING * float((np.abs(Q) @ x).max()))
@@ -311,17 +311,17 @@ def _face_step(model, prox, alpha, losses) -> "tuple[_Proximal | None, Array, Ar
 
 
 class _Proximal:
-    """``delta / 2 ||b - centre||^2``; in D, ``centre' E' alpha - ||E' alpha||^2 / (2 delta)``.
+    """``delta / 2 ||b - center||^2``; in D, ``center' E' alpha - ||E' alpha||^2 / (2 delta)``.
 
     Its stiffness, 1 / delta, follows the curvature of D, and is larger if ``E' alpha`` falls
     slowly.
     """
 
-    def __init__(self, balance: Array, centre: Array | None):
+    def __init__(self, balance: Array, center: Array | None):
         self._largest = np.abs(balance).max(axis=0)
         # A sum of derivatives that is only rounding of zero is not a constraint.
         self.balance = np.where(np.abs(balance) > _BALANCED * self._largest, balance, 0.0)
-        self._centre = np.zeros(balance.shape[1]) if centre is None else centre
+        self._center = np.zeros(balance.shape[1]) if center is None else center
         self._imbalance = np.inf
         self._relative, self._unit, self._stiffness = _STIFFNESS, np.inf, 0.0
 
@@ -329,7 +329,7 @@ class _Proximal:
         """The b that belongs to alpha."""
         imbalance = alpha @ self.balance
         rounding = np.abs(imbalance) <= _BALANCED * self._largest
-        return self._centre - self._stiffness * np.where(rounding, 0.0, imbalance)
+        return self._center - self._stiffness * np.where(rounding, 0.0, imbalance)
 
     def set_stiffness(self, Q: Array, among: NDArray[np.intp], size: float, slow: bool) -> None:
         """Set it from the curvature of the rest of D, or the size of its terms where D is flat."""
@@ -346,7 +346,7 @@ class _Proximal:
         """Add its share to the second-order model of D."""
         rows = self.balance[among]
         Q += self._stiffness * (rows @ rows.T)
-        linear += rows @ self._centre
+        linear += rows @ self._center
 
     def slope(self, alpha: Array, direction: Array) -> float:
         """First derivative of its share of -D along the direction."""
@@ -358,16 +358,16 @@ class _Proximal:
 
     def move(self, alpha: Array) -> None:
         """Move the center to the b of alpha: a step of the proximal point method."""
-        self._centre = self.intercept(alpha)
+        self._center = self.intercept(alpha)
         imbalance = float(np.abs(alpha @ self.balance).max())
         if imbalance > _HARDLY_LESS * self._imbalance and self._relative < _STIFF:
             self._relative *= _STIFFER
         self._imbalance = imbalance
 
-    def moved_to(self, centre: Array) -> "_Proximal":
+    def moved_to(self, center: Array) -> "_Proximal":
         """A copy with another center."""
         other = copy(self)
-        other._centre = centre
+        other._center = center
         return other
 
     def is_near(self, alpha: Array) -> bool:

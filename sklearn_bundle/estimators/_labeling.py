@@ -1,7 +1,7 @@
 """Queries of a fitted chain: labels, probabilities, the best labelings, weights.
 
 The functions work for any estimator with ``classes_``, ``coef_``, ``transitions_``, ``intercept_``,
-``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeller` also has probabilities.
+``start_``, ``end_`` and ``n_jobs``; :class:`ChainLabeler` also has probabilities.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def labels_like(estimator: BaseEstimator, sequences: Sequences, indices: NDArray
     return labels if sequences.plain else PerSequence(part.tolist() for part in labels)
 
 
-def best_labellings(
-    estimator: BaseEstimator, X: Any, n_best: int, *, normalised: bool
+def best_labelings(
+    estimator: BaseEstimator, X: Any, n_best: int, *, normalized: bool
 ) -> list[list[tuple[Any, float]]]:
     """Up to ``n_best`` pairs of labels and log-probability (or score) per sequence."""
     check_count("n_best", n_best)
@@ -58,7 +58,7 @@ def best_labellings(
 
     return [
         [(labels(path), float(value)) for path, value in zip(paths, values, strict=True)]
-        for paths, values in model.several_best(n_best, normalised=normalised)
+        for paths, values in model.several_best(n_best, normalized=normalized)
     ]
 
 
@@ -128,7 +128,7 @@ class _Features(Mapping[tuple[Any, Any], float]):
         return repr(dict(self))
 
 
-class ChainLabeller(SparseCoefMixin, BaseEstimator):
+class ChainLabeler(SparseCoefMixin, BaseEstimator):
     """Labels sequences, with probabilities."""
 
     classes_: np.ndarray
@@ -297,7 +297,7 @@ class ChainLabeller(SparseCoefMixin, BaseEstimator):
         ValueError
             For an `n_best` that is not an integer of at least 1.
         """
-        return best_labellings(self, X, n_best, normalised=True)
+        return best_labelings(self, X, n_best, normalized=True)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of tokens with the true label.
