@@ -109,7 +109,7 @@ def test_fits_that_print_listen(monkeypatch, capsys):
 
 
 def test_functions_without_a_module_compile():
-    """numba's jitclass and others make such functions: they are of no concern, and must not fail."""
+    """As numba makes for a jitclass: such functions are of no concern, and must not fail."""
 
     def twice(x):
         return 2 * x
