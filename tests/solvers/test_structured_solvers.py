@@ -56,7 +56,7 @@ def assert_true(state, reference, best):
     assert state.lower_bound <= state.primal
 
 
-def watch(solver, reference, most=60, best=None):
+def watch(solver, reference, most=25, best=None):
     """At most so many states: each is true, and the gap never grows."""
     best = reference.optimum() if best is None else best
     last = np.inf
@@ -346,7 +346,7 @@ def test_an_oracle_without_bounds(name, scaling, squared):
 
 # ---- many -------------------------------------------------------------------------------------
 
-FEW, OTHERS = range(4), range(4, 60)
+FEW, OTHERS = range(4), range(4, 40)
 
 
 @pytest.mark.parametrize("seeds", [FEW, pytest.param(OTHERS, marks=pytest.mark.wide)], ids=str)
