@@ -215,7 +215,7 @@ def test_weights_are_repeated_rows(small, loss):
 def test_many_columns(dtype, indices):
     """Neighboring rows together, single precision at first, double for the last digits."""
     rng = np.random.default_rng(4)
-    n, d = 300, 140_000  # w is longer than what a core caches
+    n, d = 150, 140_000  # w is longer than what a core caches
     X = sp.random(n, d, 2e-4, format="csr", random_state=0, dtype=np.float64)
     X = sp.hstack([X, rng.normal(size=(n, 5))], format="csr").astype(dtype)
     X.indices, X.indptr = X.indices.astype(indices), X.indptr.astype(indices)

@@ -52,6 +52,7 @@ def test_weak_duality_at_every_step(kind):
     assert (np.diff(gaps) <= 1e-5 * optimum.value).all()
 
 
+@pytest.mark.wide
 def test_a_rank_that_is_too_low_grows():
     """Little memory gives few pivots; with more they are doubled while steps go on."""
     few, many = (KernelGradients(problem(C=1e4, cache_bytes=size)[1]) for size in (4e5, 2e7))
@@ -90,7 +91,7 @@ def test_a_solver_goes_on_where_it_was():
     assert_allclose(objectives, history, rtol=1e-4)
 
 
-@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("double", [False, pytest.param(True, marks=pytest.mark.wide)])
 def test_the_next_C_takes_over_what_the_last_one_knows(double):
     """Its factors and its precision; the optimum is that of a solver that begins alone."""
     small, large, same, again = (problem(C=C, cache_bytes=4e6)[1] for C in (1.0, 30.0, 30.0, 30.0))
