@@ -291,6 +291,6 @@ def _joint(model, weights, labels):
     slack = model.loss == "multiclass_hinge" and model.scaling == "slack"
     size = cost[labels] if slack else np.ones((n, K))
     relative = np.array([A - A[label] for label in labels])  # (n, K, outputs)
-    rows = sp.block_diag(list(size[:, :, None] * relative))
+    rows = sp.block_diag([sp.csr_matrix(block) for block in size[:, :, None] * relative])
     owner = np.repeat(np.arange(n), K)
     return programmes.Pieces(weights, owner, rows, cost[labels].ravel()), A
