@@ -12,7 +12,7 @@ def by_clarabel(bend, linear, A, side, cones, tol=1e-11):
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
     settings.presolve_enable = False
-    bend = sp.csc_matrix(sp.triu(bend))
+    bend = sp.triu(sp.csc_matrix(bend), format="csc")
     solver = clarabel.DefaultSolver(bend, linear, sp.csc_matrix(A), side, cones, settings)
     return np.array(solver.solve().x)
 
