@@ -16,6 +16,49 @@ from sklearn_bundle.losses.samples import BinaryLoss
 
 _SAMPLE = 128  # kinks to guess the intercept's neighborhood from: sorting more would take longer,
 _SAMPLE_MARGIN = 16  # and ranks to each side of the guess: twice its standard deviation
+_LIGHT = 1e-9  # of all weight: a class below this would be lost in the rounding of sums of all
+
+
+# ---- intercepts if one class is light --------------------------------------------------------
+
+
+def _is_light(y, weights):
+    """Whether nearly all of the weight is of one class; the weights sum to one."""
+    return 1.0 - abs(float(np.einsum("i,i->", weights, y))) < 2.0 * _LIGHT
+
+
+def _light_quantile(scores, y, weights):
+    """The kink t_i = y_i - f_i at which the weight of all kinks up to it reaches that of the
+
+    positives, or that of all from it on reaches that of the negatives: the lighter class.
+    """
+    kinks, positive = y - scores, y > 0.0
+    above, below = float(weights[positive].sum()), float(weights[~positive].sum())
+    order = np.argsort(kinks if above < below else -kinks, kind="stable")
+    reached = np.cumsum(weights[order])
+    wanted = min(above, below) * (1.0 - WEIGHT_ROUNDING)
+    return float(kinks[order[np.searchsorted(reached, wanted)]])
+
+
+def _light_zero(scores, y, weights):
+    """The b at which the weighted slacks of both classes are equal, from sums without cancellation.
+
+    At the sorted kinks t_k the slacks of the negatives below grow by weight times distance from
+    left to right, those of the positives above from right to left.
+    """
+    kinks = y - scores
+    order = np.argsort(kinks, kind="stable")
+    kinks, signed = kinks[order], (weights * y)[order]
+    gaps = np.diff(kinks)
+    below = np.cumsum(np.maximum(-signed, 0.0))[:-1]
+    above = np.cumsum(np.maximum(signed, 0.0)[::-1])[-2::-1]
+    negative = np.append(0.0, np.cumsum(below * gaps))
+    positive = np.append(np.cumsum((above * gaps)[::-1])[::-1], 0.0)
+    k = int(np.argmax(negative >= positive))
+    if k == 0:
+        return float(kinks[0])
+    k -= 1
+    return float(kinks[k] + (positive[k] - negative[k]) / (below[k] + above[k]))
 
 
 # ---- hinge ---------------------------------------------------------------------------------
@@ -50,8 +93,9 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
     """Risk and offset at the best intercept b; samples at b share the rest so that out sums to 0.
 
     With r the share of the weight at b that is still missing below it, u = 1 - r for the
-    positives there and u = r for the negatives. One pass over all rows, then passes from the first
-    to the last tied row: mostly one block.
+    positives there and u = r for the negatives. Both are quotients, since 1 - r would lose the
+    weight of a class that is far lighter than the other. One pass over all rows, then passes from
+    the first to the last tied row: mostly one block.
     """
     n = scores.shape[0]
     head = n - n % LANES
@@ -83,15 +127,17 @@ def _hinge_balanced_cut(scores, y, weights, b, out):
         excess += y[i] * su
         if distance == 0.0:
             first, last = min(first, i), i + 1
-    at = 0.0
+    below = above = 0.0  # the weight at b of negatives and of positives
     for i in range(first, last):
         if (y[i] - scores[i]) - b == 0.0:
-            at += weights[i]
-            excess += weights[i] if y[i] > 0.0 else 0.0
-    r = min(max(excess / at, 0.0), 1.0) if at > 0.0 else 0.0
+            below += weights[i] if y[i] < 0.0 else 0.0
+            above += weights[i] if y[i] > 0.0 else 0.0
+    at = below + above
+    negative = min(max((above + excess) / at, 0.0), 1.0) if at > 0.0 else 0.0
+    positive = min(max((below - excess) / at, 0.0), 1.0) if at > 0.0 else 0.0
     for i in range(first, last):
         if (y[i] - scores[i]) - b == 0.0:
-            su = weights[i] * (1.0 - r if y[i] > 0.0 else r)
+            su = weights[i] * (positive if y[i] > 0.0 else negative)
             out[i] = -y[i] * su
             offset += su
     return risk, offset
@@ -249,6 +295,8 @@ class Hinge(BinaryLoss):
 
     def intercept(self, scores, y, weights, scratch) -> float:
         """The smallest t_i at which the weight up to it reaches that of the positives."""
+        if _is_light(y, weights):
+            return _light_quantile(scores, y, weights)
         if len(scores) >= MANY:
             return zero_in_b(_hinge_line, scores, y, weights, scratch[:3], WEIGHT_ROUNDING)
         low, high = _hinge_intercept_bracket(scores, y, weights)
@@ -379,6 +427,8 @@ class SquaredHinge(BinaryLoss):
         def write(scores, y, weights, low, high, space):
             return _squared_hinge_kinks_in_b(scores, y, weights, low, high, *space)
 
+        if _is_light(y, weights):
+            return _light_zero(scores, y, weights)
         # The derivative is flat at zero if the classes are separable.
         b = zero_in_b(write, scores, y, weights, scratch[:3], WEIGHT_ROUNDING)
         first, second = _squared_hinge_slope(scores, y, weights, b)

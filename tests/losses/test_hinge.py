@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.losses import Hinge
+from sklearn_bundle import BMRMClassifier
+from sklearn_bundle.losses import Hinge, SquaredHinge
 
 RNG = np.random.default_rng(0)
 SIZES = [1, 7, 8, 63, 64, 65, 200]
@@ -63,3 +64,35 @@ def test_numbers_that_are_none_are_not_lost():
     scores[70] = np.nan
     assert np.isnan(Hinge().cut(scores, y, weights, False, out, scratch).risk)
     assert np.isnan(Hinge().risk(scores, y, weights, 0.0))
+
+
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+@pytest.mark.parametrize(("loss", "power"), [(Hinge(), 1), (SquaredHinge(), 2)])
+def test_intercept_of_a_class_lighter_than_rounding(loss, power, label):
+    """Both classes overlap; sums of all weights would lose those of the light class."""
+    scores, y, weights, out, scratch = make(40)
+    scores, weights = 1e6 * scores, np.where(y == label, 1e-20, 1.0) * weights
+    weights /= weights.sum()
+    cut = loss.cut(scores, y, weights, True, out, scratch)
+
+    def risk(b):
+        return weights @ np.maximum(0.0, y * (y - scores - b)) ** power / power
+
+    kinks = y - scores
+    assert cut.risk == pytest.approx(risk(cut.intercept), rel=1e-12)
+    assert cut.risk <= min(map(risk, kinks)) * (1.0 + 1e-12)
+    assert abs(out.sum()) <= 1e-14 * np.abs(out).sum()
+    at_scores = out @ scores + cut.offset
+    assert at_scores <= cut.risk * (1.0 + 1e-9)
+    if power == 1:  # there a sample at b has any slope; for squares b has too few digits
+        assert at_scores == pytest.approx(cut.risk, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["line-search", "dual-coordinate"])
+def test_fit_with_a_class_lighter_than_rounding(solver):
+    X, y = np.array([[0.0], [1.0], [2.0], [1.5]]), np.array([0, 0, 1, 0])
+    model = BMRMClassifier(solver=solver, reg_lambda=1.0).fit(
+        X, y, np.array([1.0, 1.0, 1e-20, 1.0])
+    )
+    assert model.converged_ and model.objective_ == pytest.approx(2e-20 / 3.0)
+    assert model.intercept_[0] == pytest.approx(-1.0)
