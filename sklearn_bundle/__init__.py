@@ -133,7 +133,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except AttributeError as error:  # of a library; an import statement would show nothing of it
+        raise ImportError(f"{_HOMES[name]} cannot be imported: {error}") from error
     globals()[name] = value
     return value
 

@@ -1,4 +1,7 @@
-"""Messages about compilation: a line if it takes long, and a warning if it cannot be cached."""
+"""Messages about compilation: a line if it takes long, and a warning if it cannot be cached.
+
+All compilation of the process is heard of, also that of other packages, which must not notice.
+"""
 
 import gc
 import logging
@@ -8,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import current_process
 from time import perf_counter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
-from numba.core import event
+from numba.core import config, event
 
-from sklearn_bundle._bars import in_notebook
+from sklearn_bundle._bars import in_notebook, is_terminal
 
 _LOGGER = logging.getLogger("sklearn_bundle")
 _SECONDS_OF_SILENCE = 3.0  # of compilation, after which somebody who waits may think that it hangs
@@ -22,6 +25,10 @@ _NOT_KEPT = (
     "before its first result. Set the environment variable NUMBA_CACHE_DIR to a folder that can "
     "be written; if it will be read-only, as in a container, fill it with "
     "`python -m sklearn_bundle.compile` when the image is built."
+)
+_OFF = (
+    "sklearn_bundle cannot run while NUMBA_DISABLE_JIT is set: its inner loops exist only as "
+    "machine code. Unset it; to run functions of your own without compilation, call their py_func."
 )
 _LONG = (
     "sklearn_bundle is compiling for this kind of data. This can take 20 seconds, once per "
@@ -47,45 +54,43 @@ class _Announcer(event.Listener):
     """Listens to numba's compile events; loading from a cache is not such an event.
 
     numba compiles under one lock, so events of several threads do not mix. The events of the
-    functions that a function calls are nested in its own.
+    functions that a function calls are nested in its own, and have other data. The first event may
+    be an end: another thread may be compiling when this package is imported.
     """
 
     def __init__(self) -> None:
         self.hearers: WeakKeyDictionary[Hearer, str] = WeakKeyDictionary()  # with their kinds
         self.logs: list[list[Compiled]] = []
         self.seconds = 0.0  # of all compilations so far
-        self._depth = 0
-        self._start: float | None = None  # of a compilation of ours that is not over
+        self._outermost: Any = None  # the data of a compilation of ours that is not over
+        self._start = 0.0  # of that one
         self._told: set[str] = set()
         self._logged = False
         self._warned = False
         self._collects = True
 
     def on_start(self, event: event.Event) -> None:
-        self._depth += 1
-        if self._depth == 1 and _is_ours(event):
+        if self._outermost is None:
+            if not _is_ours(event):
+                return
             self._tell(event.data["dispatcher"]._cache.cache_path)  # may raise, as warnings do
             # All objects of a compilation live until its end: garbage collection would free
             # nothing, and took a sixth of the time.
-            self._collects = gc.isenabled()
+            self._collects, self._start = gc.isenabled(), perf_counter()
+            self._outermost = event.data  # first: from here on the end enables it again
             gc.disable()
-            self._start = perf_counter()
         self._log_if_long()
 
     def on_end(self, event: event.Event) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._start is not None:
-            if self._collects:
-                gc.enable()
-            function = event.data["dispatcher"].py_func
-            entry = Compiled(function.__name__, self._seconds_of_this())
-            self._start = None
-            self.seconds += entry.seconds
-            for log in self.logs:
-                log.append(entry)
-
-    def _seconds_of_this(self) -> float:
-        return 0.0 if self._start is None else perf_counter() - self._start
+        if self._outermost is None or event.data is not self._outermost:
+            return
+        if self._collects:
+            gc.enable()
+        self._outermost = None
+        entry = Compiled(event.data["dispatcher"].py_func.__name__, perf_counter() - self._start)
+        self.seconds += entry.seconds
+        for log in self.logs:
+            log.append(entry)
 
     def _log_if_long(self) -> None:
         """One line per process, unless compilation is already being reported.
@@ -94,7 +99,7 @@ class _Announcer(event.Listener):
         """
         if self._logged or self.hearers or self.logs:
             return
-        if self.seconds + self._seconds_of_this() > _SECONDS_OF_SILENCE:
+        if self.seconds + perf_counter() - self._start > _SECONDS_OF_SILENCE:
             self._logged = True
             # Without handlers, the standard library prints warnings, and nothing below them.
             level = logging.WARNING if _is_watched() else logging.INFO
@@ -116,7 +121,7 @@ def _is_watched() -> bool:
     """Whether somebody may wait in front of it: a terminal or a notebook, not a worker process."""
     if current_process().name != "MainProcess":
         return False
-    return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    return in_notebook() or is_terminal(sys.stderr)
 
 
 def _is_ours(started: event.Event) -> bool:
@@ -125,6 +130,8 @@ def _is_ours(started: event.Event) -> bool:
     return module.partition(".")[0] == __package__
 
 
+if config.DISABLE_JIT:
+    raise ImportError(_OFF)
 _ANNOUNCER = _Announcer()
 event.register("numba:compile", _ANNOUNCER)
 

@@ -127,12 +127,14 @@ def _line(label: str, share: float, seconds: float, note: str, width: int) -> st
     return f"{label[:width]:<{width}} {bar} {int(100 * share):3d}% {clock}  {note}".rstrip()
 
 
-def _writable(text: str) -> str:
-    """The text, with other bars where the output cannot encode these."""
+def writable(text: str) -> str:
+    """The text as the output can encode it: with other bars, and escapes in names of classes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        text.encode(encoding)
     except UnicodeEncodeError:
-        return text.translate(str.maketrans("━╸─", "##-"))
+        text = text.translate(str.maketrans("━╸─", "##-"))
+        return text.encode(encoding, "backslashreplace").decode(encoding)
     return text
 
 
@@ -153,7 +155,7 @@ class Printed:
         pass
 
     def end(self, lines: list[str]) -> None:
-        print(_writable("\n".join(lines)), flush=True)
+        print(writable("\n".join(lines)), flush=True)
 
 
 class Notebook:
@@ -180,12 +182,12 @@ class OneLine:
         self._written = 0
 
     def show(self, lines: list[str]) -> None:
-        line = _writable(lines[0][:79])
+        line = writable(lines[0][:79])
         print(f"\r{line:<{self._written}}", end="", flush=True)
         self._written = len(line)
 
     def end(self, lines: list[str]) -> None:
-        print("\r" + " " * self._written + "\r" + _writable("\n".join(lines)), flush=True)
+        print("\r" + " " * self._written + "\r" + writable("\n".join(lines)), flush=True)
 
 
 class Terminal:
@@ -203,7 +205,7 @@ class Terminal:
 
         if not self._live.is_started:
             self._live.start()
-        self._live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
+        self._live.update(Text(writable("\n".join(lines)), no_wrap=True), refresh=True)
 
     def end(self, lines: list[str]) -> None:
         self.show(lines)
@@ -215,7 +217,7 @@ def display() -> Display:
     if in_notebook():
         return Notebook()
     # Processes that work for another one share its terminal, and would write over each other.
-    if current_process().name != "MainProcess" or not _is_terminal():
+    if current_process().name != "MainProcess" or not is_terminal(sys.stdout):
         return Printed()
     try:
         return Terminal()
@@ -223,8 +225,12 @@ def display() -> Display:
         return OneLine()
 
 
-def _is_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
+def is_terminal(stream: Any) -> bool:
+    """Whether somebody reads it; it may be None, closed, or an object that has only ``write``."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
 
 
 def in_notebook() -> bool:

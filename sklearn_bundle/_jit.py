@@ -7,6 +7,8 @@
 * Signatures are lazy: types that are not used are never compiled.
 * Machine code goes to numba's disk cache if a cache folder is writable.
 * Only functions that Python calls get machine code; what they call is part of it.
+* To Python they return no named tuples. numba makes these by code in Python and does not look for
+  errors in it: Ctrl-C, which comes there if it was pressed during the call, would end the process.
 """
 
 import hashlib

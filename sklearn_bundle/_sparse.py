@@ -14,6 +14,7 @@ def well_formed(X: Any, name: str) -> Any:
     Compiled code, including scipy's, does not check bounds: an index out of range ends the process
     or reads foreign memory. scipy checks lengths when it creates a matrix, but indices only on
     request. CSR, CSC, BSR and COO are checked before scipy converts them, the other formats as CSR.
+    Room that scipy allows behind the last entry is cut off, since numpy functions would sum it.
     """
     if not sp.issparse(X) or X.ndim != 2:
         return X
@@ -22,6 +23,9 @@ def well_formed(X: Any, name: str) -> Any:
     fault = _fault_of_coo(X) if X.format == "coo" else _fault_of_compressed(X)
     if fault:
         raise ValueError(f"{name} is a malformed {X.format.upper()} matrix: {fault}.")
+    if X.format in _COMPRESSED and X.indptr[-1] < len(X.indices):
+        n = X.indptr[-1]
+        return type(X)((X.data[:n], X.indices[:n], X.indptr), shape=X.shape)
     return X
 
 

@@ -84,8 +84,10 @@ class ProgressBar:
         context : sklearn.callback.CallbackContext
             Its outermost task.
         """
-        del self._folders[context.root_uuid]
-        _RUNS.pop(context.root_uuid).close()
+        self._folders.pop(context.root_uuid, None)
+        run = _RUNS.pop(context.root_uuid, None)
+        if run is not None:  # else setup has failed, and that error is the one to see
+            run.close()
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Add the bar of a task that has tasks of its own.

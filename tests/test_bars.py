@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, PragamSVC, callbacks
 from sklearn_bundle._bars import Bars, OneLine, Printed, display
 from sklearn_bundle.callbacks import ProgressBar
+from sklearn_bundle.estimators._monitor import Lines
 
 pytest.importorskip("sklearn.callback")
 
@@ -131,12 +132,25 @@ def test_a_terminal_without_rich_has_one_line(capsys, monkeypatch):
     assert capsys.readouterr().out == "\ra longer line\ra line       \r      \ra line\nbelow\n"
 
 
-def test_an_output_that_cannot_encode_bars_gets_others(monkeypatch):
+def test_an_output_that_cannot_encode_bars_or_names_gets_others(monkeypatch):
+    """It has no ``isatty`` either, as logs that users write."""
     written = []
     out = SimpleNamespace(encoding="cp1252", write=written.append, flush=lambda: None)
     monkeypatch.setattr(sys, "stdout", out)
-    Printed().end(["fit ━━╸──"])
-    assert "".join(written) == "fit ###--\n"
+    place = display()
+    assert isinstance(place, Printed)
+    place.end(["class 'łä' ━━╸──"])
+    Lines("A", 1).must("class 'łä'")
+    assert "".join(written) == "class '\\u0142ä' ###--\n[A] class '\\u0142ä'\n"
+
+
+def test_a_display_that_cannot_begin_is_the_error_that_one_sees(monkeypatch):
+    def fail():
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(callbacks, "_Run", fail)
+    with pytest.raises(RuntimeError, match="new thread"):
+        fit_a_search()
 
 
 @pytest.mark.parametrize("depth", [-1, 0.5, "all"])

@@ -4,13 +4,15 @@ import gc
 import logging
 import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
-from numba.core import caching
+from numba.core import caching, config, event
 
 from sklearn_bundle import BMRMNoveltyDetector, _announce
 from sklearn_bundle._jit import jit
@@ -83,6 +85,10 @@ def test_long_compilation_is_logged_once(uncached, caplog, monkeypatch):
 def test_who_watches(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert _announce._is_watched()
+    for other in (None, SimpleNamespace(write=print)):  # without a console; a user's own log
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", other)
+            assert not _announce._is_watched()
     monkeypatch.setattr(multiprocessing.current_process(), "_name", "LokyProcess-1")
     assert not _announce._is_watched()
 
@@ -118,6 +124,21 @@ def test_functions_without_a_module_compile():
     with _announce.logged() as log:
         assert numba.njit(twice)(2) == 4
     assert not log
+
+
+def test_an_import_while_another_thread_compiles(uncached):
+    """The first event is an end, of a compilation that began before the import."""
+    with _announce.logged() as log:
+        of_the_other = {"dispatcher": numba.njit(lambda x: x)}
+        event.end_event("numba:compile", of_the_other)
+        uncached(1.0)
+    assert [entry.function for entry in log] == ["three_times"]
+
+
+def test_disabled_compilation_is_refused(monkeypatch):
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    with pytest.raises(ImportError, match="NUMBA_DISABLE_JIT is set"):
+        runpy.run_path(_announce.__file__)
 
 
 def test_a_warning_that_is_an_error_leaves_the_count_right(uncached, monkeypatch):

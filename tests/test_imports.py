@@ -49,6 +49,16 @@ def test_an_unknown_name_is_an_attribute_error():
         sklearn_bundle.BMRMClasifier  # noqa: B018
 
 
+def test_what_a_library_lacks_is_told(monkeypatch):
+    def fail(module):
+        raise AttributeError("module 'numba' has no attribute 'njit'")
+
+    monkeypatch.setattr(sklearn_bundle, "import_module", fail)
+    monkeypatch.delitem(vars(sklearn_bundle), "BMRMClassifier", raising=False)
+    with pytest.raises(ImportError, match=r"bmrm cannot be imported: .* 'njit'"):
+        from sklearn_bundle import BMRMClassifier  # noqa: F401
+
+
 def test_the_docstring_has_a_row_for_each_estimator_and_names_all_else():
     table, _, below = sklearn_bundle.__doc__.partition("Functions:")
     rows = re.findall(r"^(\w+)  +\S", table.split("\n==")[2], re.MULTILINE)

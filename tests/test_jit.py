@@ -1,5 +1,6 @@
 """The cache of machine code: fresh after an edit elsewhere, absent where it cannot be written."""
 
+import ast
 import importlib.util
 import os
 import shutil
@@ -131,6 +132,34 @@ def test_literal_numbers_are_not_compiled_one_by_one():
 
     assert both(3.0) == 3.0
     assert [str(kind) for kind, _ in own.overloads] == ["int64"]
+
+
+def test_python_gets_no_named_tuples():
+    """Ctrl-C while numba makes one of them ends the process with a segmentation fault."""
+    package = Path(sklearn_bundle.__file__).parent
+    files = [*package.glob("_compiled/*.py"), *package.glob("losses/*.py")]
+    trees = {path.name: ast.parse(path.read_text(encoding="utf-8")) for path in files}
+    nodes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree)]
+    kinds = {
+        node.name
+        for _, node in nodes
+        if isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases)
+    }
+    functions = [
+        (name, node)
+        for name, node in nodes
+        if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list)
+    ]
+    assert "Outcome" in kinds and ("whole.py", "solve") in [(f, node.name) for f, node in functions]
+    wrong = [
+        (name, node.name, ast.unparse(call.func))
+        for name, node in functions
+        for returned in ast.walk(node)
+        if isinstance(returned, ast.Return) and returned.value is not None
+        for call in ast.walk(returned.value)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in kinds
+    ]
+    assert not wrong
 
 
 UNTRIED = """

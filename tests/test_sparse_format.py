@@ -107,8 +107,13 @@ def test_what_scipy_allows_is_taken(kind):
     """No entries at all, entries twice, in any order, and room behind the last."""
     assert well_formed(kind((3, 2)), "X").shape == (3, 2)
     X = sp.csr_matrix(([1.0, 2.0, 3.0], [1, 0, 0], [0, 0, 3]), shape=(2, 2))
-    X.indices, X.data = np.r_[X.indices, FAR], np.r_[X.data, 0.0]
     assert well_formed(X, "X") is X
+    X = X.asformat(kind((3, 2)).format)
+    if X.format != "coo":
+        X.indices, X.data = np.r_[X.indices, FAR], np.r_[X.data, 7.0]
+        taken = well_formed(X, "X")
+        assert sorted(taken.data) == [1.0, 2.0, 3.0] and len(X.data) == 4
+        assert np.shares_memory(taken.data, X.data)
 
 
 ESTIMATORS = [

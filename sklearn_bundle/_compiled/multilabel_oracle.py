@@ -65,7 +65,7 @@ class Room(NamedTuple):
     envelope: NDArray[np.float64]  # largest absolute weight of each feature
 
 
-@jit
+@inner
 def new_room(outputs):
     """See :func:`~sklearn_bundle._compiled.structures.new_room`."""
     L, E = outputs.n_nodes, outputs.tails.shape[0]

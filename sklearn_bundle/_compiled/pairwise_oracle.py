@@ -69,7 +69,7 @@ class Room(NamedTuple):
     bound: NDArray[np.float64]  # of the last graph
 
 
-@jit
+@inner
 def new_room(outputs):
     """See :func:`~sklearn_bundle._compiled.structures.new_room`."""
     n = m = 1

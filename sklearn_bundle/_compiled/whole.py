@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of ``solve``: steps, number of rows, and whether H is not semidefinite.
+    """What ``solve`` returns: steps, number of rows, and whether H is not semidefinite.
 
     Objective and bound are those of alpha, which is at its best scale; ``error`` bounds the effect
     of the steps' rounding on a margin.
@@ -134,7 +134,7 @@ def solve(source, alpha, margins, rows, n_rows, tol, share, most):
 
     The gap is looked at every 32 steps. Steps also end where none gains more than ``share`` of the
     first one, after ``most`` of them, and where ``rows`` is full. alpha and its margins are changed
-    in place, and are at the best scale in the end.
+    in place, and are at the best scale in the end. Returns the values of an :class:`Outcome`.
     """
     constants, gains = np.empty(3, np.float32), np.empty(LANES, np.float32)
     constants[0], constants[1], constants[2] = 0.5, 1.0, LEAST
@@ -194,7 +194,7 @@ def solve(source, alpha, margins, rows, n_rows, tol, share, most):
         largest, held = max(largest, roots[k]), max(held, np.float64(u[k]))
     # A step rounds g, which is at most 1 + travel, two products with it, and u.
     error = SINGLE * (steps * (1.0 + travel + 2.0 * (held + travel)) + 3.0 * travel)
-    return Outcome(steps, n_rows, indefinite, primal, bound, scale * unit * largest * error)
+    return steps, n_rows, indefinite, primal, bound, scale * unit * largest * error
 
 
 @jit

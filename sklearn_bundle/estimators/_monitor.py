@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_bundle import _announce
+from sklearn_bundle._bars import writable
 from sklearn_bundle.callbacks import ProgressBar
 from sklearn_bundle.solvers.contract import Certificate, SolverResult, State, Status
 
@@ -39,7 +40,7 @@ class Lines:
 
     def hear(self, message: str) -> None:
         """A line whether it was asked for or not; rich prints it above its progress bars."""
-        print(f"[{self.name}] {message}", flush=True)
+        print(writable(f"[{self.name}] {message}"), flush=True)
 
     def must(self, line: str) -> None:
         if self.verbose:

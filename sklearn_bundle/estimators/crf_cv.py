@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle._parameters import Names
@@ -353,7 +353,7 @@ n_features_in_, feature_names_in_
 
     def _folds(self, data, X, y, sample_weight, values):
         if data.plain:
-            X, y = indexable(X, y)
+            X, y = indexable(X, y if np.ndim(y) == 1 else column_or_1d(y))
         single = self._single(n_jobs=1)
         by_name = self.scoring is None or isinstance(self.scoring, str)
         scorer = _SCORERS.get(self.scoring, self.scoring) if by_name else self.scoring

@@ -164,10 +164,11 @@ class WholeSolver:
     def _solve(self) -> tuple[whole.Outcome, bool]:
         """Steps from alpha, and whether they ended before the limit on their number."""
         most = int(min(_STEPS * self._problem.n, self._max_steps - self.n_steps))
-        outcome = whole.solve(
+        values = whole.solve(
             *(self._source, self._alpha, self._margins, self._rows, self._n_rows),
             *(_SLACK * self._tol, np.float32(_SHARE), most),
         )
+        outcome = whole.Outcome(*values)
         self._n_read += outcome.n_rows - self._n_rows
         self._n_rows = outcome.n_rows
         self.n_steps += outcome.steps

@@ -4,9 +4,10 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
@@ -151,6 +152,10 @@ def test_a_matrix_is_chains_of_length_one():
     model = SDCACRFCV(reg_lambdas=LAMBDAS, cv=cv, scoring="accuracy", **TIGHT).fit(X, y)
     grid = GridSearchCV(SDCACRF(**TIGHT), {"reg_lambda": DESCENDING}, cv=cv.split(X, y)).fit(X, y)
     np.testing.assert_allclose(model.mean_test_scores_, grid.cv_results_["mean_test_score"])
+    for column in (y[:, None], y[:, None].tolist(), pd.DataFrame(y)):
+        with pytest.warns(DataConversionWarning):
+            again = clone(model).fit(X, column)
+        assert np.array_equal(again.scores_, model.scores_)
 
 
 def test_threads_and_processes_agree():
