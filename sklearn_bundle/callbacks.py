@@ -21,10 +21,10 @@ _SECONDS_BETWEEN_DRAWINGS = 0.2  # smooth enough to the eye
 class ProgressBar:
     """Bars of a fit, in terminals, notebooks and exported pages.
 
-    They are those of the estimator that they are registered on, and of the estimators that it
-    fits. Of four or more tasks of a kind, such as the fits of a search, only those that run are
-    shown, and none when all have ended. A bar that has the relative gap shows how far it is on its
-    way to `tol`, on a logarithmic scale. In a notebook the bars are text, which needs no widgets
+    They show the estimator on which they are registered, and the estimators that it fits. Of four
+    or more tasks of a kind, such as the fits of a search, only those that run are shown, and none
+    when all have ended. The bar of a fit shows how far the relative gap is on its way to `tol`, on
+    a logarithmic scale. In a notebook the bars are text, which needs no widgets
     and stays in exported pages. In a terminal they are drawn with rich if that is installed. A file
     gets the last state alone.
 

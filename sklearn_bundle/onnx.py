@@ -33,14 +33,14 @@ def register() -> None:
     :class:`~sklearn_bundle.PragamSVC`, alone or in a pipeline. Call it once per process; a second
     call does no harm.
 
-    A classifier has the outputs "label" and "probabilities", where the loss has probabilities, or
-    else "scores", which are what ``decision_function`` returns. With
+    A classifier has the outputs "label" and "probabilities" or, if its loss has no probabilities,
+    "scores", which are what ``decision_function`` returns. With
     ``options={id(model): {"raw_scores": True}}`` it has "scores" in any case. These are arrays: the
     option "zipmap", which makes dicts of them, is ignored. A regressor has one output "variable" of
     shape (n_samples, n_targets), or (n_samples, 1).
 
     Computations are in the type of the input: float32 inputs give float32 scores, and a label may
-    differ where the decision is within rounding.
+    differ if the decision is within rounding.
 
     Raises
     ------

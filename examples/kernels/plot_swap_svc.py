@@ -37,7 +37,7 @@ for solver in ("fw", "mfw", "swap", "swap-2o"):
     print(f"{solver:<9}{model.converged_!s:<11}{gap:>8.0e}{counts}")
 
 # %%
-# A Frank-Wolfe step ("fw") moves all weights towards one point. Near the optimum, much of that
+# A Frank-Wolfe step ("fw") moves all weights toward one point. Near the optimum, much of that
 # undoes what the steps before it did: its gap falls ever more slowly, until ``max_iter`` ends the
 # run. An away step ("mfw" has them) moves weight off one point. A SWAP step moves it from one point
 # to another and leaves the rest as it is. "swap-2o" chooses the partner by the gain of the step,

@@ -7,7 +7,7 @@ place. The loss ``"quantile"`` of :class:`~sklearn_bundle.BMRMRegressor` fits th
 share of the targets stays below. Five such fits make a fan.
 
 The data is made here, so that the true quantiles are known: the scatter grows with x, and it is
-skewed upwards.
+skewed upward.
 """
 
 import matplotlib.pyplot as plt
@@ -97,16 +97,16 @@ ax.legend(loc="upper left")
 plt.show()
 
 # %%
-# How many of the targets that are expected between the outer curves are there. A curve that stays
-# at the dashed line is right everywhere. One that is above it here and below it there is right only
-# on average.
+# The share of the test targets between the outer levels, by tenths of x; 0.9 is expected. A curve
+# that stays at the dashed line is right everywhere. One that is above it here and below it there is
+# right only on average.
 
 figure, ax = plt.subplots(figsize=(6.4, 4.3), layout="constrained")
 for (kind, values), line, color in zip(
     shares.items(), ("o-", "s--"), ("#0072B2", "#D55E00"), strict=True
 ):
     ax.plot(range(1, 11), values, line, color=color, label=kind)
-ax.axhline(0.9, color="black", linestyle="dashed", linewidth=1, label="asked for")
+ax.axhline(0.9, color="black", linestyle="dashed", linewidth=1, label="expected")
 ax.set(
     xlabel="tenth of the test samples, by x",
     ylabel="share between the levels 0.05 and 0.95",

@@ -1,13 +1,13 @@
 """
-How does a fit go when the rows stay on a cluster?
-==================================================
+What does a fit cost when the rows stay on a cluster?
+=====================================================
 
 Learn to fit rows that lie in blocks on the workers of a dask cluster, here on this machine. Only
-the weights go out, and sums over rows come back. The certificate is that of one machine. What a fit
-costs is the number of rounds.
+the weights go out, and sums over rows come back. The certificate is the same as on one machine. The
+cost of a fit is its number of rounds.
 
 Each block is made where it stays, from its number, so no row is ever on the client. With one worker
-in a thread or two in processes, the fit has the same bits.
+in a thread or two in processes, the fit gives the same bits.
 """
 
 import matplotlib.pyplot as plt

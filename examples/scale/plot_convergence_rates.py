@@ -131,8 +131,8 @@ plt.show()
 #
 # Algorithm 1 with an intercept passes the bundle aggregated to 2 planes, the paper's ls-bmrm, after
 # some tens of iterations. Counted in products, most of that lead is gone. Without an intercept its
-# L is larger, for then it cannot be that of centered data. The full bundle is faster than its worst
-# case.
+# L is larger, because then it cannot be that of centered data. The full bundle is faster than its
+# worst case.
 
 figure, ax = plt.subplots(figsize=(6.4, 5.4), layout="constrained")
 draw(ax, "iteration")

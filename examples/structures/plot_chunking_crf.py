@@ -7,7 +7,7 @@ random field: from the columns of a file to the F1 of phrases, and to what the m
 Attributes are lists of strings, as for CRFsuite, and the template is that of CRFsuite's own
 chunking example.
 
-The data is a toy: 60 short sentences, written and labeled by hand for this page in the way of the
+The data is a toy: 60 short sentences, written and labeled by hand for this page in the style of the
 CoNLL-2000 shared task, which has 9,000. The scores here say nothing about real text.
 """
 

@@ -126,7 +126,7 @@ plt.show()
 
 # %%
 # How the certificate closes, by searches per query. Solvers keep what a search has found, and make
-# more or less use of it. ("auto" looks at the gap after every tenth pass, or when it seems small
+# more or less use of it. ("auto" computes the gap after every tenth pass, or when it seems small
 # enough.) The cost of the steps between searches is not counted here.
 
 solvers = ("auto", "rsd", "rsd-one-simplex", "bundle")

@@ -87,7 +87,7 @@ def list_losses(task: str | None = None) -> Choices:
         * ``parameters``: a dict of what the class takes, with the defaults;
           ``inspect.Parameter.empty`` stands for a parameter that has none;
         * ``estimator_parameters``: names of those parameters of the estimator that are for this
-          loss, which matter where the loss is passed by name;
+          loss, which count if the loss is passed by name;
         * ``smooth``: whether the loss has a derivative everywhere;
         * ``task``: as above; a "binary" loss handles more classes one-versus-rest;
         * ``estimators``: names of the estimators that accept it.

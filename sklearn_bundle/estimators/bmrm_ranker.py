@@ -139,7 +139,7 @@ default="l2"
         prevents further progress).
     history_ : structured ndarray of shape (`n_iter_`,)
         Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
-        with X or X' so far).
+        with X or X' so far), ``solver`` (the solver of the iteration).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -228,7 +228,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     one block, and w with it.
 
     "sdca" is Algorithm 2 of [1]_. It keeps the marginals of each pair of successive tokens, (T - 1)
-    K^2 numbers for K labels, in double precision. It moves them towards those of the model, with an
+    K^2 numbers for K labels, in double precision. It moves them toward those of the model, with an
     exact line search that computes no more marginals.
 
     "exponentiated" is not in [1]_: it is exponentiated gradient [2]_ with gap sampling, a
@@ -242,7 +242,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     dual would fall. A step calls the oracle at least three times, a step of "sdca" once.
 
     With L1, w is the raw sum of features v, with each entry moved by ``reg_lambda l1_ratio``
-    towards 0, divided by ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound
+    toward 0, divided by ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound
     is the dual of ``s mu + (1 - s) y``, mixtures of the block and the true labels with the best s
     in [0, 1]: at least ``s sum_i s_i H(mu_i) - reg_lambda Omega*(s v / reg_lambda)``. A small s
     makes it finite for ``l1_ratio=1``, where Omega* is infinite if an entry of its argument is

@@ -227,8 +227,8 @@ scikit-learn's, callable or None, default=None
     Attributes
     ----------
     reg_lambda_ : float
-        The best value: the largest one with the largest mean score. If it is the smallest or the
-        largest of `reg_lambdas_`, one beyond may be better; `verbose=1` says so.
+        The value with the largest mean score; of equal scores, the largest value. If it is the
+        smallest or the largest of `reg_lambdas_`, one beyond may be better; `verbose=1` says so.
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
     scores_ : ndarray of shape (n_folds, n_lambdas)

@@ -78,8 +78,8 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     Attributes
     ----------
     C_ : float
-        The best C: the smallest one with the largest mean score. If it is the smallest or the
-        largest of `Cs_`, one beyond may be better; `verbose=1` says so.
+        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
+        the largest of `Cs_`, one beyond may be better; `verbose=1` says so.
     Cs_ : ndarray of shape (n_Cs,)
         All values, ascending.
     scores_ : ndarray of shape (n_folds, n_Cs)

@@ -1,4 +1,4 @@
-"""SwapSVR with C by cross-validation."""
+"""SwapSVR with C chosen by cross-validation."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -16,64 +16,65 @@ from sklearn_bundle.problems.kernel_data import KernelData
 
 
 class SwapSVRCV(KernelSearch, SwapSVR):
-    """:class:`SwapSVR` with C by cross-validation, on one matrix of kernel values in each fold.
+    """:class:`SwapSVR` that chooses C by cross-validation, on one matrix of kernel values per fold.
 
-    Only the weight of the losses depends on C: kernel values of a training part are computed once
-    for all values of C, and each fit of a fold starts from the one with the next smaller C. Where
-    kernel values are costly, for sparse X and for a callable, they are computed once for all folds.
-    Then the model is fitted to all data with the best C. gamma="scale" and "distance" are those of
-    all data, not those of each training part. epsilon is given: a search over both is one over
-    epsilon, by :class:`~sklearn.model_selection.GridSearchCV`, of this estimator. The method of
-    each fit is that of :class:`SwapSVR`.
+    Only the weight of the losses depends on C. Kernel values of a training part are therefore
+    computed once for all values of C, and each fit of a fold starts from the one with the next
+    smaller C. For sparse X and for a callable, whose kernel values take long, they are computed
+    once for all folds. Then the model is fitted to all data with the best C. gamma="scale" and
+    "distance" are computed from all data, not from each training part. To search over epsilon too,
+    put :class:`~sklearn.model_selection.GridSearchCV` around this estimator. Each fit uses the
+    method of :class:`SwapSVR`.
 
     Parameters
     ----------
     Cs : int or array-like of shape (n_Cs,), default=7
-        Values of C, positive; a number means as many from 1e-3 to 1e3, equally spaced on a
-        logarithmic scale.
+        Positive values of C, or their number: they are then equally spaced on a logarithmic scale
+        from 1e-3 to 1e3.
     cv : int, cross-validation generator, iterable or None, default=None
-        Folds; None and a number mean consecutive ones, 5 by default, of the rows with a positive
-        weight. Others get all rows, and rows without weight are left out of their folds.
+        Folds. None and an integer mean consecutive folds (5 by default) of the rows with a positive
+        weight. Other splitters get all rows; rows without weight are then left out of the folds.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R^2. Sample weights count in
-        it, unless it is a callable. A callable gets kernel values in place of X where all folds
-        share them, and has to get along with `predict`.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None means R^2. Sample weights count
+        unless it is a callable. If all folds share kernel values, a callable gets these in place of
+        X, and may use only `predict`.
     epsilon : float, default=0.1
-        Errors up to here cost nothing, at least 0, in the unit of y.
+        Errors up to this size cost nothing; at least 0, in the unit of y.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         As in :class:`SwapSVR`.
     gamma : {"scale", "auto", "distance"} or float, default="scale"
-        For "rbf" and "poly", as in :class:`SwapSVR`: "scale" and "distance" are those of all data.
+        For "rbf" and "poly", as in :class:`SwapSVR`: "scale" and "distance" use all data.
     degree : int, default=3
-        Of "poly", at least 0.
+        Degree of "poly", at least 0.
     coef0 : float, default=0.0
-        Of "poly", at least 0.
+        Constant term of "poly", at least 0.
     tol : float, default=1e-2
         Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
-        Limit on the iterations of every fit.
+        Maximum number of iterations of every fit.
     cache_size : float, default=1000
-        Memory in MB for kernel values and factors of the kernel matrix, of all folds that are
-        fitted at a time. A fold's values are kept if they fit into half of its share, and else
-        computed again by blocks.
+        Memory in MB for kernel values and factors of the kernel matrix, for all folds that are
+        fitted at a time. A fold's values are kept if they fit into half of its share; otherwise
+        they are recomputed by blocks.
     n_jobs : int, default=None
-        Threads over the folds, and of BLAS in the final fit. None is 1 outside of a joblib context.
+        Threads over the folds, and of BLAS in the final fit. None means 1 outside of a joblib
+        context.
     random_state : int, RandomState instance or None, default=None
-        Of the points on which the factor of the final fit is built.
+        Seed for the points from which the factor of the final fit is built.
     verbose : int, default=0
         1 prints one line per fold and, within long fits, up to four lines per second.
 
     Attributes
     ----------
     C_ : float
-        The best C: the smallest one with the largest mean score. If it is the smallest or the
-        largest of `Cs_`, one beyond may be better; `verbose=1` says so.
+        The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
+        the largest of `Cs_`, one beyond may be better; `verbose=1` says so.
     Cs_ : ndarray of shape (n_Cs,)
         All values, ascending.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Score of every fold and C.
     mean_test_scores_ : ndarray of shape (n_Cs,)
-        Means over the folds.
+        Mean scores over the folds.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, n_features_in_, \
 feature_names_in_, shape_fit_
@@ -93,7 +94,7 @@ feature_names_in_, shape_fit_
 
     See Also
     --------
-    SwapSVR : With a given C; there are the objective and its reference.
+    SwapSVR : With a given C; describes the objective and has the references.
     SwapSVCCV : The same for labels.
 
     Examples

@@ -51,7 +51,7 @@ class Matching(StructuredModel):
     -----
     Inference is a linear assignment problem, and so is loss-augmented inference (18) of [1]_, where
     each pair that is not in y gets 1/n more. Both are solved by
-    :func:`scipy.optimize.linear_sum_assignment` in at worst n^2 m steps. In `fit` scores are
+    :func:`scipy.optimize.linear_sum_assignment` in at most n^2 m steps. In `fit` scores are
     rounded to multiples of a power of two for which float64 represents all sums exactly: the
     matching found is the exact optimum for these scores, and the rounding is added to `objective_`.
     Features of pairs of pairs, which would make it a quadratic assignment problem, are not
