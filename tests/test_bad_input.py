@@ -115,11 +115,12 @@ def test_folds_that_are_not_rows_of_x(data, search, fold):
     assert set(vars(search)) == before
 
 
+@pytest.mark.parametrize("factor", [1e200, 1e-160])
 @pytest.mark.parametrize("gamma", ["scale", "distance"])
-def test_features_too_large_for_a_gamma_of_their_own(data, gamma):
+def test_features_too_large_or_small_for_a_gamma_of_their_own(data, gamma, factor):
     X, y = data
-    with pytest.raises(ValueError, match=f"gamma='{gamma}' needs features with finite squares"):
-        SwapSVC(gamma=gamma).fit(1e200 * X, y)
+    with pytest.raises(ValueError, match=f"gamma='{gamma}' needs features whose squares float64"):
+        SwapSVC(gamma=gamma).fit(factor * X, y)
 
 
 def test_other_number_of_features_at_predict(data):

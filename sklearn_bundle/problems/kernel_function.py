@@ -118,16 +118,16 @@ def resolve_gamma(gamma: str | float, X: Matrix, weights: np.ndarray | None = No
     weights = weights / weights.sum()
     mean = _mean(X, weights)
     center = np.full(d, mean.mean()) if gamma == "scale" else mean
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         spread, size = _mean_squared_distance(X, weights, center), center @ center
-    if not np.isfinite(spread + size):
+        value = np.float64(1.0 if gamma == "scale" else 0.5) / spread
+    flat = spread <= _FLAT * size
+    if not np.isfinite(spread + size) or not (flat or np.isfinite(value)):
         raise ValueError(
-            f"gamma={gamma!r} needs features with finite squares, got values up to "
+            f"gamma={gamma!r} needs features whose squares float64 can hold, got values up to "
             f"{abs(X).max():.3g}. Scale the features."
         )
-    if spread <= _FLAT * size:
-        return 1.0
-    return 1.0 / spread if gamma == "scale" else 0.5 / spread
+    return 1.0 if flat else float(value)
 
 
 def chunks(X):
