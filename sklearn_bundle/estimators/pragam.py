@@ -47,8 +47,8 @@ class PragamSVC(CertifiedLinearClassifier):
         Constant L of the gradient of D in the norm of the prox-function
         ``1/2 sum_i alpha_i^2/s_i``. "adaptive" follows the local curvature, and restarts from the
         best dual point each time the gap has fallen to a tenth; on our data it needs 1.5 to 8 times
-        fewer products than "power" to a gap of 1e-3, 5 to over 40 times fewer to 1e-6. "power" and a
-        float are Algorithm 1 of [1]_, whose gap is at most ``2 L / ((k + 1) (k + 2))`` after k
+        fewer products than "power" to a gap of 1e-3, 5 to over 40 times fewer to 1e-6. "power" and
+        a float are Algorithm 1 of [1]_, whose gap is at most ``2 L / ((k + 1) (k + 2))`` after k
         iterations if L is no less than the largest eigenvalue of the weighted (with an intercept,
         centered) ``X'X/n`` over `reg_lambda`: "power" estimates this by power iteration; ``max
         ||x_i||^2 / reg_lambda`` is a safe float. If L is too small the gap may not close, but it
