@@ -6,13 +6,10 @@ so the number of threads never changes a bit of the result.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
 _BLOCK_ENTRIES = 1 << 18  # stored entries: about 0.1 ms of work, ten times a thread's wake-up
 _BLOCK_ROWS = 1 << 15  # of sums over vectors: from 20 us for a hinge to 300 us for a logarithm
@@ -69,16 +66,3 @@ class BlockRunner:
     def __exit__(self, *exception: object) -> None:
         if self._pool is not None:
             self._pool.shutdown()
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The thread pools of this process, including scipy's BLAS, which compiled code calls."""
-    import scipy.linalg.cython_blas  # noqa: F401
-
-    return ThreadpoolController()
-
-
-def blas_threads(n_threads: int) -> AbstractContextManager:
-    """Inside, a product of matrices uses this many threads."""
-    return _libraries().limit(limits=n_threads, user_api="blas")

@@ -27,6 +27,7 @@ the references. ``test_house.py`` compares the map with the folders.
                                 estimators/_reports.py
     test_bars.py                callbacks.py _bars.py estimators/_monitor.py
     test_sparse_format.py       _sparse.py
+    test_blas.py                _blas.py
     test_jit.py                 _jit.py _fragments.py _cache.py
     test_compile.py             compile.py _announce.py
     test_imports.py             __init__.py

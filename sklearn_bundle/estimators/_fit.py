@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from sklearn_bundle._blas import blas_threads
 from sklearn_bundle._pages import Documented
-from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._parallel import split_threads
 from sklearn_bundle.estimators._base import (
     CallbackSupportMixin,
     certificate,

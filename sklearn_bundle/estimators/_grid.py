@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._blas import blas_threads
+from sklearn_bundle._parallel import split_threads
 from sklearn_bundle._parameters import Names, suggestion
 from sklearn_bundle._values import as_numbers, plain, shown
 from sklearn_bundle.estimators._base import checked

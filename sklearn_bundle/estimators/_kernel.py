@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle._blas import blas_threads
 from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._base import ClassifierMixin
 from sklearn_bundle.estimators._validation import (

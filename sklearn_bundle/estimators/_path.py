@@ -14,7 +14,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle._parallel import blas_threads, split_threads
+from sklearn_bundle._blas import blas_threads
+from sklearn_bundle._parallel import split_threads
 from sklearn_bundle._values import shown
 from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import certificate, checked, features_of, warn_if_missed

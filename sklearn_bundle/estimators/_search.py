@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle._blas import blas_threads
 from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._base import with_callbacks
 from sklearn_bundle.estimators._fit import CertifiedEstimator, Outcome

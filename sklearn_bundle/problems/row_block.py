@@ -7,7 +7,6 @@ again, and no answer depends on which worker gave it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, NamedTuple
 
 import joblib
@@ -15,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle._parallel import blas_threads
+from sklearn_bundle._blas import blas_threads
 from sklearn_bundle.losses._newton_loss import NewtonLoss
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.memory_rows import Matrix, rows_in_memory
@@ -78,29 +77,6 @@ def size_of(values: Any) -> int:
     if sp.issparse(values):
         return values.data.nbytes + values.indices.nbytes + values.indptr.nbytes
     return 0 if values is None else values.nbytes
-
-
-class _OneThread:
-    """Limits BLAS to one thread while any task runs: more would change the last bits."""
-
-    def __init__(self):
-        self._lock, self._users, self._limit = Lock(), 0, None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                self._limit = blas_threads(1)
-                self._limit.__enter__()
-            self._users += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._limit.__exit__(None, None, None)
-
-
-_one_thread = _OneThread()
 
 
 def cut(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
@@ -243,7 +219,7 @@ def newton_look(
     answers = [along]
     curved, derivatives = np.empty(len(y), dtype=np.int64), np.zeros(len(y))
     gradient, before = np.zeros(len(w)), derivatives.copy()
-    with _one_thread:
+    with blas_threads(1):  # more would change the last bits
         for width in widths:
             value, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
             # Few derivatives change from width to width, and rows without a change cost little.

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
+from sklearn_bundle._blas import blas_threads
 from sklearn_bundle._compiled import lazy
-from sklearn_bundle._parallel import blas_threads
 from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_function import Kernel
 from sklearn_bundle.problems.l2svm import L2SVM
