@@ -353,7 +353,7 @@ n_features_in_, feature_names_in_
 
     def _folds(self, data, X, y, sample_weight, values):
         if data.plain:
-            X, y = indexable(X, y if np.ndim(y) == 1 else column_or_1d(y))
+            X, y = indexable(X, y if np.asarray(y).ndim == 1 else column_or_1d(y))
         single = self._single(n_jobs=1)
         by_name = self.scoring is None or isinstance(self.scoring, str)
         scorer = _SCORERS.get(self.scoring, self.scoring) if by_name else self.scoring
