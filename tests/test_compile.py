@@ -7,6 +7,7 @@ import os
 import runpy
 import subprocess
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numba
@@ -143,7 +144,8 @@ def test_disabled_compilation_is_refused(monkeypatch):
 
 def test_a_warning_that_is_an_error_leaves_the_count_right(uncached, monkeypatch):
     monkeypatch.setattr(_announce._ANNOUNCER, "_warned", False)
-    with pytest.raises(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+    with warnings.catch_warnings(), pytest.raises(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        warnings.simplefilter("error")
         uncached(1.0)
     assert gc.isenabled()
     with _announce.logged() as log:
