@@ -43,7 +43,8 @@ OFF_FOR_METHODS = {"EX01": "the example of the class shows them"}
 OF_A_CONTRACT = ("PR", "RT", "YD")
 # Attributes that a fit has or has not, depending on parameters and on X.
 CONDITIONAL = {
-    *("attribute_names_", "coef_", "feature_names_in_", "first_", "last_", "lengths_", "pairs_")
+    *("attribute_names_", "coef_", "feature_names_in_", "first_", "last_", "lengths_", "pairs_"),
+    *("C_", "Cs_", "delta_", "epsilon_"),
 }
 # What has parameters, but raises nothing, and why.
 RAISES_NOTHING = {

@@ -42,5 +42,5 @@ def _in_child(run: Callable[[], Any], seconds: int, there: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     try:
         there.send((True, run()))
-    except Exception as error:
+    except Exception as error:  # another library's, whatever it is: the parent raises its text
         there.send((False, f"{type(error).__name__}: {error}"))

@@ -250,7 +250,7 @@ def _peers(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         for name, fits in rivals(loss, X, y, n):
             try:
                 row = _cheapest(loss, X, y, best, fits, arguments.repeat)
-            except Exception as error:
+            except Exception as error:  # another library's, whatever it is
                 print(f"{loss} {name} skipped: {type(error).__name__}: {str(error)[:100]}")
                 continue
             setting, seconds, above = row

@@ -62,8 +62,8 @@ LAMBDAS = np.geomspace(1e-1, 1e-3, 4)
 def path(loss: str, name: str, **params) -> list[Found]:
     """What ``bmrm_path`` returns."""
     names = ("reg_lambdas", "coefs", "intercepts", "dual_gaps", "n_iters")
-    results = bmrm_path(*task(name), loss=loss, reg_lambdas=LAMBDAS, **params)
-    return [computed(**dict(zip(names, results, strict=True)))]
+    found = bmrm_path(*task(name), loss=loss, reg_lambdas=LAMBDAS, **params)
+    return [computed(**{name: getattr(found, name) for name in names})]
 
 
 def paths_and_searches() -> list:

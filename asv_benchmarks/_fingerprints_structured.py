@@ -24,7 +24,7 @@ CHAINS = [
     *(Case(f"structured, chain, {solver}", svm(solver=solver), "words") for solver in SOLVERS),
     Case("structured, chain, little regularization", svm(reg_lambda=1e-4), "words"),
     Case("structured, chain, squared", svm(loss="squared_hinge"), "words"),
-    Case("structured, chain, small cache", svm(cache_size=2, sampling="uniform"), "chains"),
+    Case("structured, chain, small cache", svm(n_cached_outputs=2, sampling="uniform"), "chains"),
     Case("structured, chain, no intercept", svm(Chain(fit_intercept=False)), "sparse chains"),
     Case("structured, chain, weights", svm(), "words", fit={"sample_weight": WEIGHTS}),
     Case("structured, chain, 2-D", svm(reg_lambda=0.01), "three", "float32"),

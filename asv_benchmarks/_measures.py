@@ -1,10 +1,11 @@
-"""The losses, paths and norms of the BMRM family against scikit-learn, in six parts.
+"""The losses, paths and norms of the BMRM family against scikit-learn, in seven parts.
 
 classification  "roc_auc" and "fbeta": test measures beside LinearSVC and LogisticRegression
 ranking         "ordinal": mean absolute error; "ndcg" and "ordinal" within queries: NDCG@10
 regression      "quantile" against QuantileRegressor; robust losses at equal objective
 growth          seconds of "roc_auc" and "ordinal" against n
 path            bmrm_path against its last fit alone; BMRMClassifierCV against GridSearchCV
+search          BMRMClassifierCV() on several classes against GridSearchCV and one LinearSVC fit
 l1              the L1 norm on text: nonzeros, accuracy and time beside LinearSVC
 
 Seconds are CPU time of one process and one thread; a fit of more than 5 s runs once.
@@ -18,6 +19,7 @@ import _measures_l1
 import _measures_path
 import _measures_ranking
 import _measures_regression
+import _measures_search
 from _measure import MissingError, header, load_tasks, quiet_single_thread
 from _measures_common import Study
 
@@ -30,6 +32,7 @@ PARTS = {
     "regression": _measures_regression,
     "growth": _measures_growth,
     "path": _measures_path,
+    "search": _measures_search,
     "l1": _measures_l1,
 }
 

@@ -34,8 +34,8 @@ Models = tuple[Array, Array]  # weights (d, n_values) and intercepts (n_values,)
 
 
 def _ours(loss: str, X: Any, y: Array) -> Models:
-    _, weights, intercepts, *_ = bmrm_path(X, y, loss=loss, reg_lambdas=VALUES, tol=TOL)
-    return weights, intercepts
+    path = bmrm_path(X, y, loss=loss, reg_lambdas=VALUES, tol=TOL)
+    return path.coefs, path.intercepts
 
 
 def _peer(make: Callable[..., Any], X: Any, y: Array) -> Models:

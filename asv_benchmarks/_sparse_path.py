@@ -64,8 +64,8 @@ class Paths:
         settings = {"reg_lambdas": self.values, "loss": self.loss, "regularizer": "l1"}
         settings |= {"max_time": self.limit / len(self.values), "solver": self.solver}
         settings |= {"fit_intercept": False, "tol": tol}
-        _, coefs, _, gaps, _ = bmrm_path(self.X, self.y, max_iter=MOST_ITERATIONS, **settings)
-        return coefs, gaps
+        path = bmrm_path(self.X, self.y, max_iter=MOST_ITERATIONS, **settings)
+        return path.coefs, path.dual_gaps
 
     def peers(self) -> dict[str, Callable[[float], Array]]:
         """Those that are installed: the weights, of a tol."""

@@ -1,7 +1,9 @@
 """Random problems for every estimator, their certificates held against independent optima.
 
-python asv_benchmarks/stress.py --problems 1000 --seed 0 [--only SwapSVC] [--list]
-python asv_benchmarks/stress.py --problem 77
+python asv_benchmarks/stress.py --problems 1000 --seed 0 [--plain] [--only SwapSVC] [--list]
+python asv_benchmarks/stress.py --problem 77 [--plain]
+
+With ``--plain`` the data have the plainest shapes (tests/plain_shapes.py), the estimators in turn.
 
 Draws and judge are those of the tests (tests/random_problems.py, tests/certificates.py), which a
 checkout has and an installed package has not.
@@ -18,12 +20,19 @@ from _measure import Table, header
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.random_problems import EARLY, ESTIMATORS, SLOW, draw, verdict  # noqa: E402
+from tests.random_problems import (  # noqa: E402
+    EARLY,
+    ESTIMATORS,
+    SLOW,
+    draw,
+    draw_plain,
+    verdict,
+)
 
 COLUMNS = [
     *(("estimator", 20), ("problems", 8), ("subproblems", 11), ("false bound", 11)),
     *(("false objective", 15), ("status, history", 15), ("stalled", 7), ("missed tol", 10)),
-    *(("slow", 4), ("refused", 7), ("warned", 6), ("weak reference", 14)),
+    *(("slow", 4), ("refused", 7), ("crashed", 7), ("warned", 6), ("weak reference", 14)),
 ]
 
 
@@ -42,6 +51,7 @@ def counted(found) -> Counter:
             "missed tol": missed,
             "slow": found.seconds > SLOW,
             "refused": bool(found.refused),
+            "crashed": bool(found.crashed),
             "warned": bool(found.warned),
             "weak reference": found.weak,
         }
@@ -51,14 +61,15 @@ def counted(found) -> Counter:
 def report(found, again: str, everything: bool) -> None:
     """A line on a fit with a fault, or on each, and what was wrong."""
     slow = found.seconds > SLOW
-    if not (everything or found.faults or found.refused or found.warned or slow):
+    said = list(filter(None, (found.refused, found.crashed, found.warned)))
+    if not (everything or found.faults or said or slow):
         return
     note = ", ".join(found.statuses) + (f", {found.seconds:.1f} s" if slow else "")
     weak = " weak reference" if found.weak else ""
     print(f"--problem {again}: {found.problem} ({note}){weak}", flush=True)
     for fault in found.faults:
         print(f"    FALSE {fault.kind}: {fault.text}", flush=True)
-    for text in filter(None, (found.refused, found.warned)):
+    for text in said:
         print(f"    {text}", flush=True)
 
 
@@ -68,6 +79,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first problem is of 10**6 seed")
     parser.add_argument("--problem", type=int, help="only this one, as a line of a report names it")
     parser.add_argument("--only", choices=ESTIMATORS, help="problems of this estimator")
+    parser.add_argument("--plain", action="store_true", help="one column, a row per class, ...")
     parser.add_argument("--list", action="store_true", help="a line on each problem")
     given = parser.parse_args()
     first = given.seed * 10**6
@@ -75,8 +87,8 @@ def main() -> None:
     print(header("CPU seconds; a weak reference ended above the fit, and knows no optimum"))
     start, totals = process_time(), {name: Counter() for name in ESTIMATORS}
     for seed in seeds:
-        found = verdict(draw(seed, given.only))
-        again = f"{seed} --only {given.only}" if given.only else f"{seed}"
+        found = verdict((draw_plain if given.plain else draw)(seed, given.only))
+        again = f"{seed}" + f" --only {given.only}" * bool(given.only) + " --plain" * given.plain
         report(found, again, given.list or given.problem is not None)
         totals[type(found.problem.model).__name__] += counted(found)
     table = Table(COLUMNS)
@@ -85,7 +97,7 @@ def main() -> None:
         if counts["problems"]:
             table.row(name, *(counts[column] for column, _ in COLUMNS[1:]))
     print(f"{process_time() - start:.0f} CPU s")
-    sys.exit(bool(totals["all"]["false bound"] or totals["all"]["false objective"]))
+    sys.exit(any(totals["all"][kind] for kind in ("false bound", "false objective", "crashed")))
 
 
 if __name__ == "__main__":

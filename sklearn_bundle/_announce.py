@@ -1,6 +1,6 @@
 """Messages about compilation: a line if it takes long, and a warning if it cannot be cached.
 
-All compilation of the process is heard of, also that of other packages, which must not notice.
+The listener hears of every compilation in the process. That of other packages must not suffer.
 """
 
 import gc

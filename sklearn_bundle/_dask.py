@@ -1,9 +1,12 @@
-"""Dask collections as blocks of rows, and tasks on them; dask is imported only if one is given."""
+"""Tasks on blocks of rows that dask holds, and what a fit waits for; dask is imported if needed."""
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from ctypes import CDLL
 from functools import partial
-from itertools import pairwise
+from threading import Event, Thread
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -15,7 +18,10 @@ from sklearn_bundle._values import shown
 # needs a few seconds to restart; "distributed.comm.timeouts.connect" of dask's configuration is
 # used if it is larger.
 PATIENCE = 30.0
-_LOOKED = 1.0  # seconds between checks of the workers
+_LOOKED = 1.0  # seconds between checks of the workers, and at most for what only a message needs
+_CHECKS = 3  # of the scheduler that go unanswered before a fit gives up
+_AT_LEAST = 0.01  # seconds to wait for answers that may be there already
+_CONFIRMED = 2.0  # times the longest round: how long the last one may take after the time limit
 _LARGE = 1 << 20  # bytes of an argument that is sent to each worker once, not with every task,
 _SUMMED_THERE = 1 << 22  # and of a result that workers sum before it is sent
 
@@ -24,94 +30,25 @@ class ClusterLost(RuntimeError):
     """No worker or no scheduler is left, so results will not arrive."""
 
 
-class Parts(NamedTuple):
-    """Blocks of rows as dask's delayed objects, in order.
-
-    ``lengths`` are their numbers of rows, None if unknown; ``names`` are the column names of a data
-    frame, else None.
-    """
-
-    blocks: list[Any]
-    lengths: tuple[int, ...] | None
-    names: list | None
+class ClusterTimeout(TimeoutError):
+    """The time limit of a fit passed while it waited for the cluster."""
 
 
-def is_collection(X: Any) -> bool:
-    """Whether X is a dask collection or a list of delayed blocks."""
-    if "dask" not in sys.modules:
-        return False
-    from dask.base import is_dask_collection
+class TimeLimit(NamedTuple):
+    """A number of seconds, and when they end on the clock of :func:`time.monotonic`."""
 
-    if isinstance(X, list | tuple):
-        return len(X) > 0 and all(is_dask_collection(block) for block in X)
-    return is_dask_collection(X)
+    seconds: float
+    end: float
 
+    @classmethod
+    def after(cls, seconds: float | None) -> "TimeLimit | None":
+        """The limit that starts now; None for None."""
+        return None if seconds is None else cls(seconds, monotonic() + seconds)
 
-def parts_of(name: str, X: Any) -> Parts:
-    """The blocks of a collection.
-
-    Raises
-    ------
-    TypeError
-        If it is not an array, a data frame or a list of delayed blocks.
-    """
-    from dask.delayed import Delayed
-
-    if isinstance(X, list | tuple):
-        return Parts(list(X), None, None)
-    if isinstance(X, Delayed):  # which pretends to have any method
-        raise TypeError(f"{name} is one delayed object; pass a list of blocks of rows, [{name}].")
-    if hasattr(X, "to_dask_array"):  # frames and series; indices too
-        names = list(X.columns) if hasattr(X, "columns") else None
-        return Parts(list(X.to_delayed()), None, names)
-    if hasattr(X, "chunks") and X.ndim in (1, 2):
-        whole = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
-        lengths = None if np.isnan(whole.chunks[0]).any() else tuple(whole.chunks[0])
-        return Parts(list(whole.to_delayed().ravel()), lengths, None)
-    raise TypeError(
-        f"{name} must be a dask array of one or two dimensions, a dask data frame or a list of "
-        f"delayed blocks, got {shown(X)}."
-    )
-
-
-def beside(name: str, values: Any, X: Parts) -> Parts:
-    """Blocks of ``values`` that match those of X.
-
-    Raises
-    ------
-    ValueError
-        If their number differs.
-    """
-    from dask.delayed import Delayed, delayed
-
-    if is_collection(values):
-        if isinstance(values, Delayed):
-            return parts_of(name, values)  # which says what is wrong
-        chunked = X.lengths is not None and hasattr(values, "rechunk")
-        if chunked and not np.isnan(values.chunks[0]).any() and len(values) == sum(X.lengths):
-            values = values.rechunk({0: X.lengths})
-        parts = parts_of(name, values)
-        if len(parts.blocks) != len(X.blocks):
-            raise ValueError(
-                f"{name} has {len(parts.blocks)} blocks of rows, X has {len(X.blocks)}; they must "
-                "be cut at the same rows."
-            )
-        return parts
-    values = np.asarray(values)
-    if X.lengths is None:
-        raise ValueError(
-            f"{name} is an array in memory, but the numbers of rows of X's blocks are not known: "
-            f"pass {name} in the same blocks as X, or call X.compute_chunk_sizes() before (for a "
-            "data frame, X.to_dask_array(lengths=True))."
-        )
-    if values.ndim == 0 or len(values) != sum(X.lengths):
-        raise ValueError(
-            f"{name} must have an entry for each of the {sum(X.lengths)} rows of X, got shape "
-            f"{values.shape}."
-        )
-    bounds = np.cumsum([0, *X.lengths])
-    pieces = [values[start:stop] for start, stop in pairwise(bounds)]
-    return Parts([delayed(piece) for piece in pieces], X.lengths, None)
+    @property
+    def left(self) -> float:
+        """Seconds that are left, at least 0."""
+        return max(0.0, self.end - monotonic())
 
 
 def added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
@@ -128,39 +65,84 @@ def in_pairs(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def workers_of(task: Callable[..., Any], *columns: Sequence[Any]) -> "DaskWorkers":
-    """Workers that keep ``task(k, *row k of the columns)`` for every k.
+def workers_of(
+    calls: Sequence[Any],
+    *,
+    what: str,
+    limit: TimeLimit | None = None,
+    persisted: Sequence[Any] | None = None,
+) -> "DaskWorkers":
+    """Workers that keep the results of these delayed calls, one for each block.
 
     They belong to the current client of ``dask.distributed``, or to the threads or processes of
-    dask's own scheduler if there is none.
+    dask's own scheduler if there is none. ``what`` is what the calls do, for messages;
+    ``persisted`` is explained in :class:`ClusterWorkers`.
     """
-    client = None
-    if "distributed" in sys.modules:
-        from distributed import default_client
-
-        try:
-            client = default_client()
-        except ValueError:
-            client = None
-    rows = list(zip(range(len(columns[0])), *columns, strict=True))
+    client = current_client()
     if client is None:
-        from dask.base import compute
-        from dask.delayed import delayed
-
-        return LocalWorkers(list(compute(*(delayed(task, pure=False)(*row) for row in rows))))
-    futures = [
-        client.compute(list(column)) if _are_delayed(column) else list(column) for column in columns
-    ]
-    return ClusterWorkers(client, client.map(task, range(len(columns[0])), *futures, pure=False))
+        return LocalWorkers(_computed_here(calls))
+    return ClusterWorkers(client, client.compute(list(calls)), what, limit, persisted)
 
 
-def _are_delayed(column: Sequence[Any]) -> bool:
-    from dask.base import is_dask_collection
+def _computed_here(calls: Sequence[Any]) -> list[Any]:
+    """The results; after an error the calls run one by one, to name the block."""
+    from dask.base import compute
 
-    return all(is_dask_collection(part) for part in column)
+    try:
+        return list(compute(*calls))
+    except Exception:
+        for k, call in enumerate(calls):
+            try:
+                compute(call)
+            except Exception as error:
+                raise _in_block(error, k, len(calls)) from None
+        raise
 
 
-class DaskWorkers:
+def _in_block(error: BaseException, k: int, n: int) -> BaseException:
+    error.add_note(f"It came up in block {k} of {n}.")
+    return error
+
+
+def current_client() -> Any:
+    """The client of ``dask.distributed`` that dask would use, or None."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def persisted_rows(client: Any, X: Any) -> list[Any] | None:
+    """The futures of the blocks of an array that the client holds already, None if it does not.
+
+    Nothing is known of other collections: data frames are converted, which takes a copy anyhow.
+    """
+    from distributed import Future
+
+    if getattr(X, "ndim", None) != 2 or not hasattr(X, "chunks") or X.numblocks[1] > 1:
+        return None
+    keys = [row[0] for row in X.__dask_keys__()]
+    return [Future(key, client) for key in keys] if set(keys) <= client.futures.keys() else None
+
+
+def release_memory() -> None:
+    """Give memory that is free back to the system, where dask would count it as in use.
+
+    After reading some files with pyarrow, that was 180 MB for blocks of 47 MB; a worker that is
+    paused because of it may never go on.
+    """
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # for other systems than Linux with glibc
+        CDLL("libc.so.6").malloc_trim(0)
+
+
+class DaskWorkers(ABC):
     """Blocks on their workers, and tasks sent to them: see :class:`~.row_blocks.Workers`
 
     Attributes
@@ -172,19 +154,27 @@ class DaskWorkers:
         self._blocks = blocks
         self.n_blocks = len(blocks)
 
+    @abstractmethod
     def only(self, which: Sequence[int]) -> "DaskWorkers":
         """Workers with only these blocks."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def within(self, seconds: float | None) -> "DaskWorkers":
+        """Workers of the same blocks, with a time limit of their own that starts now."""
+
+    @abstractmethod
+    def confirming(self) -> "DaskWorkers":
+        """The same for the last rounds, which may exceed the limit by what rounds have taken."""
+
+    @abstractmethod
     def kept(self, task: Callable[..., Any], *args: Any) -> "DaskWorkers":
         """Workers that keep ``task(block, *args)``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ask(
         self, task: Callable[..., Any], *args: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """``task(block, *args)`` for each block, or ``task(block, each[k], *args)``, in order."""
-        raise NotImplementedError
 
     def total(
         self,
@@ -198,10 +188,19 @@ class DaskWorkers:
 
 
 class LocalWorkers(DaskWorkers):
-    """On dask's own scheduler, usually threads of this process, which holds the blocks."""
+    """On dask's own scheduler, usually threads of this process, which holds the blocks.
+
+    A round always ends, as a step of a fit in memory does, so there is no time limit.
+    """
 
     def only(self, which):
         return LocalWorkers([self._blocks[k] for k in which])
+
+    def within(self, seconds):
+        return self
+
+    def confirming(self):
+        return self
 
     def kept(self, task, *args):
         return LocalWorkers(self.ask(task, *args))
@@ -227,66 +226,109 @@ class ClusterWorkers(DaskWorkers):
     """On the workers of a client: blocks are futures, which are recomputed if they are lost.
 
     Workers keep only the blocks, so a fit continues after the loss of a worker, with the same bits.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    blocks : list of Future
+    what : str
+        What computes them, for messages.
+    limit : TimeLimit, default=None
+        Of all rounds; a round that is not answered by then raises :class:`ClusterTimeout`.
+    persisted : list of Future or None, default=None
+        For each block the rows that the caller has persisted, or None. A block that does not have
+        rows of its own gets them with ``block.with_rows(rows)`` before a task: nothing is stored
+        twice.
     """
 
-    def __init__(self, client: Any, blocks: list[Any]):
+    def __init__(
+        self,
+        client: Any,
+        blocks: list[Any],
+        what: str,
+        limit: TimeLimit | None = None,
+        persisted: Sequence[Any] | None = None,
+    ):
         super().__init__(blocks)
-        self._client = client
+        self._client, self._what, self._limit = client, what, limit
+        self._rows = [None] * len(blocks) if persisted is None else list(persisted)
+        self._longest = 0.0  # seconds of a round
 
     def only(self, which):
-        return ClusterWorkers(self._client, [self._blocks[k] for k in which])
+        blocks, rows = ([column[k] for k in which] for column in (self._blocks, self._rows))
+        return self._copy(blocks, self._limit, rows)
+
+    def within(self, seconds):
+        return self._copy(self._blocks, TimeLimit.after(seconds), self._rows)
+
+    def confirming(self):
+        limit = self._limit
+        if limit is not None and limit.left < _CONFIRMED * self._longest:
+            limit = limit._replace(end=monotonic() + _CONFIRMED * self._longest)
+        return self._copy(self._blocks, limit, self._rows)
 
     def kept(self, task, *args):
-        return ClusterWorkers(self._client, self._submit(task, args))
+        kept = self._copy(self._submit(task, args), self._limit, self._rows)
+        kept._what = f"the round {_name(task)!r}"
+        return kept
 
     def ask(self, task, *args, each=None):
-        return self._answers(self._submit(task, args, each))
+        return self._answers(self._submit(task, args, each), _name(task))
 
     def total(self, task, *args, answer_bytes=0, each=None):
         futures = self._submit(task, args, each)
         if answer_bytes < _SUMMED_THERE:
-            return in_pairs(added, self._answers(futures))
+            return in_pairs(added, self._answers(futures, _name(task)))
         summed = in_pairs(lambda a, b: self._client.submit(added, a, b, pure=False), futures)
-        return self._answers([summed])[0]
+        return self._answers([summed], _name(task))[0]
+
+    def _copy(self, blocks: list[Any], limit: TimeLimit | None, rows: list) -> "ClusterWorkers":
+        copied = ClusterWorkers(self._client, blocks, self._what, limit, rows)
+        copied._longest = self._longest
+        return copied
 
     def _submit(
         self, task: Callable[..., Any], args: tuple, each: Sequence[Any] | None = None
     ) -> list[Any]:
-        client = self._client
+        client, limit = self._client, self._limit
         try:
             if sum(array.nbytes for array in _arrays(args)) > _LARGE:
-                args = client.scatter([args], broadcast=True, hash=False)[0]
+                args = _in_time(
+                    lambda: client.scatter([args], broadcast=True, hash=False)[0],
+                    None if limit is None else limit.left,
+                )
+            known = {"task": task, "args": args, "pure": False}
             if each is None:
-                return client.map(_with, self._blocks, task=task, args=args, pure=False)
-            return client.map(_with_each, self._blocks, each, task=task, args=args, pure=False)
+                return client.map(_with, self._blocks, self._rows, **known)
+            return client.map(_with_each, self._blocks, self._rows, each, **known)
+        except _Late:
+            raise self._late("sending the arguments", []) from None
         except (OSError, TimeoutError) as error:
             raise self._lost() from error
 
-    def _answers(self, futures: list[Any]) -> list[Any]:
+    def _answers(self, futures: list[Any], name: str) -> list[Any]:
         """Their results; they are cancelled if nothing waits for them."""
         from concurrent.futures import CancelledError
 
-        from distributed import wait
         from distributed.scheduler import KilledWorker
 
-        patience, since = self._patience(), monotonic()
+        began, limit = monotonic(), self._limit
         try:
-            while True:
-                try:
-                    wait(futures, timeout=_LOOKED)
-                    break
-                except TimeoutError:
-                    if self._is_served():
-                        since = monotonic()
-                    elif monotonic() - since > patience:
-                        raise self._lost() from None
+            self._wait(futures)
             for k, future in enumerate(futures):
                 if future.status == "error":
                     error = future.exception()
-                    if not isinstance(error, KilledWorker):
-                        error.add_note(f"It came up in block {k} of {len(futures)}.")
-                    raise error
-            return self._client.gather(futures)
+                    if isinstance(error, KilledWorker):
+                        raise error
+                    raise _in_block(error, k, len(futures))
+            seconds = None if limit is None else max(limit.left, _AT_LEAST)
+            answers = _in_time(lambda: self._client.gather(futures), seconds)
+            self._longest = max(self._longest, monotonic() - began)
+            return answers
+        except _Late:
+            late = self._late(name, futures)
+            self._cancel(futures)
+            raise late from None
         except (OSError, CancelledError) as error:
             if self._is_served() and not isinstance(error, CancelledError):
                 raise  # raised by a task, such as a missing file
@@ -297,14 +339,42 @@ class ClusterWorkers(DaskWorkers):
                 "memory, smaller blocks of rows help."
             ) from error
         except BaseException:
-            self._client.cancel(futures)
+            self._cancel(futures)
             raise
 
+    def _wait(self, futures: list[Any]) -> None:
+        """Until all are done, the time limit, or nobody serves them any more."""
+        from distributed import wait
+
+        patience, since, limit = self._patience(), monotonic(), self._limit
+        while True:
+            left = _LOOKED if limit is None else min(_LOOKED, limit.left)
+            try:
+                wait(futures, timeout=max(left, _AT_LEAST))
+                return
+            except TimeoutError:
+                if limit is not None and not limit.left:
+                    raise _Late from None
+                if self._is_served():
+                    since = monotonic()
+                elif monotonic() - since > patience:
+                    raise self._lost() from None
+
+    def _cancel(self, futures: list[Any]) -> None:
+        with suppress(_Late, OSError):
+            _in_time(lambda: self._client.cancel(futures), _LOOKED)
+
     def _is_served(self) -> bool:
-        """Whether there is a scheduler, and a worker."""
+        """Whether there is a scheduler that answers, and a worker."""
         if self._client.status != "running":
             return False
-        return bool(self._client.nthreads())
+        seconds = self._patience() / _CHECKS
+        if self._limit is not None:
+            seconds = min(seconds, max(self._limit.left, _AT_LEAST))
+        try:
+            return bool(_in_time(self._client.nthreads, seconds))
+        except _Late:
+            return False
 
     def _patience(self) -> float:
         import dask.config as config
@@ -320,13 +390,68 @@ class ClusterWorkers(DaskWorkers):
             "estimator, if there was one."
         )
 
+    def _late(self, name: str, futures: list[Any]) -> ClusterTimeout:
+        """With what was waited for: the blocks, if they are not there yet, or answers."""
+        what, waited = f"the round {name!r}", futures
+        if not all(block.done() for block in self._blocks):
+            what, waited = self._what, self._blocks
+        done = sum(future.done() for future in waited)
+        return ClusterTimeout(
+            f"the time limit passed while the cluster at "
+            f"{shown(getattr(self._client.scheduler, 'address', None))} was at {what}: {done} of "
+            f"{len(waited)} blocks were done{self._paused()}"
+        )
 
-def _with(block: Any, task: Callable[..., Any], args: tuple) -> Any:
-    return task(block, *args)
+    def _paused(self) -> str:
+        """What is known of workers that have stopped, for a message."""
+        try:
+            workers = _in_time(self._client.scheduler_info, _LOOKED)["workers"].values()
+        except (_Late, OSError):
+            return "; the scheduler does not answer"
+        if not workers:
+            return "; there is no worker"
+        paused = sum(worker.get("status") == "paused" for worker in workers)
+        if not paused:
+            return ""
+        return f"; {paused} of {len(workers)} workers are paused, since their memory is full"
 
 
-def _with_each(block: Any, first: Any, task: Callable[..., Any], args: tuple) -> Any:
-    return task(block, first, *args)
+class _Late(Exception):
+    """A call did not return in time."""
+
+
+def _in_time(call: Callable[[], Any], seconds: float | None) -> Any:
+    """``call()``, which may never return, or :class:`_Late` after so many seconds."""
+    if seconds is None:
+        return call()
+    ended, outcome = Event(), []
+
+    def run() -> None:
+        try:
+            outcome.append((call(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+        ended.set()
+
+    Thread(target=run, daemon=True).start()
+    if not ended.wait(seconds):
+        raise _Late
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def _name(task: Any) -> str:
+    return getattr(task, "__name__", type(task).__name__).strip("_")
+
+
+def _with(block: Any, rows: Any, task: Callable[..., Any], args: tuple) -> Any:
+    return task(block if rows is None else block.with_rows(rows), *args)
+
+
+def _with_each(block: Any, rows: Any, first: Any, task: Callable[..., Any], args: tuple) -> Any:
+    return task(block if rows is None else block.with_rows(rows), first, *args)
 
 
 def _arrays(value: Any) -> list[np.ndarray]:

@@ -6,12 +6,16 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from sklearn_bundle._values import plain, shown
 
 _LARGEST_INT = np.iinfo(np.int64).max  # for compiled code
-
+RELATIVE_GAP = Interval(Real, 0, 1, closed="right")  # for `tol`; w = 0 may already meet 1
 
 # Names that other libraries have for what is offered here.
 _ALIASES = {
@@ -19,6 +23,15 @@ _ALIASES = {
     **dict.fromkeys(("mse", "l2_loss", "least_squares", "squared_loss"), "squared_error"),
     **dict.fromkeys(("mae", "l1_loss"), "absolute_error"),
     **{"pinball": "quantile", "auc": "roc_auc", "lasso": "l1", "ridge": "l2"},
+    **{"gaussian": "rbf", "polynomial": "poly"},
+}
+# The same for solvers; None has no counterpart here.
+_SOLVERS: dict[str, str | None] = {
+    **{"liblinear": "dual-coordinate", "libsvm": "decomposition", "smo": "decomposition"},
+    **{"cd": "coordinate-descent", "cyclic": "coordinate-descent", "l-bfgs": "lbfgs"},
+    **{"lbfgs": "lbfgs", "l-bfgs-b": "lbfgs", "newton-cg": "newton", "newton-cholesky": "newton"},
+    **{"cg": "conjugate-gradient", "sparse_cg": "conjugate-gradient"},
+    **dict.fromkeys(("sag", "saga", "sgd", "adam", "svd", "cholesky", "lsqr", "highs")),
 }
 
 
@@ -48,8 +61,11 @@ def suggestion(allowed: Iterable, value: Any) -> str:
         return ""
     offered = (name for kind in allowed if isinstance(kind, Names) for name in kind.offered)
     names = {name.casefold(): name for name in offered}  # "L2" is "l2"
-    alias = _ALIASES.get(value.casefold())
-    like = [alias] if alias in names else get_close_matches(value.casefold(), names, n=1)
+    alias = (_ALIASES | _SOLVERS).get(value.casefold())
+    if value.casefold() in _SOLVERS and "auto" in names and alias not in names:
+        return f" No solver here is called {value!r}; 'auto' chooses one of them."
+    known = [name for name in (alias, f"neg_mean_{alias}") if name in names]  # loss, or score
+    like = known or get_close_matches(value.casefold(), names, n=1)
     return f" Did you mean {names[like[0]]!r}?" if like else ""
 
 

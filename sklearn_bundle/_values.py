@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._misread import refuse_misread
+
 _MOST_SHOWN = 6  # entries of a list in a message, which fit into a line
 
 
@@ -53,6 +55,7 @@ def is_between(value: Any, low: float, high: float) -> bool:
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """An array of float64; ValueError names the first entry that is not a number."""
+    refuse_misread(name, values)
     array = values if isinstance(values, np.ndarray) else None
     if array is None or array.dtype.kind not in "fiub":
         try:

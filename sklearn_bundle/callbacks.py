@@ -24,9 +24,9 @@ class ProgressBar:
     They show the estimator on which they are registered, and the estimators that it fits. Of four
     or more tasks of a kind, such as the fits of a search, only those that run are shown, and none
     when all have ended. The bar of a fit shows how far the relative gap is on its way to `tol`, on
-    a logarithmic scale. In a notebook the bars are text, which needs no widgets
-    and stays in exported pages. In a terminal they are drawn with rich if that is installed. A file
-    gets the last state alone.
+    a logarithmic scale. In a notebook the bars are text, which needs no widgets and stays in
+    exported pages. In a terminal they are drawn with rich if that is installed. A file gets only
+    the last state.
 
     Parameters
     ----------

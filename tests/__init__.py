@@ -18,6 +18,8 @@ the references. ``test_house.py`` compares the map with the folders.
     test_floors.py
     test_common.py
     test_certificates.py
+    test_plain_shapes.py
+    test_best_kept.py
     test_stress.py
     test_realdata.py
     test_parameters.py          _parameters.py _values.py _repr.py
@@ -26,6 +28,7 @@ the references. ``test_house.py`` compares the map with the folders.
     test_callbacks.py           estimators/_base.py estimators/_fit.py estimators/_monitor.py
                                 estimators/_reports.py
     test_bars.py                callbacks.py _bars.py estimators/_monitor.py
+    test_misread.py             _misread.py estimators/_validation.py
     test_sparse_format.py       _sparse.py
     test_blas.py                _blas.py
     test_jit.py                 _jit.py _fragments.py _cache.py
@@ -51,8 +54,15 @@ estimators
     test_bmrm_novelty.py        bmrm_novelty.py
     test_bmrm_regularizers.py   _bundle.py
     test_listing.py             _listing.py
-    test_bmrm_path.py           _path.py _grid.py
+    test_cost.py                _linear.py _path.py
+    test_flat_grids.py          _fit.py
+    test_hints.py               _hints.py
+    test_single_precision.py    _linear.py
+    test_strong_regularization.py _bundle.py /problems/largest.py
+    test_units_of_y.py          bmrm_regressor.py
+    test_bmrm_path.py           _path.py _path_result.py _grid.py
     test_bmrm_cv.py             bmrm_cv.py _search.py _path_scores.py _loss_scores.py
+    test_searches.py            _search.py _search_results.py _time_limit.py _path_scores.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /problems/largest.py
     test_seen.py                _base.py _linear.py
     test_multiclass.py          _multiclass.py
@@ -61,12 +71,16 @@ estimators
                                 /problems/row_blocks.py /solvers/newton_rounds.py
                                 /solvers/rounds.py
     test_blocks_cluster.py      /_dask.py
+    test_blocks_frames.py       /_dask_rows.py _blocks.py
+    test_blocks_time.py         /_dask.py /solvers/rounds.py
     test_refits.py              _warm.py
     test_pragam.py              pragam.py
     test_swap_svc.py            swap.py _kernel.py
     test_swap_svc_optimum.py    swap.py _kernel.py /problems/l2svm.py
     test_swap_svc_runs.py       swap.py /solvers/active_set.py
-    test_swap_svc_indefinite.py swap.py /problems/l2svm.py
+    test_swap_svc_limits.py     swap.py /problems/l2svm.py
+    test_semidefinite.py        _kernel.py /problems/semidefinite.py
+    test_kernel_sparse.py       _kernel.py
     test_swap_svc_input.py      swap.py _kernel.py
     test_swap_rounding.py       swap.py /problems/l2svm.py
     test_swap_cv.py             swap_cv.py _kernel_search.py _search.py
@@ -91,12 +105,15 @@ estimators
     test_sequences.py           _sequences.py _packing.py
     test_sequences_tokens.py    _sequences.py _packing.py
     test_sequences_errors.py    _sequences.py _packing.py
+    test_chain_shapes.py        crf.py structured.py
+    test_sequences_empty.py     _sequences.py _packing.py _labeling.py /models/chain.py
 
 solvers
     test_contract.py            contract.py
     test_certificate.py         _certificate.py
     test_asks.py                asks.py kernel_asks.py _oracle.py linear_start.py
     test_bundle.py              bundle.py _line_search.py _descent.py inner/planes.py
+    test_balanced_planes.py     /problems/balance.py bundle.py
     test_inner.py               inner/ /_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py _newton_descent.py
                                 /problems/newton_model.py /losses/_newton_loss.py
@@ -129,7 +146,8 @@ solvers
                                 /problems/_tiles.py /problems/_distances.py
     test_whole.py               whole.py /_compiled/whole.py /problems/l2svm.py
                                 /problems/kernel_data.py
-    test_chain_states.py        sdca.py lbfgs.py chain_auto.py
+    test_chain_states.py        sdca.py chain_auto.py
+    test_lbfgs.py               lbfgs.py _corrections.py structured_lbfgs.py
     test_structured_solvers.py  _block_solver.py _adapted.py block_coordinate.py simplicial.py
                                 one_simplex.py one_slack.py
                                 inner/blocks.py inner/faces.py inner/outputs.py
@@ -139,6 +157,8 @@ solvers
 problems
     test_linear.py              linear.py rows.py memory_rows.py _linear_sums.py
                                 /_compiled/design.py /_parallel.py
+    test_linear_rounding.py     linear_rounding.py
+    test_l2tube.py              l2tube.py _extended_sums.py
     test_row_blocks.py          row_block.py row_blocks.py /solvers/lbfgs_rounds.py
     test_gathered_rows.py       gathered_rows.py row_block.py
     test_kernel.py              kernel.py kernel_function.py kernel_scores.py _points.py

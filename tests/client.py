@@ -18,6 +18,7 @@ from sklearn_bundle import (
     SwapSVR,
     SwapSVRCV,
     bmrm_path,
+    crf_path,
 )
 from sklearn_bundle.losses import BinaryLoss
 from sklearn_bundle.metrics import sequence_accuracy_score
@@ -81,3 +82,7 @@ searches = SwapSVCCV(Cs=[0.1, 1.0], cv=3).fit(X, y), SwapSVRCV(Cs=[0.1, 1.0], cv
 print([(s.C_, s.Cs_.size, s.scores_.shape) for s in searches])
 reg_lambdas, coefs, intercepts, *certificates = bmrm_path(X, y, reg_lambdas=[1.0, 0.1])
 print(reg_lambdas.shape, coefs.shape, intercepts.shape, len(certificates))
+path, crfs = bmrm_path(X, y, reg_lambdas=2), crf_path(words, labels, reg_lambdas=2)
+print(path.coefs.shape, path.objectives - path.lower_bounds <= path.dual_gaps, path.statuses)
+values, models = crfs
+print(values.shape, models[0].predict(words), crfs.n_iters.sum(), crfs.models[0].status_)

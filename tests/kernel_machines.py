@@ -62,7 +62,8 @@ def optimum(K, y, C):
 def coefficients(model, y):
     """alpha of every training point, from the attributes of a model of two classes."""
     signed = np.zeros(len(y))
-    signed[model.support_] = model.dual_coef_[0]
+    dual = model.dual_coef_
+    signed[model.support_] = (dual.toarray() if sp.issparse(dual) else dual)[0]
     assert (signed * y >= 0.0).all()
     return np.abs(signed)
 

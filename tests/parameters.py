@@ -81,6 +81,7 @@ CONTEXT = {  # in which a parameter is looked at
     "epsilon": {"loss": "epsilon_insensitive"},
     "k": {"loss": "ndcg"},
     "l1_ratio": {"regularizer": "elasticnet"},
+    "line_search_tol": {"solver": "sdca"},
     "quantile": {"loss": "quantile"},
     "scaling": {"loss": "multiclass_hinge"},
 }
@@ -101,9 +102,11 @@ ESTIMATORS = [
 def context(kind, name):
     without = StructuredSVM, SwapSVR, SwapSVRCV, SDCACRF, SDCACRFCV
     of_losses = {} if kind in without else CONTEXT.get(name, {})
-    if name in ("coef0", "degree"):  # looked at for this kernel alone
+    if name in ("coef0", "degree", "line_search_tol"):  # used with one kernel or solver alone
         of_losses = CONTEXT[name]
     parameters = SEARCHES.get(kind, {}) | of_losses
+    if name == "Cs":
+        parameters.pop("reg_lambdas", None)
     if name == "cost" and kind is not BMRMRanker:
         parameters["loss"] = "multiclass_hinge"
     if name == "l1_ratio" and kind is BMRMNoveltyDetector:

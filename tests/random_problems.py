@@ -18,6 +18,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_bundle import (
     SDCACRF,
+    SDCACRFCV,
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMNoveltyDetector,
@@ -30,14 +31,18 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVCCV,
     SwapSVR,
+    SwapSVRCV,
 )
 from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
 from tests.certificates import Fault, faults
+from tests.plain_shapes import plain
 from tests.random_data import features, labels, layout, sample_weights, scores, sizes
 from tests.reference_programme import Optimum
 from tests.subproblems import subproblems
 
+# What random parameters and data may deserve.
+REMARKS = "ignores", "w is nearly 0", "origin must not lie inside", "one may be better"
 SLOW = 1.0  # CPU seconds from which on a fit is slow
 EARLY = 20  # iterations, of fits that are to end before tol
 COMPILES = 10.0  # up to here it may have been compilation: it is fitted again
@@ -73,11 +78,15 @@ class Verdict:
     faults: list[Fault] = field(default_factory=list)
     weak: bool = False
     refused: str = ""
+    crashed: str = ""
     warned: str = ""
 
 
 def verdict(problem):
-    """Fit, then judge; ValueErrors are refusals, further warnings than of convergence are kept."""
+    """Fit, then judge; other exceptions than ValueError are crashes.
+
+    Warnings other than of convergence are kept.
+    """
     found, start = Verdict(problem), process_time()
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
@@ -86,10 +95,14 @@ def verdict(problem):
         except ValueError as error:
             found.refused = str(error)
             return found
+        except Exception as error:
+            found.crashed = f"{type(error).__name__}: {error}"
+            return found
     found.seconds = process_time() - start
     if SLOW < found.seconds < COMPILES:
         found.seconds = _seconds_again(problem)
     others = [w for w in record if not issubclass(w.category, ConvergenceWarning)]
+    others = [w for w in others if not any(part in str(w.message) for part in REMARKS)]
     found.warned = f"{others[0].category.__name__}: {others[0].message}" if others else ""
     found.statuses = np.atleast_1d(model.status_).tolist()
     with np.errstate(all="ignore"):  # references try points far out
@@ -98,13 +111,17 @@ def verdict(problem):
 
 
 def _judge(found, model):
-    """Adds the faults; a reference that an attained value disproves is not used."""
+    """Adds the faults; a reference that fails, or that an attained value disproves, is not used."""
     problem = found.problem
     group = problem.further.get("group")
     parts = subproblems(model, problem.X, problem.y, problem.weights, group)
     for k, part in enumerate(parts):
-        best, value = part.optimum(), part.objective(part.point)
-        if not best.least <= value + part.rounding:
+        value = part.objective(part.point)
+        try:
+            best = part.optimum()
+        except AssertionError:  # of the reference: its own point is outside its domain
+            best = None
+        if best is None or not best.least <= value + part.rounding:
             found.weak, best = True, Optimum(value, np.inf)
         found.faults += faults(model, part, best, k if len(parts) > 1 else None)
 
@@ -294,6 +311,15 @@ def swap_svc_cv(rng, seed, most):
     return Problem(seed, model, layout(rng, X), y)
 
 
+def swap_svr_cv(rng, seed, most):
+    n, d = sizes(rng, min(40, most), 5)
+    X = features(rng, n + 6, d)
+    y = scores(rng, X) * 10.0 ** rng.uniform(-2, 2)
+    kind = {"cv": 2, "epsilon": float(rng.choice([0.0, 0.1, 1.0]))} | limits(rng)
+    model = SwapSVRCV([float(10.0 ** rng.uniform(-3, 3))], **kind)
+    return Problem(seed, model, layout(rng, X), y)
+
+
 def swap_svr(rng, seed, most, kind=SwapSVR):
     n, d = sizes(rng, min(80, most), 10)
     X = features(rng, n, d)
@@ -338,6 +364,14 @@ def sdca_crf(rng, seed, most):
     return Problem(seed, model, X, y, sample_weights(rng, n))
 
 
+def sdca_crf_cv(rng, seed, most):
+    single = sdca_crf(rng, seed, most)
+    given = single.model.get_params()
+    kind = {name: given[name] for name in ("solver", "l1_ratio", "fit_intercept", "tol")}
+    model = SDCACRFCV(reg_lambdas=[given["reg_lambda"]], cv=2, random_state=0, **kind)
+    return Problem(seed, model, single.X, single.y, single.weights)
+
+
 def structured_svm(rng, seed, most):
     """Chains of up to 81 labelings, or classes with costs."""
     kind = str(rng.choice(["chain", "multiclass", "ontology"], p=[0.5, 0.3, 0.2]))
@@ -361,7 +395,7 @@ def structured_svm(rng, seed, most):
         loss=str(rng.choice(["hinge", "squared_hinge"])),
         scaling=str(rng.choice(["margin", "slack"])),
         sampling=str(rng.choice(["gap", "uniform"])),
-        cache_size=None if rng.random() < 0.7 else int(rng.integers(2, 6)),
+        n_cached_outputs=None if rng.random() < 0.7 else int(rng.integers(2, 6)),
         **({"max_iter": STEPS["StructuredSVM"]} | limits(rng)),
     )  # fmt: skip
     return Problem(seed, model, X, y, sample_weights(rng, len(y)))
@@ -382,6 +416,8 @@ ESTIMATORS = {
     "SwapNoveltyDetector": (swap_novelty_detector, 0.0),
     "SDCACRF": (sdca_crf, 0.03),
     "StructuredSVM": (structured_svm, 0.04),
+    "SwapSVRCV": (swap_svr_cv, 0.0),
+    "SDCACRFCV": (sdca_crf_cv, 0.0),
 }
 
 
@@ -391,3 +427,9 @@ def draw(seed, only=None, most=120):
     shares = [share for _, share in ESTIMATORS.values()]
     name = str(rng.choice(list(ESTIMATORS), p=shares))
     return ESTIMATORS[only or name][0](rng, seed, most)
+
+
+def draw_plain(seed, only=None, most=40):
+    """The same with one of the plainest shapes; the estimators take turns."""
+    name = only or list(ESTIMATORS)[seed % len(ESTIMATORS)]
+    return plain(draw(seed, name, most), np.random.default_rng([seed, 1]))

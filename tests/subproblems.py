@@ -39,6 +39,11 @@ def subproblems(model, X, y=None, sample_weight=None, group=None):
 # ---- kernel machines --------------------------------------------------------------------------
 
 
+def dense_coef(model):
+    """``dual_coef_``, which is sparse if X was."""
+    return model.dual_coef_.toarray() if sp.issparse(model.dual_coef_) else model.dual_coef_
+
+
 def _cost_of(model):
     """C, or what a search has chosen."""
     return model.C_ if hasattr(model, "C_") else model.C
@@ -55,7 +60,7 @@ def _kernel_machines(model, X, y, sample_weight):
         positive = j if n_classes == 2 else i
         signs = np.where(labels[rows] == positive, LONG(1), LONG(-1))
         line = np.where(labels[rows] == i, j - 1, i) if n_classes > 2 else np.zeros(len(rows), int)
-        coef = np.where(place[rows] >= 0, model.dual_coef_[line, place[rows]], 0.0).astype(LONG)
+        coef = np.where(place[rows] >= 0, dense_coef(model)[line, place[rows]], 0.0).astype(LONG)
         alpha = coef * signs
         assert (alpha >= 0).all(), "a dual variable of the wrong sign"
         given = isinstance(model.kernel, str) and model.kernel == "precomputed"
@@ -69,11 +74,11 @@ def _kernel_machines(model, X, y, sample_weight):
 
 def _tube_machine(model, X, y, sample_weight):
     """SwapSVR, or SwapNoveltyDetector: its target is 1, and only scores below cost."""
-    regression = hasattr(model, "epsilon")
+    regression = hasattr(model, "epsilon_")
     C = _cost_of(model) * merged_weights(model, len(X), y, sample_weight)
     rows = np.flatnonzero(C > 0)
     coef = np.zeros(len(X), LONG)
-    coef[model.support_] = model.dual_coef_[0]
+    coef[model.support_] = dense_coef(model)[0]
     given = isinstance(model.kernel, str) and model.kernel == "precomputed"
     points = X[np.ix_(rows, rows)] if given else X[rows]
     K, sizes = kernel_values(model.kernel, points, model.gamma_, model.coef0, model.degree)
@@ -81,7 +86,7 @@ def _tube_machine(model, X, y, sample_weight):
         target, above, below = np.ones(len(rows), LONG), 0.0, np.inf
         return TubeMachine(K, sizes, target, C[rows], above, below, coef[rows])
     target = np.asarray(y, LONG)[rows]
-    above = below = float(model.epsilon)
+    above = below = float(model.epsilon_)
     b = model.intercept_[0]
     assert abs(b - coef.sum()) <= len(rows) * EPS * np.abs(coef).sum(), "intercept_ is not the sum"
     return TubeMachine(K + 1, sizes + 1, target, C[rows], above, below, coef[rows])
@@ -100,8 +105,10 @@ class Chains(reference_chain.Model):
             X = X.toarray() if sp.issparse(X) else np.asarray(X)
             X, y = [row[None] for row in X], [[label] for label in y]
         X = [x.toarray() if sp.issparse(x) else np.asarray(x) for x in X]
-        labels = [np.searchsorted(model.classes_, part) for part in y]
         weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+        kept = np.flatnonzero(weights)  # labels that only others have are no classes
+        X, weights = [X[i] for i in kept], weights[kept]
+        labels = [np.searchsorted(model.classes_, y[i]) for i in kept]
         searched = getattr(model, "reg_lambda_", None)
         reg_lambda = searched or model.reg_lambda or 1.0 / weights.sum()
         K = len(model.classes_)

@@ -37,7 +37,10 @@ class Linear:
         W, b = point
         W = np.atleast_2d(np.asarray(W, LONG))
         self.point = W, np.broadcast_to(np.asarray(b, LONG), len(W))
-        self.rounding = self.slack = self._rounding(*self.point)
+        self.rounding = self._rounding(*self.point)
+        self.slack = (
+            4 * EPS * abs(float(self.objective(self.point)))
+        )  # what rounding adds is taken off
 
     def objective(self, point):
         W, b = point
@@ -132,8 +135,11 @@ class HingeDual(Linear):
         centered = self.X - self.X.mean(axis=0) if self.free else self.X
         w = self.signed @ centered / self.reg_lambda
         value = alpha.sum() - self.reg_lambda * (w @ w) / 2
-        sizes = alpha @ (np.abs(self.X) @ np.abs(w)) + alpha.sum()
-        holds = abs(bound - value) <= (n + self.X.shape[1] + 4) * EPS * sizes
+        lengths = np.sqrt((np.asarray(self.X, LONG) ** 2).sum(axis=0))
+        sizes = np.sqrt(self.weights @ self.weights) * (lengths @ np.abs(w)) + alpha.sum()
+        # What rounding takes off, which is more at a larger gap.
+        most = (2 * (n + self.X.shape[1]) + 100) * EPS * sizes + 1e-9 * self.objective(self.point)
+        holds = value - most <= bound <= value * (1 + 4 * EPS) or bound == 0.0
         return holds, f"lower_bound_ {bound} is {value} at dual_coef_"
 
 
@@ -159,18 +165,24 @@ def _omega(model, d):
     }[name]()
 
 
+def fitted(model, name, k=0):
+    """What the k-th subproblem has for a parameter whose default depends on the data."""
+    value = getattr(model, f"{name}_", None)
+    value = getattr(model, name) if value is None else value
+    return float(np.ravel(value)[k if np.ndim(value) else 0])
+
+
 def linear_models(model, X, y, sample_weight, group):
     """A subproblem for each of the estimator's certificates."""
     omega = _omega(model, X.shape[1])
-    reg_lambda = getattr(model, "reg_lambda_", None) or model.reg_lambda
     free = getattr(model, "fit_intercept", False)
     loss = getattr(model, "loss", "hinge")  # PragamSVC has no other
     weights = merged_weights(model, len(X), y, sample_weight)
     weights = weights / weights.sum()
     points = np.atleast_2d(model.coef_), np.ravel(getattr(model, "intercept_", 0.0))
 
-    def linear(risk, point, kind=Linear):
-        return kind(X, risk, omega, reg_lambda, point, free)
+    def linear(risk, point, kind=Linear, k=0):
+        return kind(X, risk, omega, fitted(model, "reg_lambda", k), point, free)
 
     if loss == "novelty":
         free = False
@@ -186,8 +198,11 @@ def linear_models(model, X, y, sample_weight, group):
         y, risk = y.astype(LONG), _REGRESSION[loss]
         if y.ndim == 1 or loss == "squared_error":
             return [linear(risk(model, weights, y), points)]
-        columns = zip(y.T, *points, strict=True)
-        return [linear(risk(model, weights, column), (w, b)) for column, w, b in columns]
+        columns, out = zip(y.T, *points, strict=True), []
+        for k, (column, w, b) in enumerate(columns):
+            which = (k,) if loss in _OF_SPREAD else ()
+            out.append(linear(risk(model, weights, column, *which), (w, b), k=k))
+        return out
     labels = np.searchsorted(model.classes_, y)
     if loss in ("softmax", "multiclass_hinge", "ontology"):
         risk, A = _joint(model, weights, labels)
@@ -249,13 +264,18 @@ _REGRESSION = {
     "quantile": lambda model, s, y: _lines(
         s, y, [(-model.quantile, 0.0), (1.0 - model.quantile, 0.0)]
     ),
-    "epsilon_insensitive": lambda model, s, y: _lines(
-        s, y, [(-1.0, -model.epsilon), (0.0, 0.0), (1.0, -model.epsilon)]
+    "epsilon_insensitive": lambda model, s, y, k=0: _lines(
+        s,
+        y,
+        [(-1.0, -fitted(model, "epsilon", k)), (0.0, 0.0), (1.0, -fitted(model, "epsilon", k))],
     ),
-    "squared_epsilon_insensitive": lambda model, s, y: programmes.SquaredTube(s, y, model.epsilon),
-    "huber": lambda model, s, y: programmes.Huber(s, y, model.delta),
+    "squared_epsilon_insensitive": lambda model, s, y, k=0: programmes.SquaredTube(
+        s, y, fitted(model, "epsilon", k)
+    ),
+    "huber": lambda model, s, y, k=0: programmes.Huber(s, y, fitted(model, "delta", k)),
     "poisson": lambda model, s, y: programmes.Poisson(s, y),
 }
+_OF_SPREAD = "epsilon_insensitive", "squared_epsilon_insensitive", "huber"
 
 
 def _ordinal(model, y, s, group):

@@ -4,16 +4,20 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_bundle import (
     BMRMClassifier,
     BMRMClassifierCV,
     BMRMRegressor,
+    PragamSVC,
     SwapSVC,
     SwapSVCCV,
+    SwapSVR,
 )
 from sklearn_bundle.losses import BinaryLoss, Hinge
+from tests.parameters import ESTIMATORS, SEARCHES
 
 
 class Failing(Hinge):
@@ -208,3 +212,44 @@ class Negative(Hinge):
 def test_a_negative_loss_is_refused(data):
     with pytest.raises(ValueError, match=r"Negative.value must never be negative.*add a constant"):
         BMRMClassifier(Negative()).fit(*data)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_messages_about_x_name_it(kind, data):
+    X, y = data
+    model = kind(**SEARCHES.get(kind, {}))
+    for wrong in (None, [[1.0, 2.0], [3.0]], 1j * X):
+        with pytest.raises(ValueError, match=r"^X must (be an array|hold numbers)"):
+            model.fit(wrong, y[: 200 if wrong is None else len(wrong)])
+        assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("kind", [BMRMClassifier, BMRMRegressor, SwapSVC, SwapSVR, PragamSVC])
+def test_arguments_of_score_are_named(kind, data):
+    X, y = data
+    model = kind(tol=0.5).fit(X, y)
+    with pytest.raises(ValueError, match=f"^score of {kind.__name__} requires y to be passed"):
+        model.score(X, None)
+    for weight in (np.ones(3), -np.ones(200), "abc", np.full(200, np.nan)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.score(X, y, weight)
+    if kind in (BMRMRegressor, SwapSVR):
+        with pytest.raises(ValueError, match=r"^y must hold numbers, got 'a'"):
+            model.score(X, ["a"] * 200)
+    weights = np.arange(200) % 3.0
+    assert model.score(X, y, weights) == pytest.approx(
+        model.score(X.repeat(weights.astype(int), axis=0), y.repeat(weights.astype(int)))
+    )
+
+
+@pytest.mark.parametrize("kind", [BMRMRegressor, SwapSVR])
+def test_targets_of_another_form(kind, data):
+    with pytest.raises(ValueError, match=r"^y must be a dense array, got a sparse csr one"):
+        kind().fit(data[0], sp.csr_array(data[1][:, None]))
+    with pytest.raises(ValueError, match=r"^y must have shape .* got shape \(200, 0\)"):
+        kind().fit(data[0], np.empty((200, 0)))
+
+
+def test_labels_of_no_type_are_shown(data):
+    with pytest.raises(ValueError, match=r"y must hold labels of one type, .* got \[None, 1, None"):
+        BMRMClassifier().fit(data[0], [None, 1] * 100)

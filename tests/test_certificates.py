@@ -46,7 +46,7 @@ EARLY = 1, 2, 3, 5, 8, 13, 21, 34  # iterations
 ALGORITHM = {  # parameters that do not change the problem
     *("solver", "tol", "max_iter", "max_time", "verbose", "bundle_size", "theta", "n_jobs"),
     *("active_set", "n_candidates", "n_initial", "random_state", "lipschitz", "sampling"),
-    "cache_size",
+    *("cache_size", "n_cached_outputs"),
 }
 EDGES = [("all", "odd"), ("odd", 0), ("odd", 1), ("all", 2)]
 COST = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [1.0, 2.0, 0.0]])

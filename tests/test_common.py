@@ -130,12 +130,14 @@ OTHERS = [
 # settled to 1e-7 at its tol: doc/user_guide/swap.rst says which check looks at this.
 
 
+@pytest.mark.filterwarnings("ignore:w is nearly 0")  # some checks have labels at random
 @parametrize_with_checks(FEW)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.wide
+@pytest.mark.filterwarnings("ignore:w is nearly 0")  # some checks have labels at random
 @parametrize_with_checks(OTHERS)
 def test_scikit_learn_checks_of_others(estimator, check):
     check(estimator)

@@ -12,7 +12,18 @@ GUIDE = Path(__file__).parents[1] / "doc" / "house.rst"
 # From the ground up. Rooms of one floor may use each other, as long as nothing goes round.
 FLOORS = (
     ("_jit", "_fragments", "_cache", "_announce", "_bars", "_pages", "_roundoff"),
-    ("_parallel", "_blas", "_values", "_repr", "_sparse", "_parameters", "_weights", "_dask"),
+    (
+        "_parallel",
+        "_blas",
+        "_values",
+        "_repr",
+        "_sparse",
+        "_parameters",
+        "_weights",
+        "_dask",
+        "_dask_rows",
+        "_misread",
+    ),
     ("callbacks",),
     ("_compiled",),
     ("_numeric",),

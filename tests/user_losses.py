@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_bundle.losses import BinaryLoss
+from sklearn_bundle.losses import BinaryLoss, MulticlassLoss
 from sklearn_bundle.regularizers import Regularizer
 
 
@@ -29,6 +29,23 @@ class SmoothHinge(BinaryLoss):
     def curvature(self, scores, y):
         m = 1.0 - y * scores
         return ((m > 0.0) & (m < 1.0)).astype(float)
+
+
+class SquaredMargins(MulticlassLoss):
+    """Sum of squared hinges of f_k - f_y: a user's loss, in plain numpy."""
+
+    def _slacks(self, scores, y):
+        slacks = np.maximum(0.0, 1.0 + scores - np.take_along_axis(scores, y[:, None], 1))
+        slacks[np.arange(len(y)), y] = 0.0
+        return slacks
+
+    def value(self, scores, y):
+        return np.sum(self._slacks(scores, y) ** 2, axis=1)
+
+    def gradient(self, scores, y):
+        gradient = 2.0 * self._slacks(scores, y)
+        gradient[np.arange(len(y)), y] = -gradient.sum(axis=1)
+        return gradient
 
 
 USERS = {"absolute_margin": AbsoluteMargin(), "smooth_hinge": SmoothHinge()}

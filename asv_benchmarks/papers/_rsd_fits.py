@@ -91,7 +91,7 @@ def follow(task: Task, kind: Kind, max_seconds: float) -> Fit:
         model=task.model,
         reg_lambda=task.strength / task.n,
         solver=kind.solver,
-        cache_size=kind.limit,
+        n_cached_outputs=kind.limit,
         scaling=kind.scaling,
         loss=kind.loss,
         tol=TOL,

@@ -55,9 +55,9 @@ def on_test_data(seed, parameters):
     X_train, X_valid, y_train, y_valid = train_test_split(
         X_rest, y_rest, test_size=0.4, stratify=y_rest, random_state=seed
     )
-    _, coefs, intercepts, _, _ = bmrm_path(X_train, y_train, reg_lambdas=reg_lambdas, **parameters)
-    valid = np.array([measures(y_valid, s) for s in (X_valid @ coefs + intercepts).T])
-    test = np.array([measures(y_test, s) for s in (X_test @ coefs + intercepts).T])
+    path = bmrm_path(X_train, y_train, reg_lambdas=reg_lambdas, **parameters)
+    valid = np.array([measures(y_valid, s) for s in (X_valid @ path.coefs + path.intercepts).T])
+    test = np.array([measures(y_test, s) for s in (X_test @ path.coefs + path.intercepts).T])
     return test[valid.argmax(axis=0), range(len(columns))]
 
 

@@ -45,19 +45,17 @@ def alone(reg_lambda):
 
 
 seconds, path = timed(lambda: bmrm_path(X, y, reg_lambdas=values, **settings))
-_, coefs, _, gaps, n_iters = path
 of_all, models = timed(lambda: [alone(value) for value in values])
 of_last, last = timed(lambda: alone(values[-1]))
 print(f"{'':<24}{'iterations':>10}{'seconds':>9}")
-print(f"{'path':<24}{n_iters.sum():>10}{seconds:>9.3f}")
+print(f"{'path':<24}{path.n_iters.sum():>10}{seconds:>9.3f}")
 print(f"{'one fit per value':<24}{sum(model.n_iter_ for model in models):>10}{of_all:>9.3f}")
 print(f"{'smallest value alone':<24}{last.n_iter_:>10}{of_last:>9.3f}")
 
 # %%
 # Every value has its own certificate, to the same ``tol``, here the default 1e-3.
 
-objectives = np.array([model.objective_ for model in models])
-print(f"largest gap / objective on the path: {np.max(gaps / objectives):.1e}")
+print(f"largest gap / objective on the path: {np.max(path.dual_gaps / path.objectives):.1e}")
 
 # %%
 # With the L1 regularizer, a coefficient is zero until its feature reduces the loss by more than the
@@ -65,9 +63,9 @@ print(f"largest gap / objective on the path: {np.max(gaps / objectives):.1e}")
 # :func:`~sklearn_bundle.reg_lambda_max`, and end at a hundredth of that.
 
 l1_path = bmrm_path(X, y, loss="log_loss", regularizer="l1", n_reg_lambdas=25, eps=1e-2)
-used = np.count_nonzero(l1_path[1], axis=0)
+used = np.count_nonzero(l1_path.coefs, axis=0)
 print("reg_lambda   features used, L1")
-for value, count in zip(l1_path[0][::6], used[::6], strict=True):
+for value, count in zip(l1_path.reg_lambdas[::6], used[::6], strict=True):
     print(f"{value:<12.4f} {count}")
 
 # %%
@@ -86,7 +84,7 @@ print(f"final fit: {search.status_}, gap / objective {search.relative_gap_:.1e}"
 # dotted line counts them. The six with the largest coefficients have names.
 
 figure, ax = plt.subplots(figsize=(6.8, 5.4), layout="constrained")
-RegularizationPathDisplay.from_path(*l1_path, feature_names=names, nonzeros=True, ax=ax)
+RegularizationPathDisplay.from_path(l1_path, feature_names=names, nonzeros=True, ax=ax)
 ax.set_title(f"L1: the less penalty, the more features, {used.max()} of {len(names)} at the end")
 ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
 plt.show()
@@ -97,7 +95,7 @@ plt.show()
 # stay level; a flat curve says that the exact value matters little.
 
 figure, (above, below) = plt.subplots(2, 1, figsize=(6.8, 9), layout="constrained")
-RegularizationPathDisplay.from_path(*path, feature_names=names, ax=above)
+RegularizationPathDisplay.from_path(path, feature_names=names, ax=above)
 above.set_title("L2: all coefficients move from the beginning")
 above.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
 RegularizationPathDisplay.from_estimator(search, ax=below)

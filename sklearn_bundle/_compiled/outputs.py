@@ -264,7 +264,7 @@ def _merged(outputs, i, table):
     """
     first, count = outputs.at[i], outputs.count[i]
     a, b = -1, -1
-    for k in range(1, count):  # two at least, see cache_size
+    for k in range(1, count):  # two at least, see n_cached_outputs
         if a < 0 or outputs.q[first + k] < outputs.q[first + a]:
             a, b = k, a
         elif b < 0 or outputs.q[first + k] < outputs.q[first + b]:

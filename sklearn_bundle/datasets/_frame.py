@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_bundle._misread import columns_of_dates
 from sklearn_bundle._values import shown
 
 
@@ -44,7 +45,7 @@ def sequences_from_frame(
     ------
     ValueError
         For a column that is missing or duplicated, no column in `by`, the `target` among `columns`,
-        and a missing value in `by`.
+        a missing value in `by`, and dates or durations in `columns` or `target`.
     TypeError
         If the columns have no names, and for `by` or `columns` that are not sequences.
 
@@ -94,6 +95,12 @@ def sequences_from_frame(
             raise ValueError(f"There {found} {shown(name)} in the frame; it has {there}.")
     if targets and target in columns:
         raise ValueError(f"columns must not hold the target, {shown(target)}: it is the label.")
+    odd = [name for name in columns_of_dates(frame) if name in (*columns, *targets)]
+    if odd:
+        raise ValueError(
+            f"The columns {shown(odd)} hold dates or durations, which would become counts of "
+            "nanoseconds: make strings or numbers of them first, or leave them out of columns."
+        )
     order, ends = _sequences([_values(frame, name) for name in groups], groups)
     cells = [[values[i] for i in order] for values in (_values(frame, name) for name in columns)]
     attributes = list(map(str, columns))

@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
-from sklearn.datasets import load_svmlight_file
 from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._misread import refuse_misread
 from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import shown
-from sklearn_bundle.datasets._files import opener
+from sklearn_bundle.datasets._svmlight import svmlight_chunks
 
 _CHUNK = 1 << 22  # bytes of text or array per step: few calls, little memory
 _ALLOWED = {
@@ -318,21 +317,29 @@ def _chunks(block: Block, dtype: np.dtype, zero_based: bool) -> Iterator[tuple]:
                 )
             yield from _slices(arrays["X"], arrays["y"])
         return
-    with opener(block)(block, "rb") as file:
-        while text := file.read(_CHUNK):
-            lines = BytesIO(text + file.readline())
-            X, y = load_svmlight_file(lines, dtype=dtype, zero_based=zero_based)
-            yield X, y, True
+    for X, y in svmlight_chunks(block, _CHUNK, dtype=dtype, zero_based=zero_based):
+        yield X, y, True
 
 
 def _array(part: Any) -> Any:
     if not isinstance(part, str | os.PathLike):
-        return part if sp.issparse(part) else np.asarray(part)
+        return part if sp.issparse(part) else np.asanyarray(part)  # with a mask, to refuse it
     is_sparse = os.path.splitext(part)[1].lower() == ".npz"
-    return sp.load_npz(part) if is_sparse else np.load(part, mmap_mode="r")
+    try:
+        return sp.load_npz(part) if is_sparse else np.load(part, mmap_mode="r")
+    except ValueError as error:
+        raise ValueError(
+            f"X and y of a pair must be arrays, or files of numpy (.npy) or of sparse arrays "
+            f"(.npz); {os.fspath(part)!r} cannot be read: {error}"
+        ) from None
 
 
 def _slices(X: Any, y: np.ndarray) -> Iterator[tuple]:
+    refuse_misread("X", X)
+    refuse_misread("y", y, dates=True)
+    if X.dtype.kind not in "fiubO":
+        raise ValueError(f"X must hold real numbers, got the type {X.dtype}.")
+    y = np.asarray(y)
     if X.ndim != 2 or y.shape[:1] != X.shape[:1]:
         raise ValueError(f"X of shape {X.shape} and y of shape {y.shape} do not match.")
     if y.dtype.hasobject:
@@ -347,4 +354,4 @@ def _slices(X: Any, y: np.ndarray) -> Iterator[tuple]:
     n_rows = max(1, _CHUNK // max(1, X.dtype.itemsize * X.shape[1]))
     for start in range(0, len(X), n_rows):
         rows = slice(start, start + n_rows)
-        yield X[rows], y[rows], False
+        yield np.asarray(X[rows]), y[rows], False

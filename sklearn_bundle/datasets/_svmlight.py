@@ -1,9 +1,12 @@
 """Reader of svmlight files, compressed or not."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from io import BytesIO
 from numbers import Integral
+from reprlib import repr as short
+from typing import Any
 
 from sklearn import datasets
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -12,6 +15,8 @@ from sklearn_bundle._parameters import checked_parameters
 from sklearn_bundle._values import shown
 from sklearn_bundle.datasets._files import opener
 
+_CHUNK = 1 << 22  # bytes that are parsed at a time to find a line
+_UNREADABLE = ValueError, OverflowError, IndexError  # of scikit-learn's parser
 _SVMLIGHT = {
     "n_features": [Interval(Integral, 1, None, closed="left"), None],
     "query_id": ["boolean"],
@@ -58,8 +63,8 @@ def load_svmlight(
     OSError
         For a file that cannot be read.
     ValueError
-        For text in another format, indices that do not ascend, an index beyond `n_features`, and an
-        empty sequence.
+        For text in another format and indices that do not ascend, with the file and the line; for
+        an index beyond `n_features`, and an empty sequence.
     TypeError
         If `paths` is not a path or a sequence of them, for example an open file.
 
@@ -100,10 +105,60 @@ def load_svmlight(
         query_id=query_id,
         zero_based=zero_based,
     )
-    with ExitStack() as stack:
-        files = [stack.enter_context(opener(path)(path, "rb")) for path in paths]
-        return tuple(
-            datasets.load_svmlight_files(
-                files, n_features=n_features, query_id=query_id, zero_based=zero_based
+    try:
+        with ExitStack() as stack:
+            files = [stack.enter_context(opener(path)(path, "rb")) for path in paths]
+            return tuple(
+                datasets.load_svmlight_files(
+                    files, n_features=n_features, query_id=query_id, zero_based=zero_based
+                )
             )
-        )
+    except _UNREADABLE:
+        for path in paths:
+            based = {"zero_based": bool(zero_based), "query_id": query_id}
+            for _ in svmlight_chunks(path, _CHUNK, **based):
+                pass  # raises an error that names the line
+        raise
+
+
+def svmlight_chunks(path: str | os.PathLike, size: int, **options: Any) -> Iterator[tuple]:
+    """What scikit-learn reads of a file, ``size`` bytes at a time; errors name file and line."""
+
+    def read(text: bytes) -> tuple:
+        return datasets.load_svmlight_file(BytesIO(text), **options)
+
+    before = 0
+    with opener(path)(path, "rb") as file:
+        while text := file.read(size):
+            text += file.readline()
+            try:
+                found = read(text)
+            except _UNREADABLE:
+                k, line, reason = _first_unreadable(text.splitlines(keepends=True), read)
+                raise ValueError(
+                    f"Line {before + k + 1} of {os.fspath(path)!r} cannot be read, {reason}: "
+                    f"{short(line)}. A line is a label, then index:value with ascending indices."
+                ) from None
+            yield found
+            before += text.count(b"\n")
+
+
+def _first_unreadable(lines: list[bytes], read: Callable[[bytes], Any]) -> tuple[int, str, str]:
+    """The number of the first line that cannot be read, the line, and the parser's message."""
+    low, high = 0, len(lines)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _failure(lines[low:middle], read) is None:
+            low = middle
+        else:
+            high = middle
+    line = lines[low].decode(errors="replace").rstrip()
+    return low, line, str(_failure([lines[low]], read)).rstrip(".")
+
+
+def _failure(lines: list[bytes], read: Callable[[bytes], Any]) -> Exception | None:
+    try:
+        read(b"".join(lines))
+    except _UNREADABLE as error:
+        return error
+    return None

@@ -1,7 +1,7 @@
 """Common parts of every fit: parameters, the certificate, the warning, callbacks' mixin."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -11,9 +11,12 @@ from sklearn import base
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils.validation import _num_samples
 
+from sklearn_bundle._misread import refuse_misread
 from sklearn_bundle._parameters import in_range, suggestion
-from sklearn_bundle._values import plain
+from sklearn_bundle._values import as_numbers, plain, shown
+from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.solvers.contract import MISSES, SolverResult, Status
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -24,15 +27,7 @@ if TYPE_CHECKING:  # scikit-learn has no types; public methods get them here
         def set_callbacks(self, *callbacks: Any) -> Self: ...
 
     def with_callbacks(method: Method) -> Method: ...
-
-    class ClassifierMixin(base.ClassifierMixin):
-        def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ...
-
-    class RegressorMixin(base.RegressorMixin):
-        def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ...
 else:
-    from sklearn.base import ClassifierMixin, RegressorMixin
-
     try:
         from sklearn.callback import CallbackSupportMixin, with_callbacks
     except ImportError:  # scikit-learn before 1.9: callbacks are accepted and not called
@@ -63,7 +58,72 @@ _NO_REGULARIZATION = {
     "LinearRegression or LogisticRegression without a penalty.",
     ("C", float("inf")): "Without slack there may be no optimum: use a large value such as 1e6.",
 }
+_ABOUT_TOL = (
+    " It limits the relative gap, dual_gap_ / abs(objective_): 1e-2 is within one percent of the "
+    "optimum."
+)
 _FEATURES = "n_features_in_", "feature_names_in_"  # of scikit-learn, on any estimator
+
+
+def _checked_for_score(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The weights of a score, None or checked; all may be 0, as in a fold of a search."""
+    if y is None:
+        raise ValueError(
+            f"score of {type(estimator).__name__} requires y to be passed, but the target y is "
+            "None."
+        )
+    if sample_weight is None:
+        return None
+    return check_sample_weight(sample_weight, _num_samples(X), all_zero=True)
+
+
+class ClassifierMixin(base.ClassifierMixin):
+    """scikit-learn's, with a check of y and of the weights of the score."""
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float
+            Between 0 and 1.
+        """
+        refuse_misread("y", y, dates=True)
+        return super().score(X, y, _checked_for_score(self, X, y, sample_weight))
+
+
+class RegressorMixin(base.RegressorMixin):
+    """scikit-learn's, with a check of y and of the weights of the score."""
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of the predictions, as scikit-learn's ``r2_score``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float
+            At most 1; the mean over several targets.
+        """
+        weights = _checked_for_score(self, X, y, sample_weight)
+        as_numbers("y", y)  # for an error that names y
+        return super().score(X, y, weights)
 
 
 def checked(estimator: BaseEstimator) -> BaseEstimator:
@@ -86,11 +146,26 @@ def checked(estimator: BaseEstimator) -> BaseEstimator:
                 raise InvalidParameterError(f"{error} {advice}") from None
         wrong = next((name for name in given if f"The {name!r} parameter" in str(error)), None)
         hint = suggestion(constraints.get(wrong, ()), given.get(wrong))
+        if wrong == "loss":
+            takers = getattr(copied, "_takers_of", lambda _: ())(given[wrong])
+            hint = _who_takes(given[wrong], takers, caller) or hint
+        elif wrong == "tol":
+            hint = _ABOUT_TOL
         raise InvalidParameterError(f"{error}{hint}") from None
     for name in given:
         value = in_range(caller, name, constraints.get(name, ()), getattr(copied, name))
         setattr(copied, name, value)
     return copied
+
+
+def _who_takes(loss: Any, takers: Sequence[str], caller: str) -> str:
+    """Which estimators have a loss that this one lacks; empty if none has it."""
+    takers = [name for name in takers if name != caller]
+    if not takers:
+        return ""
+    single, *searches = takers
+    name = searches[0] if searches and caller.endswith("CV") else single
+    return f" {shown(loss)} is a loss of {name}."
 
 
 def features_of(estimator: BaseEstimator) -> dict[str, Any]:
@@ -130,25 +205,31 @@ def warn_if_missed(
     advice: dict[Status, str],
     *,
     names: list[str] | None = None,
-    depth: int = 2,
-) -> None:
-    """One ConvergenceWarning, with the reached gap and tol in the same unit.
+    doubt: str | None = None,
+    depth: int,
+) -> bool:
+    """One ConvergenceWarning, with the reached gap and tol in the same unit; whether there was one.
 
-    With ``names`` of the results it names the worst. It points ``depth`` calls above the function
-    that calls this one.
+    With ``names`` of the results it names the worst. It begins with ``doubt``, and points ``depth``
+    calls above the function that calls this one.
     """
     missed = [k for k, r in enumerate(results) if r.status in MISSES]
     if not missed:
-        return
+        return False
     place = max(missed, key=lambda k: results[k].relative_gap)
     worst = results[place]
     at = f" ({names[place]})" if names is not None and len(results) > 1 else ""
     of = f" in {len(missed)} of {len(results)} subproblems" if len(results) > 1 else ""
     steps = "1 iteration" if worst.n_iter == 1 else f"{worst.n_iter} iterations"
+    advice_for = advice[worst.status]
+    if worst.status is Status.STALLED and worst.primal == 0.0:
+        advice_for = "No relative gap of an objective of 0 is finite."
+    first = "" if doubt is None else f"{doubt} "
     warnings.warn(
-        f"{name} stopped{of} with status {str(worst.status)!r} after {steps} at "
+        f"{first}{name} stopped{of} with status {str(worst.status)!r} after {steps} at "
         f"a relative duality gap of {worst.relative_gap:.2e}{at}, above tol={tol:.2e}. "
-        f"{advice[worst.status]}",
+        f"{advice_for}",
         ConvergenceWarning,
         stacklevel=2 + depth,
     )
+    return True

@@ -1,6 +1,9 @@
 """Rows in blocks on dask's workers: checks of collections, problems and lazy predictions."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,20 +11,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 
+from sklearn_bundle._announce import seconds_compiled
 from sklearn_bundle._dask import (
     DaskWorkers,
+    TimeLimit,
     added,
-    beside,
+    current_client,
     in_pairs,
-    is_collection,
-    parts_of,
+    persisted_rows,
+    release_memory,
     workers_of,
 )
+from sklearn_bundle._dask_rows import aligned, calls_of, is_collection
+from sklearn_bundle._misread import refuse_misread
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import shown
-from sklearn_bundle.estimators._validation import X_CHECKS, class_factors
+from sklearn_bundle.estimators._validation import X_CHECKS, check_discrete, class_factors
 from sklearn_bundle.losses import Loss, Target
 from sklearn_bundle.losses.samples import SampleLoss
 from sklearn_bundle.problems import row_block
@@ -40,6 +46,35 @@ __all__ = [
 
 # Of this many samples per feature scores are as long as what else travels: w to each worker twice.
 _MOST_SAMPLES = 4
+
+
+class Moments(NamedTuple):
+    """The weight of targets, and of each column the mean and the weighted sum of squares about it.
+
+    These are finite, or not a number.
+    """
+
+    weight: float
+    mean: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, y: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
+        columns, weight = y.reshape(len(y), -1), float(weights.sum())
+        mean = weights / weight @ columns
+        with np.errstate(over="ignore"):
+            return cls(weight, mean, weights @ (columns - mean) ** 2)
+
+    def and_those(self, other: Moments) -> Moments:
+        """Of both parts together."""
+        weight, apart = self.weight + other.weight, other.mean - self.mean
+        share = other.weight / weight
+        squares = self.squares + other.squares + self.weight * share * apart**2
+        return Moments(weight, self.mean + share * apart, squares)
+
+    def spreads(self, centered: bool) -> list[float]:
+        squares = self.squares / self.weight + (0.0 if centered else self.mean**2)
+        return [spread if 0.0 < spread < np.inf else 1.0 for spread in np.sqrt(squares).tolist()]
 
 
 class BlockedTarget(NamedTuple):
@@ -65,8 +100,16 @@ class BlockedData:
         Number of columns of a regressor's 2-D y.
     extremes : ndarray or None
         Smallest and largest targets of a regressor, for checks by the loss.
+    moments : Moments or None
+        Of a regressor's targets.
+    total : float
+        The sum of the weights before they were normalized.
     mean_square, column_scale
         Statistics of X that problems need.
+    time : TimeLimit or None
+        The limit of all rounds, which began with the check.
+    compiled : float
+        :func:`~._announce.seconds_compiled` then.
     prepared : list of BlockedTarget
     """
 
@@ -77,9 +120,24 @@ class BlockedData:
     classes: NDArray | None
     n_targets: int | None
     extremes: NDArray | None
+    moments: Moments | None
+    total: float
     mean_square: float
     column_scale: NDArray[np.float64]
+    time: TimeLimit | None
+    compiled: float
     prepared: list[BlockedTarget] = field(default_factory=list)
+
+    def limit(self, seconds: float | None) -> None:
+        """Give all rounds from now on a time limit that starts now."""
+        self.time, self.compiled = TimeLimit.after(seconds), seconds_compiled()
+        self.workers = self.workers.within(seconds)
+
+    def seconds_left(self) -> float | None:
+        """What is left of the time limit, not counting what was compiled in this process."""
+        if self.time is None:
+            return None
+        return min(self.time.seconds, self.time.left + seconds_compiled() - self.compiled)
 
     def fingerprint(self) -> tuple:
         """Hash of rows, targets and weights, in one round that reads all of them.
@@ -88,14 +146,23 @@ class BlockedData:
         """
         return tuple(self.workers.ask(row_block.digest))
 
-    def prepare(self, loss: Loss, name: Any) -> None:
+    def spreads(self, centered: bool) -> list[float]:
+        """As of :class:`~._validation.RegressionData`."""
+        spreads, ranges = self.moments.spreads(centered), np.ptp(self.extremes, axis=0)
+        constant = centered & (np.ravel(ranges) == 0.0)
+        return [1.0 if same else s for s, same in zip(spreads, constant, strict=True)]
+
+    def prepare(self, losses: list[Loss], name: Any) -> None:
         """Make the problems: one for a joint loss or one target, else one per class or target.
+
+        There is one loss for each target that is a problem of its own, otherwise one.
 
         Raises
         ------
         ValueError
             If the loss is not a sum over samples, or refuses the targets.
         """
+        loss = losses[0]
         if not isinstance(loss, SampleLoss):
             raise ValueError(
                 f"loss={name!r} is a function of the scores of all samples at once, which lie in "
@@ -106,9 +173,10 @@ class BlockedData:
                 f"loss={name!r} has a prepare_target of its own, which needs all targets in one "
                 "place; they lie in blocks here. Fit to arrays in memory."
             )
-        self.prepared = list(self._targets(loss))
+        self.prepared = list(self._targets(losses))
 
-    def _targets(self, loss: Loss):
+    def _targets(self, losses: list[Loss]):
+        loss = losses[0]
         if self.classes is not None and loss.joint:
             numbers = np.arange(len(self.classes))
             bound, y = loss.prepare_target(Target(numbers, len(numbers), self.classes))
@@ -125,7 +193,7 @@ class BlockedData:
             bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
             yield BlockedTarget(bound, y, formulation(bound, n_outputs=self.n_targets))
         else:
-            for k in range(self.n_targets):
+            for k, loss in enumerate(losses):
                 bound, y = loss.prepare_target(Target(self.extremes[:, k], self.n_samples))
                 yield BlockedTarget(bound, y, formulation(bound, column=k, n_outputs=None))
 
@@ -158,25 +226,21 @@ def check_blocks(
 ) -> BlockedData:
     """Check collections in three rounds; ``kind`` is the content of y.
 
-    It is "labels", "numbers" or "nothing".
+    It is "labels", "numbers" or "nothing". The rounds end with the ``max_time`` of the estimator.
 
     Raises
     ------
     ValueError
         With the number of the faulty block, from 0.
+    ClusterTimeout
+        If a cluster has not answered in time.
     """
-    parts = parts_of("X", X)
-    given = {"y": y if kind != "nothing" else None, "sample_weight": sample_weight}
+    compiled = seconds_compiled()
+    limit = TimeLimit.after(estimator.max_time)
     if kind != "nothing" and y is None:
         raise ValueError(f"{type(estimator).__name__} needs y, which is None.")
-    further = {
-        name: None if values is None else beside(name, values, parts)
-        for name, values in given.items()
-    }
-    columns = [parts.blocks]
-    for part in further.values():
-        columns.append([None] * len(parts.blocks) if part is None else part.blocks)
-    read = workers_of(_Read(kind), *columns)
+    given = {"X": X, "y": y if kind != "nothing" else None, "sample_weight": sample_weight}
+    read, names = _reading(kind, given, limit)
     summaries = read.ask(_summary)
     first = _refuse_faults(summaries)
     classes, factors, total = None, None, sum(float(s.weights.sum()) for s in summaries)
@@ -190,30 +254,47 @@ def check_blocks(
         total = float(sums @ factors)
         _refuse_total(total)
     workers = read.kept(_prepared, classes, factors, total)
+    del read  # so that each of its blocks is released as soon as it is prepared
     sizes = workers.ask(row_block.sizes)
     filled = [k for k, size in enumerate(sizes) if size[0][0]]
     workers = workers.only(filled)  # blocks without rows are not needed
     sums, scale = in_pairs(added, [sizes[k] for k in filled])
     n_samples, n_entries, mean_square = int(sums[0]), int(sums[1]), float(sums[2])
-    extremes = None
+    extremes = moments = None
     if kind == "numbers":
-        extremes = np.concatenate([s.extremes for s in summaries if s.n_rows])
+        with_targets = [s for s in summaries if s.moments is not None]
+        extremes = np.concatenate([s.extremes for s in with_targets])
+        moments = reduce(Moments.and_those, (s.moments for s in with_targets))
     estimator.n_features_in_ = first.n_features
-    _name_features(estimator, parts.names or first.names)
+    _name_features(estimator, names or first.names)
     return BlockedData(
         *(workers, n_samples, first.n_features, n_entries, classes),
         n_targets=first.n_targets,
         extremes=extremes,
+        moments=moments,
+        total=total,
         mean_square=mean_square,
         column_scale=scale,
+        time=limit,
+        compiled=compiled,
     )
+
+
+def _reading(
+    kind: str, given: dict[str, Any], limit: TimeLimit | None
+) -> tuple[DaskWorkers, list | None]:
+    """Workers that keep checked blocks, and the column names of X."""
+    columns = {name: values for name, values in given.items() if values is not None}
+    client = current_client()
+    rows = None if client is None else persisted_rows(client, columns["X"])
+    calls, names = calls_of(_Read(kind, rows is not None), columns, limit)
+    what = "reading and checking the blocks of rows"
+    return workers_of(calls, what=what, limit=limit, persisted=rows), names
 
 
 def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
     """The blocks of X, y and weights, as delayed objects."""
-    parts = parts_of("X", columns["X"])
-    further = [beside(name, v, parts).blocks for name, v in columns.items() if name != "X"]
-    return [parts.blocks, *further]
+    return list(aligned(columns).blocks.values())
 
 
 # ---- tasks -----------------------------------------------------------------------------------
@@ -221,7 +302,10 @@ def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
 
 @dataclass
 class _Raw:
-    """A block that passed its own checks, or what is wrong with it."""
+    """A block that passed its own checks, or what is wrong with it.
+
+    X is ``borrowed`` if it is what the caller has persisted: then it is not stored here again.
+    """
 
     kind: str = "nothing"
     X: Any = None
@@ -229,7 +313,13 @@ class _Raw:
     weights: Any = None
     classes: Any = None
     names: Any = None
+    dtypes: Any = None
     fault: str | None = None
+    borrowed: bool = False
+
+    def with_rows(self, X: Any) -> _Raw:
+        """As of :class:`~.row_block.RowBlock`."""
+        return replace(self, X=X) if self.borrowed else self
 
     def __sizeof__(self) -> int:
         """As in :class:`~.row_block.RowBlock`."""
@@ -240,7 +330,7 @@ class _Summary(NamedTuple):
     """What the client needs to know about a block.
 
     ``classes`` are its labels with a positive weight, and ``weights`` their sums; without labels
-    there is one sum. ``names`` are those of the columns of a frame.
+    there is one sum. ``names`` and ``dtypes`` are those of the columns of a frame.
     """
 
     fault: str | None
@@ -251,32 +341,42 @@ class _Summary(NamedTuple):
     weights: Any = None
     n_targets: int | None = None
     extremes: Any = None
+    moments: Moments | None = None
     names: Any = None
+    dtypes: Any = None
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The task that checks a block; it returns a fault, so that the first one is reported."""
+    """The task that checks a block; it returns a fault, so that the first one is reported.
+
+    ``persisted`` says that the client holds X as it is given.
+    """
 
     kind: str
+    persisted: bool
 
-    def __call__(self, k: int, X: Any, y: Any, weights: Any) -> _Raw:
+    def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> _Raw:
         try:
-            return self._checked(X, y, weights)
+            raw = self._checked(X, y, sample_weight)
+            if self.persisted and _is_same(raw.X, X):
+                return replace(raw, X=None, borrowed=True)
+            return raw
         except (ValueError, TypeError) as error:
-            return _Raw(fault=f"Block {k}: {error}")
+            return _Raw(fault=str(error))
+        finally:
+            release_memory()
 
     def _checked(self, X: Any, y: Any, weights: Any) -> _Raw:
-        columns = getattr(X, "columns", None)
-        names = None if columns is None else list(columns)
-        X = well_formed(X if sp.issparse(X) else np.asarray(X), "X")
-        checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
-        X = check_array(X, **checks)
+        names, dtypes = _columns_of(X)
+        refuse_misread("X", X)
+        X = _checked_rows(X)
         n = X.shape[0]
         if self.kind == "nothing":
             y = None
         else:
-            y = np.asarray(y)
+            refuse_misread("y", y, dates=self.kind == "labels")
+            y = _refuse_missing(np.asarray(y))
             if y.ndim == 2 and y.shape[1] == 1:
                 y = y.ravel()
             if y.ndim != 1 and not (self.kind == "numbers" and y.ndim == 2):
@@ -290,15 +390,14 @@ class _Read:
         weights = self._checked_weights(weights, n)
         classes = None
         if self.kind == "labels":
-            if y.dtype.kind == "f" and np.isnan(y).any():
-                raise ValueError("Input y contains NaN.")
             classes = np.unique(y[weights > 0.0])
-        return _Raw(self.kind, X, y, weights, classes, names)
+        return _Raw(self.kind, X, y, weights, classes, names, dtypes)
 
     @staticmethod
     def _checked_weights(weights: Any, n: int) -> NDArray[np.float64]:
         if weights is None:
             return np.ones(n)
+        refuse_misread("sample_weight", weights)
         weights = check_array(
             np.asarray(weights),
             **{"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": 0},
@@ -311,11 +410,67 @@ class _Read:
         return weights
 
 
+def _columns_of(X: Any) -> tuple[list | None, list[str] | None]:
+    """Names and dtypes of the columns of a frame."""
+    columns = getattr(X, "columns", None)
+    return (None, None) if columns is None else (list(columns), [str(kind) for kind in X.dtypes])
+
+
+def _checked_rows(X: Any) -> Any:
+    """X as an array or in CSR; of a frame the faulty column is named."""
+    checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
+    try:
+        rows = well_formed(X if sp.issparse(X) else np.asarray(X), "X")
+        return check_array(rows, **checks)
+    except (ValueError, TypeError):
+        for k, name in enumerate(getattr(X, "columns", ())):
+            try:
+                check_array(np.asarray(X.iloc[:, k])[:, None], **checks)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"column {name!r} of X: {error}") from None
+        raise
+
+
+def _refuse_missing(y: NDArray) -> NDArray:
+    """Raise ValueError for a target that is NaN, None, NaT or NA."""
+    missing = np.zeros(len(y), dtype=bool)
+    if y.dtype.kind in "fmM":
+        missing = np.isnan(y)
+    elif y.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in y.ravel()])
+    if missing.any():
+        row = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
+        raise ValueError(
+            f"Input y contains NaN or other missing values, first in row {row} of the block."
+        )
+    return y
+
+
+def _is_missing(value: Any) -> bool:
+    """NaN and NaT are not equal to themselves; for NA that is not known."""
+    if value is None:
+        return True
+    equal = value == value
+    return not isinstance(equal, bool | np.bool_) or not equal
+
+
+def _is_same(checked: Any, given: Any) -> bool:
+    """Whether the check left X as it was."""
+    if not isinstance(given, np.ndarray):
+        return checked is given
+    same = (checked.shape, checked.strides, checked.dtype) == (
+        *(given.shape, given.strides, given.dtype),
+    )
+    return same and np.may_share_memory(checked, given)
+
+
 def _summary(raw: _Raw) -> _Summary:
+    release_memory()  # of the block as it was read
     if raw.fault is not None:
         return _Summary(raw.fault)
     n, d = raw.X.shape
-    common = {"n_rows": n, "n_features": d, "dtype": raw.X.dtype, "names": raw.names}
+    common = {"n_rows": n, "n_features": d, "dtype": raw.X.dtype}
+    common |= {"names": raw.names, "dtypes": raw.dtypes}
     kept = raw.weights > 0.0
     total = np.array([raw.weights.sum()])
     if raw.y is None:
@@ -326,8 +481,10 @@ def _summary(raw: _Raw) -> _Summary:
         sums = np.bincount(numbers, raw.weights[kept], minlength=len(raw.classes))
         return _Summary(None, **common, classes=raw.classes, weights=sums)
     width = y.shape[1] if y.ndim == 2 else None
-    extremes = np.array([y.min(axis=0), y.max(axis=0)]) if len(y) else y
-    return _Summary(None, **common, weights=total, n_targets=width, extremes=extremes)
+    if len(y):
+        common["extremes"] = np.array([y.min(axis=0), y.max(axis=0)])
+        common["moments"] = Moments.of(y, raw.weights[kept])
+    return _Summary(None, **common, weights=total, n_targets=width)
 
 
 def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
@@ -341,7 +498,7 @@ def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
         y = numbers.astype(np.int64)
     kept = np.flatnonzero(weights)
     if len(kept) == len(weights):
-        return RowBlock(raw.X, y, weights / total)
+        return RowBlock(None if raw.borrowed else raw.X, y, weights / total)
     return RowBlock(raw.X[kept], None if y is None else y[kept], weights[kept] / total)
 
 
@@ -355,7 +512,7 @@ def _refuse_total(total: float) -> None:
 
 def _refuse_faults(summaries: list[_Summary]) -> _Summary:
     """Raise ValueError for the first faulty block; return the first one that has rows."""
-    faults = [s.fault for s in summaries if s.fault is not None]
+    faults = [f"Block {k}: {s.fault}" for k, s in enumerate(summaries) if s.fault is not None]
     if faults:
         more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
         raise ValueError(faults[0] + more)
@@ -371,12 +528,29 @@ def _refuse_faults(summaries: list[_Summary]) -> _Summary:
             ("columns", s.names, first.names),
         ):
             if here != there:
-                raise ValueError(f"Block {k} has {what} {here}, block {number} has {there}.")
+                which = _which_columns(s, first)
+                raise ValueError(f"Block {k} has {what} {here}, block {number} has {there}{which}.")
     kinds = {k: _kind(s.classes) for k, s in filled if s.classes is not None and len(s.classes)}
     for k, kind in kinds.items():
         if kind != next(iter(kinds.values())):
             raise ValueError(f"Block {k} has labels that are {kind}, blocks before it have others.")
     return first
+
+
+def _which_columns(here: _Summary, there: _Summary) -> str:
+    """The columns by which two frames differ, for a message."""
+    if here.names is None or there.names is None:
+        return ""
+    absent = [shown(name) for name in there.names if name not in here.names]
+    further = [shown(name) for name in here.names if name not in there.names]
+    if absent or further:
+        lacks = f"; it lacks {', '.join(absent)}" if absent else ""
+        return lacks + (f"; it has also {', '.join(further)}" if further else "")
+    kinds = dict(zip(there.names, there.dtypes, strict=True))
+    for name, kind in zip(here.names, here.dtypes, strict=True):
+        if kind != kinds[name]:
+            return f"; column {shown(name)} is {kind}, not {kinds[name]}"
+    return ""
 
 
 def _kind(classes: Any) -> str:
@@ -392,7 +566,7 @@ def _classes_of(
         classes = np.unique(np.concatenate([s.classes for s in summaries]))
     except TypeError as error:
         raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
-    check_classification_targets(classes)
+    check_discrete(classes)
     sums = np.zeros(len(classes))
     for s in summaries:
         np.add.at(sums, np.searchsorted(classes, s.classes), s.weights)

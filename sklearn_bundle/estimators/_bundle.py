@@ -5,24 +5,29 @@ from contextlib import contextmanager
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle import losses
 from sklearn_bundle._parameters import Names
 from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._blocks import BlockedData, BlockedTarget
+from sklearn_bundle.estimators._fit import Outcome
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import TrainingData
+from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.losses import Loss, Prepared
 from sklearn_bundle.problems.gathered_rows import GatheredProblem
-from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.largest import constant_risk, largest_useful
+from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.problems.row_blocks import RowBlocks
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import REGULARIZERS, Regularizer
 from sklearn_bundle.solvers.asks import OnWorkers, offers
-from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
+from sklearn_bundle.solvers.contract import MISSES, Solver, SolverResult, Status
 from sklearn_bundle.solvers.lbfgs_rounds import LBFGSRoundsSolver
 from sklearn_bundle.solvers.linear_auto import LinearAutoSolver, knows, linear_solver, solve_along
 from sklearn_bundle.solvers.linear_start import LinearStart
@@ -33,6 +38,21 @@ from sklearn_bundle.solvers.rounds import CountedRounds
 MOST_NEWTON_FEATURES = 10_000  # for solver="newton": a matrix takes 0.8 GB, and there are a few
 # Parameters of the estimator that each regularizer takes, with their defaults.
 REGULARIZER_PARAMETERS: dict[str, dict[str, Any]] = {"elasticnet": {"l1_ratio": 0.5}}
+_CLASSIFIERS = "BMRMClassifier", "BMRMClassifierCV"
+#: Estimators that take the losses of a kind; the novelty detector has no parameter `loss`.
+TAKERS: dict[type[Loss], tuple[str, ...]] = {
+    losses.BinaryLoss: _CLASSIFIERS,
+    losses.MeasureLoss: _CLASSIFIERS,
+    losses.MulticlassLoss: _CLASSIFIERS,
+    losses.RegressionLoss: ("BMRMRegressor", "BMRMRegressorCV"),
+    losses.RankingLoss: ("BMRMRanker",),
+}
+NAMED_LOSSES: dict[str, type[Loss]] = {
+    **(losses.BINARY_LOSSES | losses.MEASURES | losses.MULTICLASS_LOSSES),
+    **(losses.REGRESSION_LOSSES | losses.RANKING_LOSSES),
+}
+_SHARE_OF_USEFUL = 1.0 / 3.0  # of the largest useful reg_lambda: above it fits warn
+_EXPLAINS = 0.1  # share of the loss that a w explains that is not nearly 0
 _GATHERING = ("auto", "line-search")  # solvers that gain if scores come to the client
 _MOST_AT_A_TIME = 16  # problems on workers at a time: each has a thread that waits for its rounds
 _FEWEST_PLANES = 10  # plus one for each free intercept: with 6 and fewer, fits stalled
@@ -54,6 +74,20 @@ def _without_default(kind: type) -> list[str]:
 BY_INSTANCE = {name for name, kind in REGULARIZERS.items() if _without_default(kind)}
 
 
+def _owned(role: str, table: dict[str, dict[str, Any]]) -> dict[str, tuple[str, tuple[Any, ...]]]:
+    """The parameters in the table, each with the role and the names to which it belongs."""
+    names = {name for parameters in table.values() for name in parameters}
+    owners = {name: tuple(one for one, own in table.items() if name in own) for name in names}
+    return {name: (role, owners[name]) for name in sorted(names)}
+
+
+class Posed(NamedTuple):
+    """Loss and target of a problem, and its regularization."""
+
+    prepared: Prepared | BlockedTarget
+    reg_lambda: float
+
+
 class BundleEstimator(CertifiedLinear):
     """A subclass defines the table of its losses and their parameters."""
 
@@ -68,8 +102,15 @@ class BundleEstimator(CertifiedLinear):
     _losses: ClassVar[dict[str, Callable[..., Loss]]]
     #: Parameters of the estimator that each loss takes, with their defaults.
     _loss_parameters: ClassVar[dict[str, dict[str, Any]]]
+    #: Those whose default None is this many times the spread of y.
+    _in_spreads: ClassVar[dict[str, float]] = {}
     #: Classes of losses that may be passed as an instance.
     _loss_kinds: ClassVar[tuple[type[Loss], ...]] = ()
+
+    _used_with = {  # noqa: RUF012
+        **_owned("regularizer", REGULARIZER_PARAMETERS),
+        "theta": ("solver", ("auto", "line-search", "newton", "dual-coordinate")),
+    }
 
     _bundle_constraints: ClassVar[dict[str, list[Any]]] = {
         "regularizer": [Names(REGULARIZERS, by_instance=BY_INSTANCE), Regularizer],
@@ -78,6 +119,16 @@ class BundleEstimator(CertifiedLinear):
         "bundle_size": [Interval(Integral, 2, None, closed="left"), None],
         "theta": [Interval(Real, 0, 1, closed="right")],
     }
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._used_with = _owned("loss", cls._loss_parameters) | cls._used_with
+
+    def _takers_of(self, loss: Any) -> tuple[str, ...]:
+        """Estimators that take this loss, by name or as an instance; none for others."""
+        kind = NAMED_LOSSES.get(loss) if isinstance(loss, str) else type(loss)
+        kinds = (base for base in TAKERS if kind is not None and issubclass(kind, base))
+        return TAKERS.get(next(kinds, None), ())
 
     @property
     def _advice(self) -> dict[Status, str]:
@@ -90,7 +141,7 @@ class BundleEstimator(CertifiedLinear):
         return loss in cls._losses if isinstance(loss, str) else isinstance(loss, cls._loss_kinds)
 
     def _loss(self) -> Loss:
-        """The loss, with its parameters from the estimator."""
+        """The loss, with its parameters from the estimator; without data its own defaults."""
         if not isinstance(self.loss, str):
             return self.loss
         names = self._loss_parameters.get(self.loss, ())
@@ -112,27 +163,15 @@ class BundleEstimator(CertifiedLinear):
         names = {kind: name for name, kind in REGULARIZERS.items()}
         return names.get(type(given), type(given).__name__)
 
-    def _refuse_unused(self) -> None:
-        """Raise ValueError for a parameter of another loss or regularizer.
-
-        A parameter with its default value is allowed.
-        """
-        own = self._loss_parameters.get(self.loss, {}) if isinstance(self.loss, str) else {}
-        for name, default in _not_among(own, self._loss_parameters):
-            if _is_given(getattr(self, name), default):
-                raise ValueError(self._unused(name, default))
-        table, named = REGULARIZER_PARAMETERS, isinstance(self.regularizer, str)
-        own = table.get(self.regularizer, {}) if named else {}
-        for name, default in _not_among(own, table):
-            if _is_given(getattr(self, name), default):
-                raise ValueError(self._of_another("regularizer", table, name, default))
-
     def _refuse_solver(self, loss: Loss) -> None:
         """Raise ValueError if the solver does not support the loss and regularizer."""
         if knows(self.solver, loss, self._omega()):
             return
-        defaults = self._loss_parameters
-        losses = {name: make(**defaults.get(name, {})) for name, make in self._losses.items()}
+        defaults = {k: v | self._in_spreads for k, v in self._loss_parameters.items()}
+        losses = {
+            name: make(**{k: defaults[name][k] for k in self._loss_parameters.get(name, ())})
+            for name, make in self._losses.items()
+        }
         kinds = {name: kind() for name, kind in REGULARIZERS.items() if name not in BY_INSTANCE}
 
         def go_together(loss: str, omega: str) -> bool:
@@ -167,18 +206,6 @@ class BundleEstimator(CertifiedLinear):
                 f"{', '.join(map(repr, known))}."
             )
 
-    def _unused(self, name: str, default: Any) -> str:
-        return self._of_another("loss", self._loss_parameters, name, default)
-
-    def _of_another(self, role: str, table: dict[str, dict], name: str, default: Any) -> str:
-        """Message about a parameter that this loss or regularizer does not take."""
-        given, value = getattr(self, role), shown(getattr(self, name))
-        owners = " or ".join(repr(owner) for owner, names in table.items() if name in names)
-        instead = f", with which {name} must stay {default!r}"
-        if not isinstance(given, str) and name in vars(given):
-            instead = f": set it there, {type(given).__name__}({name}={value})"
-        return f"{name}={value} is for {role}={owners}; got {role}={given!r}{instead}."
-
     def _omega(self) -> Regularizer:
         if not isinstance(self.regularizer, str):
             return self.regularizer
@@ -197,20 +224,35 @@ class BundleEstimator(CertifiedLinear):
     def _formulation(self) -> tuple[Any, ...]:
         return self._loss(), self._omega()
 
-    def _targets(self, data: TrainingData) -> list[Prepared]:
-        return data.prepared
+    def _units(self, data: TrainingData | BlockedData) -> list[float]:
+        """For each problem the reg_lambda with the effect of 1 on a target of spread one."""
+        return [1.0] * len(data.prepared)
+
+    def _strengths(self, data: TrainingData | BlockedData) -> list[float]:
+        """The reg_lambda of each problem: defaults depend on its target."""
+        strength = self._strength(data)
+        given = self.reg_lambda is not None or self.C is not None
+        return [strength if given else strength * unit for unit in self._units(data)]
+
+    def _targets(self, data: TrainingData) -> list[Posed]:
+        return list(map(Posed, data.prepared, self._strengths(data)))
 
     def _problem(
-        self, data: TrainingData | BlockedData, target: Prepared | BlockedTarget, n_threads: int
+        self, data: TrainingData | BlockedData, target: Posed, n_threads: int
     ) -> LinearProblem | RowBlocks | GatheredProblem:
-        if isinstance(data, BlockedData):
-            return data.problem(target, self.fit_intercept, gather=self.solver in _GATHERING)
-        return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
+        if not isinstance(data, BlockedData):
+            return self._problem_of(rows_in_memory(data.X, n_threads), data, target)
+        gather = self.solver in _GATHERING
+        problem = data.problem(target.prepared, self.fit_intercept, gather=gather)
+        problem.reg_lambda = target.reg_lambda
+        return problem
 
-    def _problem_of(self, rows: RowOperator, data: TrainingData, target: Prepared) -> LinearProblem:
+    def _problem_of(self, rows: RowOperator, data: TrainingData, target: Posed) -> LinearProblem:
         """The problem of one target, with rows that other problems may share."""
-        loss, y = target
-        return LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
+        loss, y = target.prepared
+        problem = LinearProblem(rows, y, data.weights, loss, self.fit_intercept)
+        problem.reg_lambda = target.reg_lambda
+        return problem
 
     @contextmanager
     def _problems(self, data: TrainingData, n_threads: int) -> Iterator[list[LinearProblem]]:
@@ -221,10 +263,32 @@ class BundleEstimator(CertifiedLinear):
         with rows_in_memory(data.X, n_threads) as rows:
             yield [self._problem_of(rows, data, target) for target in self._targets(data)]
 
+    def _limit(self, data: TrainingData | BlockedData) -> None:
+        if isinstance(data, BlockedData):
+            data.limit(self.max_time)
+
+    def _seconds_left(self, data: TrainingData | BlockedData) -> float | None:
+        return data.seconds_left() if isinstance(data, BlockedData) else self.max_time
+
+    def _take_on(
+        self,
+        problem: LinearProblem | RowBlocks | GatheredProblem,
+        kept: LinearStart | None,
+        seed: None,
+        *,
+        max_time: float | None = None,
+        **further: Any,
+    ) -> tuple[Solver, SolverResult]:
+        """As of :class:`CertifiedEstimator`; rounds too end with ``max_time``."""
+        if isinstance(problem, RowBlocks | GatheredProblem):
+            problem.workers = problem.workers.within(max_time)
+        return super()._take_on(problem, kept, seed, max_time=max_time, **further)
+
     def _take_further(
         self, problem: LinearProblem, kept: LinearStart | None, seed: None
     ) -> tuple[Solver, SolverResult]:
         problem.begin()
+        problem.reg_lambda = self.reg_lambda
         return super()._take_further(problem, kept, seed)
 
     def _solver(
@@ -240,6 +304,48 @@ class BundleEstimator(CertifiedLinear):
             return min(n_subproblems, _MOST_AT_A_TIME), 1
         return super()._threads(data, n_subproblems)
 
+    def _objective_at(self, problem: LinearProblem, point: Point) -> float:
+        omega = self._omega().bind(problem.n_features, problem.dimension)
+        return problem.risk(point) + problem.reg_lambda * omega.value(point.w)
+
+    def _remark(self, problem: LinearProblem, result: SolverResult) -> tuple[float, float] | None:
+        """reg_lambda and the largest useful one, if w is nearly 0 because of it.
+
+        A first test needs no product with X: if w gained more than its penalty, it is far from 0.
+        With L1, where w = 0 from the largest useful value on, one that explains a tenth of the loss
+        is not nearly 0 either.
+        """
+        omega = self._omega().bind(problem.n_features, problem.dimension)
+        known = omega.is_euclidean or omega.lasso_form is not None
+        if type(problem) is not LinearProblem or not known or not problem.nonnegative:
+            return None
+        if result.status not in (Status.CONVERGED, *MISSES) or not np.isfinite(result.primal):
+            return None
+        penalty = problem.reg_lambda * omega.value(result.point)
+        risk, b = constant_risk(problem, result.intercept)
+        gain = risk - result.primal  # with the penalty of w
+        if not (risk > 0.0 and gain <= 2.0 * (penalty + result.gap) < np.inf):
+            return None
+        if omega.lasso_form is not None and gain + penalty > _EXPLAINS * risk:
+            return None
+        largest = largest_useful(problem, omega, b)
+        strong = largest and problem.reg_lambda > _SHARE_OF_USEFUL * largest
+        return (problem.reg_lambda, largest) if strong else None
+
+    def _doubt(self, outcome: Outcome) -> str | None:
+        if not outcome.remarks:
+            return None
+        names = self._subproblems(outcome.fitted.get("classes_"), len(outcome.results))
+        k = max(outcome.remarks, key=lambda k: outcome.remarks[k][0] / outcome.remarks[k][1])
+        strength, largest = outcome.remarks[k]
+        at = f" ({names[k]})" if len(outcome.results) > 1 else ""
+        given = f"C={self.C:.3g}, which is reg_lambda=" if self.C is not None else "reg_lambda="
+        return (
+            f"w is nearly 0{at}: {given}{strength:.3g} is over a third of the largest useful value "
+            f"for these data, {largest:.3g}. Use a much smaller reg_lambda (a larger C), or scale "
+            "the features."
+        )
+
     def _along(self, problem: LinearProblem, reg_lambdas: Sequence[float]) -> Along | None:
         """Solutions for these descending values that one pass over the data gives."""
         if offers(problem, OnWorkers):
@@ -250,10 +356,15 @@ class BundleEstimator(CertifiedLinear):
     def _task(self, problem: LinearProblem) -> Task:
         omega = self._omega().bind(problem.n_features, problem.dimension)
         self._check_bundle_size(problem, omega)
-        return Task(problem, self.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
+        return Task(problem, problem.reg_lambda, omega, self.tol, self.theta, self.bundle_size)
 
     def _settings(self, data: TrainingData) -> tuple[Any, ...]:
-        return self.reg_lambda, self.solver, self.theta, self.bundle_size
+        return self._strengths(data), self.solver, self.theta, self.bundle_size
+
+    def _further_attributes(self, data: TrainingData, warm: WarmStart) -> dict[str, Any]:
+        strengths = self._strengths(data)
+        one = len(strengths) == 1 or self.reg_lambda is not None or self.C is not None
+        return {"reg_lambda_": strengths[0] if one else np.array(strengths)}
 
     def _check_bundle_size(self, problem: LinearProblem, omega: Regularizer) -> None:
         """An average of planes cannot be balanced or scaled again, so too few of them stall."""
@@ -271,6 +382,10 @@ class BundleEstimator(CertifiedLinear):
     def _cause(self, solver: Solver) -> BaseException | None:
         return solver.lost if isinstance(solver, CountedRounds) else None
 
+    def _waited_for(self, solver: Solver) -> str | None:
+        late = solver.late if isinstance(solver, CountedRounds) else None
+        return None if late is None else str(late)
+
     def _keep(self, solver: LinearSolver | LinearAutoSolver, result: SolverResult) -> LinearStart:
         return solver.kept((result.point, result.intercept))
 
@@ -282,12 +397,6 @@ def _in_words(names: list[str]) -> str:
     if len(names) == 1:
         return f"loss={names[0]!r}"
     return f"the losses {', '.join(map(repr, names[:-1]))} and {names[-1]!r}"
-
-
-def _not_among(own: dict[str, Any], table: dict[str, dict[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Names and defaults of the parameters in the table that belong to others."""
-    for parameters in table.values():
-        yield from ((name, value) for name, value in parameters.items() if name not in own)
 
 
 def _is_given(value: Any, default: Any) -> bool:

@@ -1,5 +1,6 @@
 """Conversion of matrices and of tokens with named attributes (as in CRFsuite) to CSR."""
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 FORMS = {"arrays": "rows of numbers", "strings": "lists of strings", "dicts": "dicts"}
 _HOLDERS = list, tuple, set, frozenset  # containers of the attribute strings of a token
+_NUMBERS = Real, np.bool_
 _ROUNDING = 1e-9  # relative, for sums of normalized weights
 
 
@@ -77,16 +79,42 @@ def _stranger(token: Any, where: str, form: str) -> str:
     )
 
 
-def checked_dicts(tokens: list, lengths: NDArray[np.int64]) -> list:
-    """Tokens as dicts of numbers and strings, which scikit-learn reads like CRFsuite."""
+def checked_dicts(tokens: list, lengths: NDArray[np.int64], *, warn: bool) -> list:
+    """Tokens as dicts of numbers and strings, which scikit-learn reads like CRFsuite.
+
+    ``warn``: whether keys with both kinds of values cause a warning.
+    """
     if not all(issubclass(kind, Mapping) for kind in set(map(type, tokens))):
         k = next(k for k, token in enumerate(tokens) if not isinstance(token, Mapping))
         raise ValueError(_stranger(tokens[k], place(k, lengths), "dicts"))
     keys = set(map(type, chain.from_iterable(tokens)))
     values = set(map(type, chain.from_iterable(token.values() for token in tokens)))
+    if warn:
+        _warn_of_mixed_values(tokens, {kind: issubclass(kind, _NUMBERS) for kind in values})
     if keys <= {str} and all(kind is str or issubclass(kind, Real) for kind in values):
         return tokens
     return _expanded(tokens, lengths)
+
+
+def _warn_of_mixed_values(tokens: list, are_numbers: dict[type, bool]) -> None:
+    """Warn of keys whose values are numbers at some tokens, and strings at others."""
+    if len(set(are_numbers.values())) < 2:
+        return
+    kinds: tuple[set, set] = set(), set()
+    for token in tokens:
+        for key, value in token.items():
+            kinds[are_numbers[type(value)]].add(key)
+    mixed = sorted(map(str, kinds[0] & kinds[1]))
+    if mixed:
+        key, more = mixed[0], len(mixed) - 1
+        also = f" (also of {', '.join(map(repr, mixed[1:4]))})" if more else ""
+        warnings.warn(
+            f"The values of {key!r} in X are numbers at some tokens and not at others{also}. A "
+            f"number is the value of the attribute {key!r}; a string such as '4' is an attribute "
+            f"of its own, {key + ':4'!r}, of value 1. Make all values float or all of them str.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _expanded(tokens: list, lengths: NDArray[np.int64]) -> list:
@@ -108,7 +136,7 @@ def _expand(token: Mapping, prefix: str, result: dict[str, float]) -> None:
         name = prefix + _text(key)
         if isinstance(value, Mapping):
             _expand(value, f"{name}:", result)
-        elif isinstance(value, Real | np.bool_):
+        elif isinstance(value, _NUMBERS):
             _add(result, name, float(value))
         elif isinstance(value, str | bytes):
             _add(result, f"{name}:{_text(value)}", 1.0)

@@ -2,9 +2,12 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from inspect import signature
+from numbers import Real
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,8 +15,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sklearn_bundle._blas import blas_threads
+from sklearn_bundle._dask_rows import gathered
 from sklearn_bundle._pages import Documented
 from sklearn_bundle._parallel import split_threads
+from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._base import (
     CallbackSupportMixin,
     certificate,
@@ -22,6 +27,7 @@ from sklearn_bundle.estimators._base import (
     warn_if_missed,
     with_callbacks,
 )
+from sklearn_bundle.estimators._hints import Hinted
 from sklearn_bundle.estimators._monitor import Monitor
 from sklearn_bundle.estimators._multiclass import solve_each
 from sklearn_bundle.estimators._warm import WarmStart
@@ -35,16 +41,23 @@ from sklearn_bundle.solvers.contract import (
     run,
 )
 
+# Of warnings in fit_certified: there are it, `fit`, and what Hinted wraps it with.
+_TO_THE_CALLER = 4
+
 
 class Outcome(NamedTuple):
     """The outcome of a fit: fitted attributes, one result per subproblem, and the interruption.
 
-    That is KeyboardInterrupt after Ctrl-C, otherwise None.
+    That is KeyboardInterrupt after Ctrl-C, otherwise None. ``remarks`` has what
+    :meth:`CertifiedEstimator._remark` returned for some of the subproblems, and ``waited`` says
+    what subproblems waited for when the time limit passed.
     """
 
     fitted: dict[str, Any]
     results: list[SolverResult]
     interruption: BaseException | None
+    remarks: Mapping[int, Any] = MappingProxyType({})
+    waited: Sequence[str] = ()
 
 
 class OneCertificate:
@@ -69,7 +82,7 @@ class Certificates:
     history_: np.ndarray | list[np.ndarray]
 
 
-class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
+class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator, ABC):
     """The common procedure of fit for all estimators.
 
     A subclass defines the check of data, the subproblems, the solver of each, the state that the
@@ -91,6 +104,11 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
 
     _advice: ClassVar[dict[Status, str]]  # what to change if tol is not reached
     _unit: ClassVar[str] = "class"  # name of a subproblem if there are several
+    #: Parameters that count only for some values of another parameter: its name, and these values.
+    #: An instance or a function passed for it is none of them.
+    _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
+    # Whether rows may lie in blocks, as a dask collection; they are gathered if not.
+    _takes_blocks: ClassVar[bool] = False
     # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
     _waits_for_a_point: ClassVar[bool] = True
 
@@ -125,6 +143,10 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
     @abstractmethod
     def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
         """Fitted attributes for a list of (w, intercept), one per subproblem."""
+
+    def _typed(self, data: Any, fitted: dict[str, Any]) -> dict[str, Any]:
+        """The attributes of :meth:`_model` for the final points, in the types to keep."""
+        return fitted
 
     def _names(self, classes: Any) -> list[str] | None:
         """Names of the subproblems, if there are several; None if they have only numbers."""
@@ -183,6 +205,25 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         """Fitted attributes other than model and certificate, from the state of the solvers."""
         return {}
 
+    def _as_stored(self, data: Any, problem: Any, result: SolverResult) -> SolverResult:
+        """The result at the point that the fitted attributes will have, with its certificate."""
+        return result
+
+    def _remark(self, problem: Any, result: SolverResult) -> Any:
+        """What :meth:`_doubt` has to know about a subproblem and can only be found out now."""
+        return None
+
+    def _limit(self, data: Any) -> None:
+        """Let what is done with the data from now on take ``max_time``, if that can be known."""
+
+    def _seconds_left(self, data: Any) -> float | None:
+        """What is left of ``max_time`` for the solvers: all of it, for data in memory."""
+        return self.max_time
+
+    def _waited_for(self, solver: Solver) -> str | None:
+        """What the solver waited for when the time limit passed, if it waited."""
+        return None
+
     def _doubt(self, outcome: Outcome) -> str | None:
         """A warning for the caller, apart from the one about ``tol``."""
         return None
@@ -206,6 +247,8 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         monitor = watch(names, self.max_iter, self.verbose, model, unit=self._unit)
 
         causes: list[BaseException] = []
+        remarks: dict[int, Any] = {}
+        waited: list[str] = []
 
         def solve(k: int, seconds: float | None) -> SolverResult:
             reached = warm.reached(k, self.tol)
@@ -220,27 +263,36 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
                     max_time=seconds,
                     observe=partial(monitor, k),
                 )
+                stored = self._as_stored(data, problem, result)
+                remark = self._remark(problem, stored)
+            if remark is not None:
+                remarks[k] = remark
             cause = self._cause(solver)
             if cause is not None:
                 causes.append(cause)
+            late = self._waited_for(solver)
+            if late is not None:
+                waited.append(late)
             released = self._released(solver)
-            warm.leave(k, self._keep(solver, result), result, self.tol, released)
-            return result
+            warm.leave(k, self._keep(solver, result), stored, self.tol, released)
+            return stored
 
         with blas_threads(self._blas_threads(inner)):
             results, interrupted = solve_each(
-                solve, monitor.close, len(targets), outer, self.max_time, monitor.stop
+                *(solve, monitor.close, len(targets), outer),
+                *(self._seconds_left(data), monitor.stop),
             )
         try:
             monitor.close_all(results)
         except KeyboardInterrupt:
             interrupted = True
-        fitted = model([(r.point, r.intercept) for r in results]) | certificate(results)
+        fitted = self._typed(data, model([(r.point, r.intercept) for r in results]))
+        fitted |= certificate(results)
         fitted |= self._further_attributes(data, warm)
-        if self.warm_start and not interrupted:  # Ctrl-C may interrupt a change
+        if self.warm_start and not interrupted and not waited:  # which may interrupt a change
             fitted["_warm"] = warm
         causes.append(KeyboardInterrupt())
-        return Outcome(fitted, results, causes[0] if interrupted else None)
+        return Outcome(fitted, results, causes[0] if interrupted else None, remarks, waited)
 
     def _take_on(
         self,
@@ -286,6 +338,39 @@ class CertifiedEstimator(Documented, CallbackSupportMixin, BaseEstimator, ABC):
         return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
 
 
+def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
+    """One UserWarning for all parameters without effect that differ from their defaults.
+
+    It points ``depth - 1`` calls above the function that calls this one.
+    """
+    ignored, own = [], signature(type(estimator)).parameters
+    for name, (role, values) in estimator._used_with.items():
+        if name not in own:
+            continue
+        value, chosen = getattr(estimator, name), getattr(estimator, role)
+        used = any(chosen is one or (isinstance(one, str) and _is(chosen, one)) for one in values)
+        if not used and not _is(value, own[name].default):
+            owners = " or ".join(map(repr, values))
+            instead = ""
+            if not isinstance(chosen, str) and name in getattr(chosen, "__dict__", {}):
+                instead = f": set it there, {type(chosen).__name__}({name}={shown(value)})"
+            ignored.append(
+                f"{name}={shown(value)}, which is for {role}={owners}, not {role}={shown(chosen)}"
+                f"{instead}"
+            )
+    if ignored:
+        warnings.warn(
+            f"{type(estimator).__name__} ignores {'; and '.join(ignored)}.",
+            UserWarning,
+            stacklevel=1 + depth,
+        )
+
+
+def _is(value: Any, default: Any) -> bool:
+    """Whether a parameter has this value; an array never does."""
+    return value is default or (isinstance(value, str | Real) and value == default)
+
+
 def fit_certified(
     estimator: CertifiedEstimator, X: Any, y: Any, sample_weight: Any, **further: Any
 ) -> CertifiedEstimator:
@@ -294,20 +379,37 @@ def fit_certified(
     Parameters are read once, there is one warning, an error leaves nothing half-fitted, and Ctrl-C
     keeps the model and raises KeyboardInterrupt.
     """
+    if not estimator._takes_blocks:
+        X, y, sample_weight = gathered(type(estimator).__name__, X, y, sample_weight, depth=3)
     warm = estimator.__dict__.pop("_warm", None)  # an error may leave it half-changed
     before = set(vars(estimator))
     copied = checked(estimator)
+    warn_of_unused(copied, _TO_THE_CALLER)
     outcome = copied._fit(X, y, sample_weight, warm, **further)
-    fitted, results, interruption = outcome
+    fitted, results, interruption = outcome.fitted, outcome.results, outcome.interruption
     doubt = copied._doubt(outcome)
-    if doubt is not None:
-        warnings.warn(doubt, UserWarning, stacklevel=3)
+    warned = False
     if interruption is None:
         names = copied._subproblems(fitted.get("classes_"), len(results))
-        warn_if_missed(type(estimator).__name__, results, copied.tol, copied._advice, names=names)
+        advice = copied._advice
+        if outcome.waited:
+            late = _sentence(outcome.waited[0])
+            advice = advice | {Status.MAX_TIME: f"{advice[Status.MAX_TIME]} {late}"}
+        warned = warn_if_missed(
+            *(type(estimator).__name__, results, copied.tol, advice),
+            names=names,
+            doubt=doubt,
+            depth=_TO_THE_CALLER - 1,
+        )
+    if doubt is not None and not warned:
+        warnings.warn(doubt, UserWarning, stacklevel=_TO_THE_CALLER)
     for name in before - vars(copied).keys():  # feature names that the check has deleted
         delattr(estimator, name)
     estimator._adopt(features_of(copied) | fitted)
     if interruption is not None:
         raise interruption
     return estimator
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

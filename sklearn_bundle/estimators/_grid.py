@@ -13,15 +13,18 @@ from sklearn_bundle._parameters import Names, suggestion
 from sklearn_bundle._values import as_numbers, plain, shown
 from sklearn_bundle.estimators._base import checked
 from sklearn_bundle.estimators._bundle import BundleEstimator
+from sklearn_bundle.estimators._fit import warn_of_unused
 from sklearn_bundle.estimators._search import MOST_VALUES
-from sklearn_bundle.estimators._validation import TrainingData
+from sklearn_bundle.estimators._validation import ContinuousLabels, TrainingData
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
 from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
 from sklearn_bundle.losses import Loss
 from sklearn_bundle.problems.largest import largest_reg_lambda
 
-_EPS = 1e-6  # ratio of the smallest value to the largest, 1, if w = 0 is never optimal
+# Ratio of the smallest value to the largest if w = 0 is never optimal; the latter is 1 for targets
+# of spread one.
+_EPS = 1e-6
 # If w = 0 is optimal from some value on, values start there, as in lasso_path.
 _SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
 
@@ -39,10 +42,10 @@ class Grid(NamedTuple):
         """The values for these data; ``default`` of them for a regularizer without exact zeros."""
         if self.values is not None:
             return self.values
-        largest, number, eps = 1.0, default, _EPS
+        largest, number, eps = max(estimator._units(data)), default, _EPS
         if _makes_zeros(estimator, data):
             # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
-            largest, number, eps = _largest(estimator, data) or 1.0, _SPARSE_NUMBER, _SPARSE_EPS
+            largest, number, eps = _largest(estimator, data) or largest, _SPARSE_NUMBER, _SPARSE_EPS
         eps = eps if self.eps is None else self.eps
         number = number if self.number is None else self.number
         return np.geomspace(largest, eps * largest, number)
@@ -142,12 +145,13 @@ def reg_lambda_max(
     >>> largest = reg_lambda_max(X, y, loss="squared_error")
     >>> round(largest, 6)
     2.148044
-    >>> models = [BMRMRegressor(regularizer="l1", reg_lambda=f * largest) for f in (1.0, 0.9)]
+    >>> models = [BMRMRegressor(regularizer="l1", reg_lambda=f * largest) for f in (0.3, 0.1)]
     >>> [int((model.fit(X, y).coef_ != 0).sum()) for model in models]
-    [0, 2]
+    [4, 5]
     """
     estimator = checked(estimator_of("reg_lambda_max", loss, {"regularizer": "l1"} | params))
-    data = estimator._check(X, y, sample_weight)
+    warn_of_unused(estimator, 2)
+    data = data_of("reg_lambda_max", estimator, X, y, sample_weight)
     if not _makes_zeros(estimator, data):
         ratio = ", l1_ratio=0" if estimator.penalty == "elasticnet" else ""
         raise ValueError(
@@ -170,7 +174,7 @@ def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstima
             f"{caller} takes losses of classification and regression, got loss={loss!r}, which "
             "is a loss of ranking."
         )
-    for name in {"reg_lambda", "warm_start"} & set(params):
+    for name in {"reg_lambda", "C", "warm_start"} & set(params):
         raise ValueError(f"{caller} takes no {name}, which is for a fit of one value.")
     kinds = BMRMClassifier, BMRMRegressor
     if isinstance(loss, str) and not any(kind._takes_loss(loss) for kind in kinds):
@@ -178,6 +182,17 @@ def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstima
         raise ValueError(f"loss must be {names}, got {loss!r}.{suggestion([names], loss)}")
     regression = BMRMRegressor._takes_loss(loss)
     return (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
+
+
+def data_of(caller: str, estimator: BundleEstimator, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The checked data of the function ``caller``, whose loss is "hinge" unless it is given."""
+    try:
+        return estimator._check(X, y, sample_weight)
+    except ContinuousLabels:
+        raise ValueError(
+            f"Unknown label type: y holds numbers, and loss={estimator.loss!r} of {caller} is for "
+            "labels. For numbers pass loss='squared_error', or another loss of BMRMRegressor."
+        ) from None
 
 
 def _makes_zeros(estimator: BundleEstimator, data: TrainingData) -> bool:

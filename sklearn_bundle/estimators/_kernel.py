@@ -1,7 +1,8 @@
 """Base of kernel machines: checked kernels, attributes in SVC's shapes, scores and labels."""
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from numbers import Integral, Number, Real
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from sklearn_bundle._blas import blas_threads
 from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._base import ClassifierMixin
+from sklearn_bundle.estimators._fit import CertifiedEstimator
 from sklearn_bundle.estimators._validation import (
     ClassificationData,
     TrainingData,
@@ -28,6 +30,7 @@ from sklearn_bundle.estimators._validation import (
 from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix, resolve_gamma
 from sklearn_bundle.problems.kernel_scores import KernelScores
+from sklearn_bundle.solvers.contract import Solver, SolverResult, Status
 
 _LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
 _LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
@@ -70,6 +73,19 @@ class KernelTraining(MachineTraining):
     def points(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
         """The places of some of the samples."""
         return members if self.places is None else self.places[members]
+
+
+Coefficients = NDArray[np.float64] | Any  # or in CSR, of which scipy has no types
+
+
+def shaped_like(X: Any, coef: NDArray[np.float64]) -> Coefficients:
+    """``coef`` as it is or, for sparse X, in CSR of the same class with all entries, as in SVC."""
+    if not sp.issparse(X):
+        return coef
+    n_rows, width = coef.shape
+    indices = np.tile(np.arange(width, dtype=np.int32), n_rows)
+    starts = np.arange(n_rows + 1, dtype=np.int32) * np.int32(width)
+    return type(X)((coef.ravel().copy(), indices, starts), shape=coef.shape)
 
 
 Pair = tuple[NDArray[np.intp], NDArray[np.float64]]  # samples, and their targets -1 and +1
@@ -120,7 +136,7 @@ def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str,
         "support_": rows.astype(np.int32),
         "support_vectors_": vectors,
         "n_support_": n_support,
-        "dual_coef_": coef,
+        "dual_coef_": shaped_like(data.X, coef),
         "intercept_": intercept,
         "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
     }
@@ -145,13 +161,18 @@ class KernelMachine(BaseEstimator):
     support_: NDArray[np.int32]
     support_vectors_: Matrix
     n_support_: NDArray[np.int32]
-    dual_coef_: NDArray[np.float64]
+    dual_coef_: Coefficients
     intercept_: NDArray[np.float64]
     gamma_: float
     shape_fit_: tuple[int, ...]
     n_features_in_: int
     _scores: KernelScores
 
+    _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
+        "gamma": ("kernel", ("rbf", "poly")),
+        "degree": ("kernel", ("poly",)),
+        "coef0": ("kernel", ("poly",)),
+    }
     _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Names({"rbf", "linear", "poly", "precomputed"}), callable],
         "gamma": [
@@ -244,7 +265,8 @@ class KernelMachine(BaseEstimator):
         return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
 
     def _kernel_data(self, data: TrainingData, kernel: Kernel) -> KernelData:
-        values = KernelData(data.X, kernel, np.float64 if self.tol < _SINGLE_TOL else np.float32)
+        dtype = np.float64 if self.tol < _SINGLE_TOL else np.float32
+        values = KernelData(data.X, kernel, dtype, data.rows)
         with np.errstate(over="ignore", invalid="ignore"):
             values.settle()
             largest = values.largest
@@ -253,12 +275,7 @@ class KernelMachine(BaseEstimator):
                 f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
                 "features, or use a smaller gamma."
             )
-        diagonal, lowest = values.diagonal, int(values.diagonal.argmin())
-        if diagonal[lowest] < 0.0:
-            raise ValueError(
-                f"kernel={self.kernel!r} is not positive semidefinite: k(x, x) is "
-                f"{diagonal[lowest]} for the sample {data.rows[lowest]}."
-            )
+        values.check()
         return values
 
     def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
@@ -273,21 +290,50 @@ class KernelMachine(BaseEstimator):
             return self._scores.scores(X, np.float32 if single else np.float64, threads)
 
     @property
-    def coef_(self) -> np.ndarray:
-        """Weights w of shape (1, n_features) or (n_pairs, n_features).
+    def coef_(self) -> Coefficients:
+        """Weights w of shape (1, n_features) or (n_pairs, n_features), CSR if X was sparse.
 
         Raises AttributeError unless the kernel is linear.
         """
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available with kernel='linear'.")
         check_is_fitted(self)
-        return self._scores.weights()
+        weights = self._scores.weights()
+        kind = type(self.support_vectors_)
+        return kind(weights) if sp.issparse(self.support_vectors_) else weights
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._given()
         tags.input_tags.pairwise = self._given()
         return tags
+
+
+class CertifiedMachine(CertifiedEstimator):
+    """The fit of kernel machines: an error where the kernel leaves no convex problem."""
+
+    @abstractmethod
+    def _suspects(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
+        """Kernel values, points, and the coefficients at which they do not seem to be definite."""
+
+    def _take_on(
+        self, problem: Any, kept: Any, seed: int | None, **settings: Any
+    ) -> tuple[Solver, SolverResult]:
+        solver, result = super()._take_on(problem, kept, seed, **settings)
+        if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
+            return solver, result
+        values, points, coef = self._suspects(problem, solver)
+        values.refuse_indefinite(points, coef)
+        if result.primal < 0.0:
+            raise ValueError(
+                f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
+                f"objective is {result.primal:.6g}, and none can be negative. Scale the features, "
+                "use float64, or a smaller C."
+            )
+        # It was rounding. No objective is negative.
+        history = result.history.copy()
+        history["lower_bound"] = np.maximum(history["lower_bound"], 0.0)
+        return solver, replace(result, lower_bound=0.0, history=history)
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):

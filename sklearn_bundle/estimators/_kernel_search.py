@@ -4,20 +4,21 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
 
-from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.estimators._kernel import MachineTraining
 from sklearn_bundle.estimators._reports import Report
-from sklearn_bundle.estimators._search import MOST_VALUES, Fold, Search, folds_among
-from sklearn_bundle.estimators._validation import checked_score
+from sklearn_bundle.estimators._search import Fold, ScoresOf, Search, folds_among, values_of_C
+from sklearn_bundle.estimators._time_limit import TimeLimit
+from sklearn_bundle.estimators._validation import checked_score, checked_scorer
 from sklearn_bundle.problems.kernel_data import OF_CACHE, KernelData
+from sklearn_bundle.solvers.contract import Status
 
 
 class KernelSearch(Search):
@@ -42,31 +43,23 @@ class KernelSearch(Search):
         train: np.ndarray,
         test: np.ndarray,
         report: Report,
+        limit: TimeLimit,
     ) -> list[float]:
-        """The scores of every C on the test part of a fold; each fit is reported."""
+        """The scores of every C on the test part of a fold; each fit is reported.
+
+        There are fewer if the limit ends a fit.
+        """
 
     def _values(self, data: Any) -> NDArray[np.float64]:
         """Values of C, ascending."""
-        if type(self.Cs) is int and self.Cs <= MOST_VALUES:
-            return np.logspace(-3, 3, self.Cs)
-        try:
-            Cs = as_numbers("Cs", self.Cs)
-        except ValueError:
-            Cs = np.empty(0)
-        if not (Cs.ndim == 1 and len(Cs) and np.isfinite(Cs).all() and (Cs > 0).all()):
-            raise ValueError(
-                f"Cs must be a number of values, from 1 to {MOST_VALUES}, or a list of positive "
-                f"ones, got {shown(self.Cs)}."
-            )
-        return np.unique(Cs)
+        return values_of_C(self.Cs)
 
     def _folds_by(
-        self, data: MachineTraining, y: Any, values: NDArray[np.float64]
-    ) -> tuple[list[Fold], Callable[[np.ndarray, np.ndarray, Report], list[float]]]:
+        self, data: MachineTraining, y: Any, values: NDArray[np.float64], metadata: dict[str, Any]
+    ) -> tuple[list[Fold], ScoresOf]:
         """What ``_folds`` returns, where ``y`` has an entry for each row of the caller's X."""
-        folds = folds_among(
-            self.cv, np.zeros(data.shape[0]), y, data.samples.rows, is_classifier(self)
-        )
+        X, rows = np.zeros(data.shape[0]), data.samples.rows
+        folds = folds_among(self.cv, X, y, rows, is_classifier(self), metadata)
         shared = replace(data, values=self._shared_values(data))
         shared.divide_cache(self.cache_size, min(effective_n_jobs(self.n_jobs), len(folds)))
         return folds, partial(self._scores_of_fold, shared, values)
@@ -79,16 +72,28 @@ class KernelSearch(Search):
         return values.all_values() or values
 
     def _solutions(
-        self, single: Any, data: Any, target: Any, Cs: NDArray[np.float64], report: Report
+        self,
+        single: Any,
+        data: Any,
+        target: Any,
+        Cs: NDArray[np.float64],
+        report: Report,
+        limit: TimeLimit,
     ) -> Iterator[Any]:
-        """The solution of a subproblem for each C, which starts from the last; all are reported."""
+        """The solution of a subproblem for each C, which starts from the last; all are reported.
+
+        The last is that before the fit that the limit ends.
+        """
         kept = None
         for C in Cs:
-            single.C = float(C)
+            start = perf_counter()
+            single.C, single.max_time = float(C), limit.left
             with single._problem(data, target, 1) as problem:
                 solver, result = single._take_further(problem, kept, 0)
+            if result.status is Status.MAX_TIME:
+                return
             kept = single._carry(solver, result, kept)
-            report(C, [result])
+            report(C, [result], perf_counter() - start)
             yield result.point
 
     def _score_of(
@@ -103,7 +108,7 @@ class KernelSearch(Search):
 
         The weights are those of all samples: if they are equal, they do not count.
         """
-        scorer, counted = check_scoring(model, self.scoring), {}
+        scorer, counted = checked_scorer(model, self.scoring), {}
         if not callable(self.scoring) and np.ptp(weights) > 0.0:
             counted = {"sample_weight": weights[test]}
         return lambda: checked_score(scorer(model, Z, y, **counted))

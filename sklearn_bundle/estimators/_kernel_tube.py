@@ -12,10 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, Outcome
-from sklearn_bundle.estimators._kernel import KernelMachine, MachineTraining
-from sklearn_bundle.estimators._validation import TrainingData, check_sample_weight
+from sklearn_bundle._parameters import RELATIVE_GAP
+from sklearn_bundle._weights import check_sample_weight, total_of
+from sklearn_bundle.estimators._fit import OneCertificate
+from sklearn_bundle.estimators._kernel import (
+    CertifiedMachine,
+    KernelMachine,
+    MachineTraining,
+    shaped_like,
+)
+from sklearn_bundle.estimators._validation import TrainingData
 from sklearn_bundle.estimators._warm import WarmStart, data_fingerprint
+from sklearn_bundle.problems.kernel_data import KernelData
 from sklearn_bundle.problems.kernel_scores import KernelScores
 from sklearn_bundle.problems.l2tube import L2Tube, Tube
 from sklearn_bundle.solvers.contract import SolverResult, Status
@@ -35,13 +43,13 @@ class TubeTraining(MachineTraining):
     shared: bool = field(default=False, kw_only=True)
 
 
-class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
+class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
     """A kernel machine with squared losses outside of a tube."""
 
     _tube_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._kernel_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
@@ -67,8 +75,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
         self._refuse_sparse_matrix(X)
         samples, n_samples = self._checked(check, X, *y, sample_weight), _num_samples(X)
         values = self._kernel_values(samples, n_samples)
-        with np.errstate(over="ignore"):
-            total = float(np.sum(check_sample_weight(sample_weight, n_samples)))
+        total = total_of(check_sample_weight(sample_weight, n_samples))
         return TubeTraining(samples, values, self._shape_of(X), total=total)
 
     def _costs(self, data: TubeTraining) -> NDArray[np.float64]:
@@ -85,8 +92,10 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
     def _problem(
         self, data: TubeTraining, target: None, n_threads: int
     ) -> AbstractContextManager[L2Tube]:
+        costs = self._costs(data)
+        data.values.check_costs(np.arange(len(costs)), costs)
         problem = L2Tube(
-            *(data.values, self._tube(data), self._costs(data)),
+            *(data.values, self._tube(data), costs),
             intercept=self._intercept,
             cache_bytes=data.cache_bytes,
             shared=data.shared,
@@ -132,7 +141,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
             "support_": rows.astype(np.int32),
             "support_vectors_": vectors,
             "n_support_": np.array([len(support)], dtype=np.int32),
-            "dual_coef_": dual_coef,
+            "dual_coef_": shaped_like(data.samples.X, dual_coef),
             "intercept_": intercept,
             "gamma_": kernel.gamma,
             "_scores": scores,
@@ -141,10 +150,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedEstimator):
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
         return {"shape_fit_": data.shape}
 
-    def _doubt(self, outcome: Outcome) -> str | None:
-        if outcome.results[0].lower_bound > -np.inf:
-            return None
-        return (
-            f"The values of kernel={self.kernel!r} are not positive semidefinite: the fit "
-            "stopped when it found this, and there is no lower bound."
-        )
+    def _suspects(
+        self, task: L2Tube, solver: KernelGradients
+    ) -> tuple[KernelData, NDArray, NDArray]:
+        return task.data, np.arange(task.n), solver.suspected

@@ -250,7 +250,8 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         pairs = model.pair_marginals()
         if sequences.plain:
             return pairs.reshape(len(sequences.lengths), 0, *pairs.shape[1:])
-        return PerSequence(np.split(pairs, np.cumsum(sequences.lengths - 1)[:-1]))
+        ends = np.cumsum(np.maximum(sequences.lengths - 1, 0))
+        return PerSequence(np.split(pairs, ends)[:-1])
 
     def predict_log_proba(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Log-probability of whole sequences of labels.
@@ -325,6 +326,8 @@ class ChainLabeler(SparseCoefMixin, BaseEstimator):
         labels = check_labels(self, sequences, y, all_known=False)
         weights = check_sample_weight(sample_weight, len(sequences.lengths))
         weights = np.repeat(weights, sequences.lengths)
+        if not len(labels):
+            raise ValueError("X has no position: there is nothing to score.")
         return float(np.average(model.best_labels() == labels, weights=weights))
 
     def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:

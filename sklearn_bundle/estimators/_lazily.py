@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._dask import beside, is_collection, parts_of
+from sklearn_bundle._dask_rows import aligned, is_collection, parts_of
+from sklearn_bundle._misread import refuse_misread
 
 Method = TypeVar("Method", bound=Callable)
 
@@ -55,7 +56,7 @@ def lazy_accuracy(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
     """The weighted share of right predictions, as a dask array of shape ()."""
 
     def sums(block: Any, labels: Any, weights: Any) -> NDArray[np.float64]:
-        _refuse_other_lengths(block, labels)
+        _check_beside(block, labels, weights, dates=True)
         if not block.shape[0]:
             return np.zeros(2)
         right = predict(block) == np.asarray(labels).ravel()
@@ -70,7 +71,7 @@ def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
 
     def moments(block: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
         """Sums of weights, means, and sums of squares around the means and the predictions."""
-        _refuse_other_lengths(block, targets)
+        _check_beside(block, targets, weights)
         targets = np.asarray(targets, dtype=np.float64)
         if not block.shape[0]:
             return np.zeros((4, targets.shape[1] if targets.ndim == 2 else 1))
@@ -93,7 +94,9 @@ def lazy_r2(predict: Callable, X: Any, y: Any, sample_weight: Any) -> Any:
     return _lazy_score(moments, together, X, y, sample_weight)
 
 
-def _refuse_other_lengths(block: Any, y: Any) -> None:
+def _check_beside(block: Any, y: Any, weights: Any, *, dates: bool = False) -> None:
+    refuse_misread("y", y, dates=dates)
+    refuse_misread("sample_weight", weights)
     if len(y) != block.shape[0]:
         raise ValueError(f"A block of X has {block.shape[0]} rows, that of y has {len(y)}.")
 
@@ -102,12 +105,10 @@ def _lazy_score(of_block: Callable, together: Callable, X: Any, y: Any, weights:
     from dask import array
     from dask.delayed import delayed
 
-    parts = parts_of("X", X)
-    columns = [parts.blocks, beside("y", y, parts).blocks]
+    given = {"X": X, "y": y} | ({} if weights is None else {"sample_weight": weights})
+    columns = list(aligned(given).blocks.values())
     if weights is None:
-        columns.append([None] * len(parts.blocks))
-    else:
-        columns.append(beside("sample_weight", weights, parts).blocks)
+        columns.append([None] * len(columns[0]))
     task = delayed(of_block, pure=False)
     found = [task(*row) for row in zip(*columns, strict=True)]
     return array.from_delayed(delayed(together)(found), (), dtype=np.float64)

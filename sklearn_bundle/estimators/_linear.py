@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._parameters import Names
+from sklearn_bundle._parameters import RELATIVE_GAP, Names
 from sklearn_bundle.estimators._base import ClassifierMixin
 from sklearn_bundle.estimators._blocks import is_collection
 from sklearn_bundle.estimators._fit import Certificates, CertifiedEstimator, fit_certified
@@ -26,23 +27,31 @@ from sklearn_bundle.estimators._validation import (
     TrainingData,
     check_classification_data,
     check_prediction_data,
+    checked_reg_lambda_of,
 )
 from sklearn_bundle.estimators._warm import problem_fingerprint
-from sklearn_bundle.solvers.contract import Status
+from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.solvers.contract import SolverResult, Status, uncrossed
+
+# Largest factor on a gap above tol that rounding of the weights may cost.
+_LARGER_GAP = 1.001
+DEFAULT_REG_LAMBDA = 1e-4  # of a regressor, for a target of spread one
 
 
 class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
     """The parameters of all linear models, and the fingerprints of their problems."""
 
-    reg_lambda: float
+    reg_lambda: float | None = None  # a parameter, except of searches
+    C: float | None = None  # a parameter of some
     fit_intercept: bool
 
+    reg_lambda_: float | NDArray[np.float64]
     coef_: NDArray[np.float64]  # after sparsify a CSR matrix, which the annotation omits
     intercept_: float | NDArray[np.float64]
 
     _common_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg_lambda": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
@@ -50,12 +59,74 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+    _cost_constraints: ClassVar[dict[str, list[Any]]] = {  # of estimators that take C too
+        name: [Interval(Real, 0, None, closed="neither"), None] for name in ("reg_lambda", "C")
+    }
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
         Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
-        Status.STALLED: "Rounding prevents further progress: scale the features to similar sizes, "
-        "or increase tol or reg_lambda.",
+        Status.STALLED: "Rounding prevents further progress: center the features and scale them to "
+        "similar sizes, or increase tol or reg_lambda.",
     }
+
+    def _refuse_both(self) -> None:
+        """Raise ValueError if reg_lambda and C are both set."""
+        if self.C is not None and self.reg_lambda is not None:
+            raise ValueError(
+                f"reg_lambda={self.reg_lambda} and C={self.C} are both set, but C stands for "
+                "reg_lambda = 1 / (C * sum of the weights): leave the other one at None."
+            )
+
+    def _strength(self, data: Any) -> float:
+        """The reg_lambda that was given, or that C stands for, or the default."""
+        if self.reg_lambda is not None:
+            return self.reg_lambda
+        return DEFAULT_REG_LAMBDA if self.C is None else checked_reg_lambda_of(self.C, data.total)
+
+    @abstractmethod
+    def _objective_at(self, problem: Any, point: Point) -> float:
+        """J at a point with its own intercept."""
+
+    def _singles(self, data: Any, w: Any, b: Any) -> tuple[Any, Any]:
+        """Weights and intercept whose coefficients are of single precision."""
+        return np.float32(w), np.float32(b)
+
+    def _as_stored(self, data: Any, problem: Any, result: SolverResult) -> SolverResult:
+        """The point in single precision if X is, unless `tol` is then missed.
+
+        The bound holds for all points, so that only the objective changes.
+        """
+        if not isinstance(data, TrainingData) or data.X.dtype != np.float32:
+            return result
+        with np.errstate(over="ignore", invalid="ignore"):
+            singles = self._singles(data, result.point, result.intercept)
+            w, b = (np.asarray(value, dtype=np.float64) for value in singles)
+            b = b if b.ndim else float(b)
+            point = problem.point(w, b)
+            point.intercept = b
+            primal = self._objective_at(problem, point)
+        bound = uncrossed(result.lower_bound, primal)
+        allowed = self.tol * abs(primal)
+        if result.status is not Status.CONVERGED:
+            allowed = max(allowed, _LARGER_GAP * result.gap)
+        if not primal - bound <= allowed:
+            return result
+        history = result.history.copy()
+        history["objective"] = np.maximum(history["objective"], primal)
+        history["lower_bound"] = np.minimum(history["lower_bound"], bound)
+        history["objective"][-1:], history["lower_bound"][-1:] = primal, bound
+        point = {"point": w, "intercept": b, "primal": primal, "lower_bound": bound}
+        return replace(result, **point, history=history)
+
+    def _typed(self, data: Any, fitted: dict[str, Any]) -> dict[str, Any]:
+        """``coef_`` and ``intercept_`` in single precision if X is, and no digit is lost."""
+        if not isinstance(data, TrainingData) or data.X.dtype != np.float32:
+            return fitted
+        for name in ("coef_", "intercept_"):
+            value = fitted.get(name)
+            if isinstance(value, np.ndarray) and np.array_equal(np.float32(value), value):
+                fitted[name] = value.astype(np.float32)
+        return fitted
 
     @abstractmethod
     def _formulation(self) -> tuple[Any, ...]:
@@ -166,6 +237,7 @@ class CertifiedLinearClassifier(ClassifierMixin, Certificates, CertifiedLinear):
         return fit_certified(self, X, y, sample_weight)
 
     def _check(self, X, y, sample_weight):
+        self._refuse_both()
         return check_classification_data(self, X, y, sample_weight, self.class_weight)
 
     def _targets(self, data: ClassificationData) -> list[NDArray[np.float64]]:

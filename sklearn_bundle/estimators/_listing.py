@@ -7,7 +7,13 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sklearn_bundle import losses, regularizers
-from sklearn_bundle.estimators._bundle import BY_INSTANCE, REGULARIZER_PARAMETERS, BundleEstimator
+from sklearn_bundle.estimators._bundle import (
+    BY_INSTANCE,
+    NAMED_LOSSES,
+    REGULARIZER_PARAMETERS,
+    TAKERS,
+    BundleEstimator,
+)
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
 from sklearn_bundle.estimators.bmrm_novelty import BMRMNoveltyDetector
@@ -18,13 +24,17 @@ _Takers = tuple[type[BundleEstimator], ...]
 _CLASSIFIERS: _Takers = BMRMClassifier, BMRMClassifierCV
 _REGRESSORS: _Takers = BMRMRegressor, BMRMRegressorCV
 _ALL: _Takers = *_CLASSIFIERS, *_REGRESSORS, BMRMRanker, BMRMNoveltyDetector
-# Who takes the losses of a kind, and what for. The novelty detector has no parameter `loss`.
+_BY_NAME = {kind.__name__: kind for kind in _ALL}
+# What the losses of a kind are for, and who takes them.
 _TASKS: dict[type[losses.Loss], tuple[str, _Takers]] = {
-    losses.BinaryLoss: ("binary", _CLASSIFIERS),
-    losses.MeasureLoss: ("binary", _CLASSIFIERS),
-    losses.MulticlassLoss: ("multiclass", _CLASSIFIERS),
-    losses.RegressionLoss: ("regression", _REGRESSORS),
-    losses.RankingLoss: ("ranking", (BMRMRanker,)),
+    kind: (task, tuple(_BY_NAME[name] for name in TAKERS[kind]))
+    for kind, task in {
+        losses.BinaryLoss: "binary",
+        losses.MeasureLoss: "binary",
+        losses.MulticlassLoss: "multiclass",
+        losses.RegressionLoss: "regression",
+        losses.RankingLoss: "ranking",
+    }.items()
 }
 _SMOOTH = {
     *(losses.SquaredHinge, losses.LogLoss, losses.Exponential, losses.Softmax),
@@ -116,11 +126,9 @@ def list_losses(task: str | None = None) -> Choices:
     tasks = dict.fromkeys(task for task, _ in _TASKS.values())
     if task is not None and task not in tasks:
         raise ValueError(f"task must be None or one of {list(tasks)}, got {task!r}.")
-    named = losses.BINARY_LOSSES | losses.MEASURES | losses.MULTICLASS_LOSSES
-    named |= losses.REGRESSION_LOSSES | losses.RANKING_LOSSES
     found = []
     for kind, (known, takers) in _TASKS.items():
-        for name, loss in _with_names(losses, kind, named):
+        for name, loss in _with_names(losses, kind, NAMED_LOSSES):
             own = takers[0]._loss_parameters.get(name or "", {})
             found.append(_choice(name, loss, tuple(own), known, takers))
     order = list(tasks)

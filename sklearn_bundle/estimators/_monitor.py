@@ -52,11 +52,10 @@ class Lines:
         if not self.verbose:
             return
         with self._lock:
-            due = monotonic() - self._last >= _SECONDS_BETWEEN_LINES
-            if due:
-                self._last = monotonic()
-        if due:
-            self.must(line())
+            if monotonic() - self._last < _SECONDS_BETWEEN_LINES:
+                return
+            self._last = monotonic()
+        self.hear(line())
 
 
 class Tasks:

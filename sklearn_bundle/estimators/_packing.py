@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from sklearn_bundle._misread import refuse_misread
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle.estimators._features import (
     FORMS,
@@ -122,29 +123,38 @@ def pack_plain(X: Any) -> Packed:
 
 def pack_sequences(estimator: BaseEstimator, sequences: list, fitted: str | None) -> Packed:
     """Check and concatenate sequences; ``fitted`` is the form used in fit, None in fit itself."""
-    if not sequences:
+    if not sequences and fitted in (None, "plain"):
         raise ValueError("Found no sequence in X, while a minimum of 1 is required.")
-    forms, values = zip(
-        *(_read(s, f"Sequence {i} of X") for i, s in enumerate(sequences)), strict=True
-    )
-    form = forms[0]
-    for i, other in enumerate(forms):
+    read = {
+        i: _read(sequence, f"Sequence {i} of X")
+        for i, sequence in enumerate(sequences)
+        if not _is_empty_sequence(sequence)
+    }
+    lengths = np.zeros(len(sequences), np.int64)
+    if not read:
+        if fitted in (None, "plain"):
+            raise ValueError(f"X has no position: all its {len(sequences)} sequences are empty.")
+        return Packed(fitted, [], lengths)
+    values = [value for _, value in read.values()]
+    first, (form, _) = next(iter(read.items()))
+    for i, (other, _) in read.items():
         if other != form:
             raise ValueError(
-                f"X mixes kinds of features: sequence 0 holds {FORMS[form]}, sequence {i} "
+                f"X mixes kinds of features: sequence {first} holds {FORMS[form]}, sequence {i} "
                 f"{FORMS[other]}; all must be of one kind."
             )
     if fitted not in (None, form) and not {form, fitted} <= TOKEN_FORMS:
         raise ValueError(another_kind(estimator, fitted, f"sequences of {FORMS[form]}."))
     if form == "arrays":
-        lengths = np.array([value.shape[0] for value in values], dtype=np.int64)
-        X = csr(_stacked(estimator, values, reset=fitted is None))
+        lengths[list(read)] = [value.shape[0] for value in values]
+        X = csr(_stacked(estimator, list(read), values, reset=fitted is None))
         check_finite(X, lengths)
         return Packed(form, X, lengths)
-    lengths = np.fromiter(map(len, values), np.int64, len(values))
+    lengths[list(read)] = list(map(len, values))
     tokens = list(chain.from_iterable(values))
-    checked = checked_dicts if form == "dicts" else checked_strings
-    return Packed(form, checked(tokens, lengths), lengths)
+    if form == "dicts":
+        return Packed(form, checked_dicts(tokens, lengths, warn=fitted is None), lengths)
+    return Packed(form, checked_strings(tokens, lengths), lengths)
 
 
 def another_kind(estimator: BaseEstimator, fitted: str, given: str) -> str:
@@ -172,8 +182,6 @@ def _read(sequence: Any, name: str) -> tuple[str, Any]:
             "data frame of shape (T, d), or a list of rows of numbers, of dicts or of lists of "
             "strings."
         )
-    if _is_empty(sequence):
-        raise ValueError(f"{name} is empty; a sequence must have at least one position.")
     if kind == "matrix" and getattr(getattr(sequence, "dtype", None), "kind", "f") not in "OUS":
         return "arrays", _matrix(sequence, name)
     sequence = list(sequence)
@@ -195,9 +203,10 @@ def _read(sequence: Any, name: str) -> tuple[str, Any]:
 
 def _matrix(sequence: Any, name: str) -> Any:
     """A sequence of rows of numbers as a 2-D array, sparse matrix or data frame."""
+    refuse_misread(name, sequence)
     if sp.issparse(sequence):
         sequence = well_formed(sequence, name)
-    elif not _is_frame(sequence):
+    elif not is_frame(sequence):
         try:
             sequence = np.asarray(sequence)
             if sequence.dtype.kind == "O":
@@ -213,33 +222,43 @@ def _matrix(sequence: Any, name: str) -> Any:
     return sequence
 
 
-def _is_frame(value: Any) -> bool:
+def _is_empty_sequence(value: Any) -> bool:
+    return nature(value) in ("matrix", "list") and _is_empty(value)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether it is a data frame."""
     return hasattr(value, "columns") and hasattr(value, "shape")
 
 
-def _stacked(estimator: BaseEstimator, matrices: tuple, *, reset: bool) -> Any:
-    """One matrix, checked by scikit-learn except for NaN, since its row number means nothing."""
-    frames = [i for i, matrix in enumerate(matrices) if _is_frame(matrix)]
-    matrices = list(matrices)
+def _stacked(
+    estimator: BaseEstimator, numbers: list[int], matrices: list[Any], *, reset: bool
+) -> Any:
+    """One matrix, checked by scikit-learn except for NaN, since its row number means nothing.
+
+    ``numbers`` are those of the sequences, for messages.
+    """
+    frames = [i for i, matrix in enumerate(matrices) if is_frame(matrix)]
     named = matrices[frames[0]] if frames else None
     checks = {**X_CHECKS, "ensure_all_finite": False, "estimator": estimator, "input_name": "X"}
     for i in frames:
         if list(matrices[i].columns) != list(named.columns):
             raise ValueError(
-                f"Sequence {i} of X has the columns {short(list(matrices[i].columns))}, sequence "
-                f"{frames[0]} has {short(list(named.columns))}; all must have the same."
+                f"Sequence {numbers[i]} of X has the columns {short(list(matrices[i].columns))}, "
+                f"sequence {numbers[frames[0]]} has {short(list(named.columns))}; all must have "
+                "the same."
             )
     for i in frames:
         try:
             matrices[i] = check_array(matrices[i], **checks)
         except ValueError as error:
-            raise ValueError(f"Sequence {i} of X: {error}") from error
+            raise ValueError(f"Sequence {numbers[i]} of X: {error}") from error
     width = matrices[0].shape[1]
     for i, matrix in enumerate(matrices):
         if matrix.shape[1] != width:
             raise ValueError(
-                f"Sequence {i} of X has {matrix.shape[1]} features, sequence 0 has {width}; all "
-                "must have the same number."
+                f"Sequence {numbers[i]} of X has {matrix.shape[1]} features, sequence {numbers[0]} "
+                f"has {width}; all must have the same number."
             )
     if any(map(sp.issparse, matrices)):
         X = sp.vstack([m.tocsr() if sp.issparse(m) else sp.csr_array(m) for m in matrices], "csr")

@@ -1,7 +1,7 @@
 """Default scores of the models of a path on held-out rows, which are read once for many models."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -21,32 +21,36 @@ def default_scores(
 ) -> Iterator[float]:
     """The results of ``score`` of each model: R^2 or the accuracy.
 
-    For several targets, more than two classes, and targets for which scikit-learn's formulas have
-    exceptions, it calls ``score`` of each model.
+    For several targets, and targets for which scikit-learn's formulas have exceptions, it calls
+    ``score`` of each model.
     """
     models = iter(models)
+    first = next(models, None)
+    if first is None:
+        return
     y = np.asarray(y)
     held_out = weights if weights is not None else np.ones(len(y))
-    width = max(_SCORES // max(len(y), 1), _FEWEST_MODELS)
-    data = None
+    loss, labels = first._loss(), is_classifier(first)
+    denominator = _denominator(y, held_out, labels)
+    data = check_prediction_data(first, X)
+    n_outputs = np.size(first.intercept_)
+    fewest = -(-_FEWEST_MODELS // n_outputs)
+    width = max(_SCORES // max(len(y) * n_outputs, 1), fewest)
+    models = chain([first], models)
     while part := list(islice(models, width)):
-        first = part[0]
-        if data is None:
-            loss, labels = first._loss(), is_classifier(first)
-            denominator = _denominator(y, held_out, labels)
-            data = check_prediction_data(first, X)
-        if not denominator > 0.0 or np.size(first.intercept_) != 1:
+        if not denominator > 0.0 or (n_outputs != 1 and not labels):
             yield from (model.score(X, y, weights) for model in part)
             continue
-        coefs = np.array([model.coef_.ravel() for model in part])
+        coefs = np.concatenate([model.coef_.reshape(n_outputs, -1) for model in part])
         products = np.ascontiguousarray(safe_sparse_dot(data, coefs.T, dense_output=True).T)
-        for model, scores in zip(part, products, strict=True):
-            scores += np.ravel(model.intercept_)[0]
+        for model, scores in zip(part, np.split(products, len(part)), strict=True):
+            scores += np.reshape(model.intercept_, (n_outputs, 1))
             if labels:
-                hits = model.classes_[(scores > 0.0).astype(np.intp)] == y
+                best = scores.argmax(axis=0) if n_outputs > 1 else (scores[0] > 0.0).astype(np.intp)
+                hits = model.classes_[best] == y
                 yield float(held_out @ hits) / denominator
             else:
-                errors = y - loss.mean(scores)
+                errors = y - loss.mean(scores[0])
                 yield 1.0 - float((held_out * errors) @ errors) / denominator
 
 

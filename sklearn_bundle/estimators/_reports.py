@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from threading import Lock
+from time import perf_counter
 from typing import Any
 
 from numpy.typing import NDArray
 
 from sklearn_bundle import _announce
 from sklearn_bundle.estimators._monitor import Lines, Monitor, Tasks, given, iterations
+from sklearn_bundle.estimators._search_results import SearchResults
+from sklearn_bundle.estimators._time_limit import TimeLimit
 from sklearn_bundle.solvers.contract import SolverResult, Status
 
-# Told of every fit of a fold: the value, and the results of its subproblems.
-Report = Callable[[float, list[SolverResult]], None]
+_RESERVE = 0.2  # of the time limit of a search: for the fit to all data
+
+# Told of every fit of a fold: the value, the results of its subproblems, and its seconds.
+Report = Callable[[float, list[SolverResult], float], None]
 
 
 def told(
@@ -43,11 +48,15 @@ def told(
     )
 
 
-def reported(models: Iterable[tuple[Any, list[SolverResult]]], report: Report) -> Iterator[Any]:
-    """The models of a path as they come, each reported."""
-    for model, results in models:
-        report(model.reg_lambda, results)
+def reported(
+    models: Iterable[tuple[Any, list[SolverResult]]], values: Iterable[float], report: Report
+) -> Iterator[Any]:
+    """The models of a path as they come, each reported as the one of its value."""
+    start = perf_counter()
+    for value, (model, results) in zip(values, models, strict=False):  # a time limit may end both
+        report(value, results, perf_counter() - start)
         yield model
+        start = perf_counter()
 
 
 class SearchMonitor:
@@ -66,6 +75,8 @@ class SearchMonitor:
         Its values.
     n_folds, n_fits : int
         How many folds, and how many fits in each.
+    n_threads : int
+        How many folds are fitted at a time.
     """
 
     def __init__(
@@ -78,12 +89,13 @@ class SearchMonitor:
         values: NDArray,
         n_folds: int,
         n_fits: int,
+        n_threads: int,
     ):
         self._tasks = Tasks(estimator, given(X, y, sample_weight=sample_weight))
         self._of_folds = Tasks(estimator._single(), {})  # which is fitted to parts of the data
         self._lines = Lines(type(estimator).__name__, estimator.verbose)
         self._chosen, self._values = chosen, values
-        self._n_folds, self._n_fits = n_folds, n_fits
+        self._n_folds, self._n_fits, self._n_threads = n_folds, n_fits, n_threads
         self._lock = Lock()
         if estimator.verbose or self._tasks.have_bars:
             _announce.listen(self._lines, self._lines.name)
@@ -101,16 +113,27 @@ class SearchMonitor:
         vars(self).update(state, _lock=Lock())
 
     def scores(
-        self, scores_of: Callable[..., list[float]], k: int, train: NDArray, test: NDArray
-    ) -> list[float]:
-        """The scores of one fold, ``scores_of(train, test, report)``."""
+        self,
+        scores_of: Callable[..., list[float]],
+        limit: TimeLimit,
+        k: int,
+        train: NDArray,
+        test: NDArray,
+    ) -> tuple[list[float], list[float]]:
+        """The scores of one fold, ``scores_of(train, test, report, limit)``, and seconds of fits.
+
+        ``limit`` is that of all folds.
+        """
         tasks, n_ended = self._of_folds, 0
+        seconds = dict.fromkeys(self._values.tolist(), 0.0)
+        limit = limit.part(-(-(self._n_folds - k) // self._n_threads), _RESERVE)
         with self._lock:
             fold = tasks.under(self._search, "fold", task_id=k, max_subtasks=self._n_fits)
 
-        def report(value: float, results: list[SolverResult]) -> None:
+        def report(value: float, results: list[SolverResult], spent: float) -> None:
             nonlocal n_ended
             n_ended += 1
+            seconds[float(value)] += spent
             gap = max(r.relative_gap for r in results)
             with self._lock:
                 self._lines.may(
@@ -121,25 +144,26 @@ class SearchMonitor:
                 )
                 tasks.end(tasks.under(fold, "value"))
 
-        scores = scores_of(train, test, report)
-        best = max(range(len(scores)), key=scores.__getitem__)
+        scores = scores_of(train, test, report, limit)
         with self._lock:
-            self._lines.must(
-                f"fold {k + 1}/{self._n_folds} done: best score {scores[best]:.4g} with "
-                f"{self._chosen} {self._values[best]:.4g}"
-            )
+            done = f"fold {k + 1}/{self._n_folds} done: "
+            if scores:
+                best = max(range(len(scores)), key=scores.__getitem__)
+                value = f"{self._chosen} {self._values[best]:.4g}"
+                self._lines.must(f"{done}best score {scores[best]:.4g} with {value}")
+            else:
+                self._lines.must(f"{done}max_time left no time for a score")
             tasks.end(fold)
-        return scores
+        return scores, [seconds[value] for value in self._values.tolist()]
 
-    def chose(self, value: float, score: float) -> None:
+    def chose(self, found: SearchResults) -> None:
         """All folds are done; the fit to all data begins."""
         _announce.leave(self._lines)
-        lowest, highest = self._values.min(), self._values.max()
-        at_end = ""
-        if lowest < highest and value in (lowest, highest):
-            end = "smallest" if value == lowest else "largest"
-            at_end = f"; it is the {end} of the {len(self._values)} values tried"
-        self._lines.must(f"{self._chosen} {value:.4g} has the best mean score, {score:.4g}{at_end}")
+        score, end = found.score(found.place), found.end
+        at_end = "" if end is None else f"; it is the {end} of the {len(self._values)} values tried"
+        self._lines.must(
+            f"{found.name} {found.best:.4g} has the best mean score, {score:.4g}{at_end}"
+        )
         self._tasks.end(self._search)
 
     def close(self, fitted: dict[str, Any], results: list[SolverResult]) -> None:

@@ -73,14 +73,15 @@ class SegmentReader(Reader):
         sequences, found = _found(estimator, X)
         tokens = [_spread(segments) for segments in segmentations]
         true = check_labels(estimator, sequences, tokens).tolist()
-        model, one, other = estimator.model_, [], []
-        sizes = _sizes(segmentations)
-        for first, last in pairwise(sequences.starts.tolist()):
+        model, sizes = estimator.model_, _sizes(segmentations)
+        one, other = np.zeros((2, len(segmentations)))
+        for i, (first, last) in enumerate(pairwise(sequences.starts.tolist())):
+            if first == last:
+                continue
             truth = _numbered(true[first:last], sizes[first:last])
             output = _numbered(found.labels[first:last].tolist(), found.sizes[first:last])
-            one.append(model.loss(truth, output))
-            other.append(model.max_loss(truth))
-        return np.array(one), np.array(other)
+            one[i], other[i] = model.loss(truth, output), model.max_loss(truth)
+        return one, other
 
 
 @reader_of.register
@@ -96,7 +97,8 @@ def _found(estimator: BaseEstimator, X: Any) -> tuple[Sequences, TokenSegments]:
     weights, model = _weights(estimator), estimator.model_
     _, n_threads = split_threads(estimator.n_jobs, 1)
     given = weights, model.max_lengths_, n_threads
-    return sequences, best_segments(sequences.X, sequences.lengths, *given)
+    lengths = sequences.lengths[sequences.lengths > 0]
+    return sequences, best_segments(sequences.X, lengths, *given)
 
 
 def _weights(estimator: BaseEstimator) -> SegmentWeights:
@@ -197,7 +199,7 @@ def _sizes(segmentations: list[Segmentation]) -> NDArray[np.int64]:
     """The length of the segment that begins at each position, or 0."""
     sizes = [stop - start for segments in segmentations for _, start, stop in segments]
     by_token = np.zeros(sum(sizes), np.int64)
-    by_token[np.cumsum([0, *sizes[:-1]])] = sizes
+    by_token[np.cumsum(sizes, dtype=np.int64) - sizes] = sizes
     return by_token
 
 

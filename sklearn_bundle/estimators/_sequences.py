@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from sklearn_bundle._misread import refuse_misread
 from sklearn_bundle._values import mixed, shown
 from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import features_of
@@ -29,6 +29,7 @@ from sklearn_bundle.estimators._packing import (
     TOKEN_FORMS,
     X_CHECKS,
     another_kind,
+    is_frame,
     listed,
     nature,
     pack_plain,
@@ -36,7 +37,7 @@ from sklearn_bundle.estimators._packing import (
     positions_of,
     sequences_in,
 )
-from sklearn_bundle.estimators._validation import checked_data, normalized
+from sklearn_bundle.estimators._validation import check_discrete, checked_data, normalized
 
 _NUMPY_KINDS = "biufUS"  # kinds that sort and compare like Python's own values
 _OPTIONAL = "feature_names_in_", "attribute_names_", "_vocabulary"  # depending on the kind of X
@@ -47,7 +48,8 @@ class Sequences:
     """Sequences in the form for solvers, with stacked positions.
 
     X is CSR, float32 or float64, its indices sorted, without duplicates or explicit zeros;
-    ``lengths`` are all >= 1; ``plain`` means that X was a 2-D matrix: chains of length one.
+    ``lengths`` may be 0 in prediction; ``plain`` means that X was a 2-D matrix: chains of length
+    one.
     """
 
     X: sp.csr_array
@@ -85,7 +87,7 @@ class KnownSequences(list):
 
 @dataclass
 class TrainingSequences(Sequences):
-    """Training sequences, without those of weight zero.
+    """Training sequences, without those of weight zero and empty ones.
 
     ``labels[t]`` is an index into the sorted ``classes``; ``weights``, one per sequence, are
     positive and sum to one, ``total`` is their previous sum; ``kept`` are the remaining sequences
@@ -144,16 +146,17 @@ def check_training_sequences(
             _refuse_several_labels(name, y)
         if mixed(y):
             _sorted_labels(np.asarray(y, dtype=object).tolist(), None)  # raises the error
+        _refuse_frame_of_tokens(name, X)
         X, y = checked_data(estimator, X, y, **X_CHECKS)
         if y.dtype.kind == "O":
             _sorted_labels(y.tolist(), None)  # for a more precise error than scikit-learn's
-        check_classification_targets(y)
+        check_discrete(y)
         packed = pack_plain(X)
         classes, labels = np.unique(y, return_inverse=True)
     else:
         packed = pack_sequences(estimator, sequences, None)
         classes, labels = _encoded(_all_labels(y, packed.lengths), packed.lengths)
-    given = check_sample_weight(sample_weight, len(packed.lengths))
+    given = check_sample_weight(sample_weight, len(packed.lengths)) * (packed.lengths > 0)
     with np.errstate(over="ignore"):
         total = float(given.sum())
     weights = normalized(given)
@@ -198,6 +201,8 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
         return known
     form = estimator._form
     sequences = sequences_in(X)
+    if sequences is None and form != "plain" and np.shape(X) == (0,):
+        sequences = []
     if sequences is None and form != "plain":
         given = f"a {type(X).__name__} that is not a list of sequences. Write one sequence as [X]."
         raise ValueError(another_kind(estimator, form, given))
@@ -206,7 +211,9 @@ def check_prediction_sequences(estimator: BaseEstimator, X: Any) -> Sequences:
     else:
         packed = pack_sequences(estimator, sequences, form)
     X = packed.positions
-    if packed.form in TOKEN_FORMS:
+    if not len(packed.lengths.nonzero()[0]):
+        X = sp.csr_array((0, estimator.n_features_in_))
+    elif packed.form in TOKEN_FORMS:
         X = vectorized(estimator._vocabulary, packed.form, packed.positions)
         check_finite(X, packed.lengths, estimator.attribute_names_)
     return Sequences(X, packed.lengths, form == "plain")
@@ -220,6 +227,7 @@ def check_labels(
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     if sequences.plain:
+        refuse_misread("y", y, dates=True)
         _refuse_several_labels(name, y)
         y = column_or_1d(y, warn=True)
         check_consistent_length(sequences.X, y)
@@ -267,6 +275,29 @@ def shaped(values: np.ndarray, sequences: Sequences) -> np.ndarray | PerSequence
     return PerSequence(values[start:stop] for start, stop in pairwise(starts))
 
 
+def _refuse_frame_of_tokens(name: str, X: Any) -> None:
+    """Refuse a data frame with columns that are not numbers: it has a row per token."""
+    if not is_frame(X):
+        return
+    kinds = {column: np.asarray(X[column]).dtype.kind for column in X.columns}
+    words = [column for column, kind in kinds.items() if kind in "OUST"]
+    if words and not all(_holds_numbers(X[column]) for column in words):
+        raise ValueError(
+            f"{name} takes a 2-D X for chains of length one, with numbers in all columns, but the "
+            f"data frame has words in {short(words)}. For a frame with a row per token: X, y = "
+            "sklearn_bundle.datasets.sequences_from_frame(frame, by='sentence', target='label')."
+        )
+
+
+def _holds_numbers(column: Any) -> bool:
+    """Whether scikit-learn can read a column of objects."""
+    try:
+        np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _refuse_several_labels(name: str, y: Any) -> None:
     """Refuse multilabel y for a 2-D X; scikit-learn recognizes only arrays of numbers."""
     kind = nature(y)
@@ -289,6 +320,7 @@ def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
             f"y must be a list with a sequence of labels for each sequence of X, got "
             f"{short(y)} of type {type(y).__name__}."
         )
+    refuse_misread("y", y, dates=True)
     sequences = list(y)
     if len(sequences) != len(lengths):
         raise ValueError(
@@ -305,6 +337,7 @@ def _all_labels(y: Any, lengths: NDArray[np.int64]) -> list | np.ndarray:
             raise ValueError(
                 f"Sequence {i} has {length} positions in X, but {len(labels)} labels in y."
             )
+    sequences = [labels for labels in sequences if len(labels)]
     kinds = {labels.dtype.kind if isinstance(labels, np.ndarray) else "O" for labels in sequences}
     if len(kinds) == 1 and kinds < set(_NUMPY_KINDS):
         return np.concatenate(sequences)

@@ -47,11 +47,6 @@ def check_formulation(loss: str, solver: str, scaling: str) -> None:
     if solver not in _SMOOTH:
         names = ", ".join(map(repr, _SMOOTH))
         raise ValueError(f"loss='log' takes one of the solvers {names}, got solver={solver!r}.")
-    if scaling != "margin":
-        raise ValueError(
-            "loss='log' has no loss of outputs that could be scaled: leave scaling at 'margin', "
-            f"got scaling={scaling!r}."
-        )
 
 
 def check_examples(loss: str, solver: str, examples: Examples, name: str) -> None:
@@ -115,7 +110,7 @@ def bound_problem(
 def new_solver(
     problem: Any, loss: str, solver: str, *, tol: float, seed: int, sampling: str, **given: Any
 ) -> Any:
-    """The solver of that name; ``given`` are ``cache_size`` and the state that it ``kept``."""
+    """The solver of that name; ``given``: ``n_cached_outputs`` and the state that it ``kept``."""
     if loss == "log":
         return _SMOOTH[solver](problem, **given)
     if solver == "excessive-gap":

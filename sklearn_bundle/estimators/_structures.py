@@ -184,8 +184,11 @@ class ChainReader(Reader):
         given, n_classes = estimator.model_.cost, len(estimator.classes_)
         cost = 1.0 - np.eye(n_classes) if given is None else np.asarray(given, dtype=np.float64)
         tokens = cost[labels, bound.best_labels()], cost.max(axis=1)[labels]
-        one, other = np.add.reduceat(tokens, sequences.starts[:-1], axis=1)
-        return one, other
+        losses = np.zeros((2, len(sequences.lengths)))
+        kept = np.flatnonzero(sequences.lengths)
+        if len(kept):
+            losses[:, kept] = np.add.reduceat(tokens, sequences.starts[kept], axis=1)
+        return losses[0], losses[1]
 
     def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
         """The best labelings with their scores."""

@@ -10,25 +10,34 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, validate_data
 
+from sklearn_bundle._misread import refuse_misread
 from sklearn_bundle._sparse import well_formed
 from sklearn_bundle._values import as_float, as_numbers, is_between, refuse_mixed, shown
-from sklearn_bundle._weights import check_sample_weight
+from sklearn_bundle._weights import check_sample_weight, spread, total_of
 from sklearn_bundle.losses import Prepared
 
+_FOLDS = 5  # by default, as in scikit-learn
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
-_TIE = 1e-12  # relative: rounding of weighted means of equal scores, summed in another order
 
+_COMPLEX = "Complex data not supported"
+# How messages of numpy and scikit-learn begin that do not name X.
+_NO_NUMBERS = "could not convert", "float() argument", "setting an array element", _COMPLEX
 # Layouts of X after scikit-learn's checks: few, since compiled code is compiled for each.
 X_CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
     "order": "C",
 }
+
+
+class ContinuousLabels(ValueError):
+    """y holds numbers where labels are needed."""
 
 
 @dataclass
@@ -86,9 +95,13 @@ class ClassificationData(TrainingData):
 
 @dataclass
 class RegressionData(TrainingData):
-    """Data with numbers: y of shape (n,) or (n, n_targets), float64."""
+    """Data with numbers: y of shape (n,) or (n, n_targets), float64.
+
+    ``total`` is the sum of the weights before they were normalized.
+    """
 
     y: NDArray[np.float64]
+    total: float
 
     @property
     def targets(self) -> tuple[Any, ...]:
@@ -99,17 +112,31 @@ class RegressionData(TrainingData):
         """None if y has one dimension."""
         return None if self.y.ndim == 1 else self.y.shape[1]
 
+    def spreads(self, centered: bool) -> list[float]:
+        """The spread of each target, as :func:`~sklearn_bundle._weights.spread` defines it."""
+        columns = [self.y] if self.y.ndim == 1 else self.y.T
+        return [spread(y, self.weights, centered) for y in columns]
+
 
 def checked_data(estimator: BaseEstimator, X: Any, *y: Any, **checks: Any) -> Any:
-    """scikit-learn's ``validate_data``, after a check of the format of a sparse X."""
+    """scikit-learn's ``validate_data``, after checks of what it would misread."""
+    if X is None:
+        raise ValueError(
+            f"X must be an array, sparse matrix or data frame of shape (n_samples, n_features) for "
+            f"{type(estimator).__name__}, got None. Expected 2D array."
+        )
+    refuse_misread("X", X)
     for labels in y:
+        refuse_misread("y", labels, dates=True)
         refuse_mixed("y", labels)
     try:
         return validate_data(estimator, well_formed(X, "X"), *y, **checks)
     except (TypeError, ValueError) as error:
         told = str(error)
-        if not told.startswith(("could not convert", "float() argument")):
+        if not told.startswith(_NO_NUMBERS):
             raise
+        if told.startswith(_COMPLEX):  # the rest is the whole array
+            told = f"{_COMPLEX}, got the type {np.asarray(X).dtype}."
         raise type(error)(f"X must hold numbers{_except_columns(X)}: {told}") from None
 
 
@@ -141,7 +168,7 @@ def check_classification_data(
     all_labels = y
     two = _two_classes(y)
     if two is None:
-        check_classification_targets(y)
+        check_discrete(y)
     weights = check_sample_weight(sample_weight, len(y))
     all_present = bool(weights.all())
     present = slice(None) if all_present else np.flatnonzero(weights)
@@ -149,8 +176,7 @@ def check_classification_data(
     merged = np.zeros(len(y))
     factors = _class_weights(class_weight, classes, labels, weights[present])
     merged[present] = weights[present] * factors[labels]
-    with np.errstate(over="ignore"):  # only some estimators need the total
-        total = float(merged.sum())
+    total = total_of(merged)
     merged = normalized(merged)
     left = None if merged.all() else np.flatnonzero(merged)
     if left is not None:
@@ -165,14 +191,28 @@ def check_classification_data(
     return ClassificationData(X, merged, left, labels, classes, total, weights, all_labels)
 
 
+def check_discrete(y: Any) -> None:
+    """scikit-learn's check of labels, whose message says what takes numbers."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        if "label type: continuous" in str(error):
+            instead = "Numbers are for a regressor, such as BMRMRegressor or SwapSVR."
+            raise ContinuousLabels(f"{error} {instead}") from None
+        allowed = "y must hold labels of one type, such as strings or whole numbers"
+        raise ValueError(f"{error} {allowed}, got {shown(np.asarray(y))}.") from None
+
+
 def check_regression_data(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
 ) -> RegressionData:
     """Check the training data of a regressor."""
+    if sp.issparse(y):
+        raise ValueError(f"y must be a dense array, got a sparse {y.format} one: use y.toarray().")
     if y is not None:  # errors name y, which scikit-learn's do not
         plain = getattr(getattr(y, "dtype", None), "kind", "O") in "fiu"
         shape = np.shape(y if plain else as_numbers("y", y))
-        if len(shape) not in (1, 2):
+        if len(shape) not in (1, 2) or shape[1:] == (0,):
             raise ValueError(
                 f"y must have shape (n_samples,) or (n_samples, n_targets), got shape {shape}."
             )
@@ -180,8 +220,10 @@ def check_regression_data(
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
-    X, weights, left = drop_weightless(X, check_sample_weight(sample_weight, len(y)))
-    return RegressionData(X, weights, left, np.ascontiguousarray(y if left is None else y[left]))
+    given = check_sample_weight(sample_weight, len(y))
+    X, weights, left = drop_weightless(X, given)
+    y = np.ascontiguousarray(y if left is None else y[left])
+    return RegressionData(X, weights, left, y, total_of(given))
 
 
 def check_unlabeled_data(estimator: BaseEstimator, X: Any, sample_weight: Any) -> TrainingData:
@@ -221,17 +263,38 @@ def checked_reg_lambda(value: float | None, total: float) -> float:
     return value
 
 
-def splits(cv: Any, X: Any, y: Any, classifier: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows of each fold, from scikit-learn's reading of ``cv``."""
-    folds = check_cv(cv, y, classifier=classifier)
+def checked_reg_lambda_of(C: float, total: float) -> float:
+    """``1 / (C * total)``, the reg_lambda that C stands for, in the range of numbers."""
+    with np.errstate(over="ignore", divide="ignore"):
+        value = float(np.divide(1.0, C * total))
+    if not 0.0 < value < np.inf:
+        raise ValueError(
+            f"C={C} stands for reg_lambda = 1 / (C * sum of the weights), which is {value} for "
+            f"weights of sum {total:g}."
+        )
+    return value
+
+
+def splits(
+    cv: Any, X: Any, y: Any, classifier: bool, **metadata: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows of each fold, from scikit-learn's reading of ``cv``.
+
+    The metadata are for its ``split``. With None, classifiers have fewer than five folds if no
+    class has five rows, where scikit-learn gives up.
+    """
+    n_folds = _largest_class(y, _FOLDS) if cv is None and classifier else cv
+    folds = check_cv(n_folds, y, classifier=classifier)
     if (
         cv is None
         or isinstance(cv, Integral)
         or (hasattr(cv, "split") and not isinstance(cv, str | bytes))
     ):
-        return list(folds.split(X, y))
+        return list(folds.split(X, y, **metadata))
     try:
-        pairs = [(np.asarray(train), np.asarray(test)) for train, test in folds.split(X, y)]
+        pairs = [
+            (np.asarray(train), np.asarray(test)) for train, test in folds.split(X, y, **metadata)
+        ]
     except (TypeError, ValueError):
         pairs = []
     if not pairs or any(part.dtype.kind not in "iub" for pair in pairs for part in pair):
@@ -249,11 +312,32 @@ def splits(cv: Any, X: Any, y: Any, classifier: bool) -> list[tuple[np.ndarray, 
     return pairs
 
 
+def _largest_class(y: Any, most: int) -> int:
+    """The number of rows in the largest class, from 2 to ``most``."""
+    counts = np.unique(np.asarray(y), return_counts=True)[1]
+    return max(2, min(most, int(counts.max(initial=0))))
+
+
 def _are_rows(part: np.ndarray, n: int) -> bool:
     """Whether these are numbers of some of n rows, or a mask of all."""
     if part.dtype.kind == "b":
         return part.shape == (n,)
     return part.ndim == 1 and part.size > 0 and -n <= part.min() <= part.max() < n
+
+
+def checked_scorer(estimator: BaseEstimator, scoring: Any) -> Any:
+    """scikit-learn's scorer, if the estimator has the method that it calls."""
+    scorer = check_scoring(estimator, scoring)
+    methods = getattr(scorer, "_response_method", "predict")  # private; a callable has none
+    methods = [methods] if isinstance(methods, str) else list(methods)
+    if not any(hasattr(estimator, method) for method in methods):
+        loss = getattr(estimator, "loss", None)
+        of_loss = "" if loss is None else f" with loss={shown(loss)}"
+        raise ValueError(
+            f"scoring={shown(scoring)} needs {' or '.join(methods)}, which "
+            f"{type(estimator).__name__}{of_loss} does not have."
+        )
+    return scorer
 
 
 def checked_score(score: Any) -> float:
@@ -262,12 +346,6 @@ def checked_score(score: Any) -> float:
     if not isinstance(number, float):
         raise ValueError(f"scoring must return a number, got {shown(score)}.")
     return number
-
-
-def first_best(means: NDArray[np.float64]) -> int:
-    """The first of the largest scores; scores that differ by rounding are equal."""
-    top = means.max()
-    return int(np.argmax(means >= top - _TIE * abs(top)))
 
 
 def normalized(weights: NDArray[np.float64]) -> NDArray[np.float64]:

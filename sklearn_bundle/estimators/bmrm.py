@@ -17,7 +17,7 @@ from sklearn_bundle._parameters import Names
 from sklearn_bundle.estimators._blocks import BlockedData, check_blocks, is_collection
 from sklearn_bundle.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.estimators._lazily import lazily
-from sklearn_bundle.estimators._linear import CertifiedLinearClassifier
+from sklearn_bundle.estimators._linear import CertifiedLinear, CertifiedLinearClassifier
 from sklearn_bundle.estimators._multiclass import binary_targets
 from sklearn_bundle.estimators._thresholds import best_thresholds
 from sklearn_bundle.estimators._validation import ClassificationData
@@ -80,10 +80,15 @@ class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
         Or an instance of a class in :mod:`sklearn_bundle.losses`, or of your own subclass of
         :class:`~sklearn_bundle.losses.BinaryLoss`, :class:`~sklearn_bundle.losses.MulticlassLoss`
         or :class:`~sklearn_bundle.losses.MeasureLoss`.
-    reg_lambda : float, default=1e-4
-        Regularization strength relative to the mean loss: it does not scale with n as C does.
-        LIBLINEAR's and LIBSVM's C is ``1 / (n reg_lambda)``, for "squared_hinge" ``1 / (2 n
-        reg_lambda)``.
+    reg_lambda : float, default=None
+        Regularization strength relative to the mean loss: it does not scale with n as C does. None
+        means 1e-4, unless C is set.
+    C : float, default=None
+        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
+        product of sample and class weight before they are normalized; the sum is n without weights.
+        The model then minimizes ``Omega(w) + C sum_i v_i l_i``, as LIBLINEAR and LIBSVM do, whose
+        "squared_hinge" has no factor 1/2: their C is half of this one. `objective_` and the bound
+        remain those of J, which is this divided by ``C sum_i v_i``. Setting both is an error.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With a
@@ -130,7 +135,8 @@ default="l2"
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations for each class. An iteration is one product with X and one with
         X'; for "dual-coordinate" it is an epoch, which may skip rows, and with "multiclass_hinge"
@@ -160,13 +166,17 @@ default="l2"
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Weights w. With two classes there is one row, for a joint loss the difference of the two.
-        For "ontology" a row is the sum over the ancestors of the class.
+        For "ontology" a row is the sum over the ancestors of the class. They are in float32 if X is
+        and rounding does not miss `tol`, otherwise in float64 (also for rows on workers, and where
+        sums of nodes are not float32). The certificate is that of the rounded weights.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts b, arranged like `coef_`. With "roc_auc" they are chosen after the fit, for the
         best balanced accuracy on the training data, or with a `class_weight` for the best accuracy
         under these weights.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
+    reg_lambda_ : float
+        The `reg_lambda` of J, as given or from C or the default.
     objective_ : float, or ndarray of shape (n_classes,)
         J at the returned point. With one problem per class, this and the following attributes have
         one entry per class.
@@ -194,15 +204,19 @@ default="l2"
     Raises
     ------
     ValueError
-        For a parameter out of its range, `cost`, `scaling`, `edges` or `beta` with a loss that does
-        not take it (unless it has its default), a single class, NaN or infinity, negative or
-        all-zero weights, weights with a loss that takes none, a cost or edges that do not match the
-        classes, multilabel y. Nothing is fitted then.
+        For a parameter out of its range, both `reg_lambda` and `C`, a single class, NaN or
+        infinity, negative or all-zero weights, weights with a loss that takes none, a cost or edges
+        that do not match the classes, multilabel y. Nothing is fitted then.
+    ClusterTimeout
+        A TimeoutError, if `max_time` passes before a cluster has given a first point.
 
     Warns
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
+        or solver does not use, unless it has its default.
 
     See Also
     --------
@@ -243,6 +257,7 @@ default="l2"
     True
     """
 
+    _takes_blocks = True
     _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
     _loss_parameters = {  # noqa: RUF012
         "multiclass_hinge": {"cost": None, "scaling": "margin"},
@@ -252,6 +267,7 @@ default="l2"
     _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
+        **CertifiedLinear._cost_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],
         "solver": [Names({"auto", *_SOLVERS})],
@@ -265,7 +281,8 @@ default="l2"
         self,
         loss: str | Loss = "hinge",
         *,
-        reg_lambda: float = 1e-4,
+        reg_lambda: float | None = None,
+        C: float | None = None,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
         cost: ArrayLike | None = None,
@@ -286,6 +303,7 @@ default="l2"
     ):
         self.loss = loss
         self.reg_lambda = reg_lambda
+        self.C = C
         self.regularizer = regularizer
         self.l1_ratio = l1_ratio
         self.cost = cost
@@ -377,7 +395,7 @@ default="l2"
         return log_softmax(loss.log_probability(scores), axis=1)
 
     def _check(self, X, y, sample_weight):
-        self._refuse_unused()
+        self._refuse_both()
         if self.loss == "ontology" and self.edges is None:
             raise ValueError(
                 "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
@@ -394,7 +412,7 @@ default="l2"
             self._refuse_solver_of_blocks(loss)
             data = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
             self._refuse_large(loss, data)
-            data.prepare(loss, self.loss)
+            data.prepare([loss], self.loss)
             return data
         data = super()._check(X, y, sample_weight)
         self._refuse_large(loss, data)
@@ -432,6 +450,15 @@ default="l2"
         if len(coef) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
         return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
+
+    def _singles(self, data, w, b):
+        """Of a joint loss and two classes ``coef_`` is the difference: half of it for each."""
+        loss, target = data.prepared[0]
+        if not loss.joint or loss.n_outputs(target) != 2:
+            return super()._singles(data, w, b)
+        signs = np.array([-0.5, 0.5])
+        half = np.outer(signs, np.float32(np.diff(w.reshape(2, -1), axis=0))).ravel()
+        return half, signs * np.float32(np.diff(b)) if np.ndim(b) else b
 
     def _thresholds(self, data: ClassificationData, weights: list[np.ndarray]) -> np.ndarray:
         """The intercept of the best training accuracy, for a loss without one.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._path import PathSearch
 from sklearn_bundle.estimators._search import path_constraints
 from sklearn_bundle.estimators.bmrm import BMRMClassifier
@@ -35,6 +34,10 @@ class BMRMClassifierCV(PathSearch, BMRMClassifier):
     eps : float, default=None
         Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
         1e-3 with L1 and the elastic net, otherwise 1e-6.
+    Cs : int or array-like of shape (n_Cs,), default=None
+        In place of `reg_lambdas`: values of the C of :class:`BMRMClassifier`, or their number, then
+        equally spaced on a logarithmic scale from 1e-3 to 1e3. In a fold `reg_lambda` is one over C
+        times the sum of its weights, as in a grid search over C. Setting both is an error.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds. None and an integer mean stratified folds (5 by default) of the rows with a positive
         weight. Other splitters get all rows.
@@ -65,12 +68,16 @@ default="l2"
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
-        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations of every fit.
     max_time : float, default=None
-        Time limit in seconds for the final fit, and in the folds on each problem at each value.
-        None means no limit.
+        Time limit in seconds for the whole search without compilation, checked after every
+        iteration. None means no limit. At least a fifth is for the final fit, and the folds share
+        the others. A fit that the limit ends has no score, nor have the values after it. The choice
+        is among the values with a score on every fold or, if there is none, on the most folds; a
+        warning says so.
     fit_intercept : bool, default=True
         Whether to fit b. It is never penalized.
     class_weight : dict or "balanced", default=None
@@ -85,13 +92,20 @@ default="l2"
     ----------
     reg_lambda_ : float
         The value with the largest mean score; of equal scores, the largest value. If it is the
-        smallest or the largest of `reg_lambdas_`, one beyond may be better; `verbose=1` says so.
+        smallest or the largest of `reg_lambdas_`, a warning says so.
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
+    C_, Cs_ : float, ndarray of shape (n_Cs,)
+        The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     scores_ : ndarray of shape (n_folds, n_lambdas)
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
         Mean scores over the folds.
+    cv_results_ : dict
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
+        for each value: "mean_fit_time", "std_fit_time", "param_reg_lambda", "params",
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
+        are seconds; a fit that starts from the one before takes less than a separate fit.
     classes_, coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMClassifier`.
@@ -105,6 +119,9 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     -----
     ConvergenceWarning
         If the final fit ended above `tol`.
+    UserWarning
+        If the choice is at an end of the values and better than its neighbor, or if
+        `max_time` ended the search.
 
     See Also
     --------
@@ -136,6 +153,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         *,
         reg_lambdas: int | ArrayLike | None = None,
         eps: float | None = None,
+        Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
         regularizer: str | Regularizer = "l2",
@@ -158,6 +176,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         self.loss = loss
         self.reg_lambdas = reg_lambdas
         self.eps = eps
+        self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
         self.regularizer = regularizer
@@ -177,31 +196,6 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose reg_lambda, then fit the model to all data.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one, in
-            every fit.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            As listed for the class. Nothing is fitted then.
-        """
-        return fit_certified(self, X, y, sample_weight)
-
 
 class BMRMRegressorCV(PathSearch, BMRMRegressor):
     """:class:`BMRMRegressor` that chooses reg_lambda by cross-validation along paths.
@@ -217,11 +211,16 @@ class BMRMRegressorCV(PathSearch, BMRMRegressor):
         As in :class:`BMRMRegressor`.
     reg_lambdas : int or array-like of shape (n_lambdas,), default=None
         Positive values, or their number: they are then equally spaced on a logarithmic scale. With
-        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1.
+        L1 and the elastic net they start at :func:`reg_lambda_max` of all data, otherwise at 1, in
+        units of the spread of y: at 1e4 times the default `reg_lambda_` of :class:`BMRMRegressor`.
         None means 100 with these two, otherwise 10.
     eps : float, default=None
         Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
         1e-3 with L1 and the elastic net, otherwise 1e-6.
+    Cs : int or array-like of shape (n_Cs,), default=None
+        In place of `reg_lambdas`: values of the C of :class:`BMRMRegressor`, or their number, then
+        equally spaced on a logarithmic scale from 1e-3 to 1e3. In a fold `reg_lambda` is one over C
+        times the sum of its weights, as in a grid search over C. Setting both is an error.
     cv : int, cross-validation generator, iterable or None, default=None
         Folds. None and an integer mean consecutive folds (5 by default) of the rows with a positive
         weight. Other splitters get all rows.
@@ -237,11 +236,12 @@ default="l2"
         For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
-    epsilon : float, default=0.1
+    epsilon : float, default=None
         For "epsilon_insensitive" and "squared_epsilon_insensitive": half the width of the tube, in
-        units of y, at least 0.
-    delta : float, default=1.0
-        For "huber": where the loss becomes linear, in units of y, positive.
+        units of y, at least 0. None means a tenth of the spread of y, in a fold of its own y.
+    delta : float, default=None
+        For "huber": where the loss becomes linear, in units of y, positive. None means the spread
+        of y, in a fold of its own y.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with several targets: the loss is ``r' M r / 2``. None means the
         identity.
@@ -253,12 +253,16 @@ default="l2"
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
-        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations of every fit.
     max_time : float, default=None
-        Time limit in seconds for the final fit, and in the folds on each problem at each value.
-        None means no limit.
+        Time limit in seconds for the whole search without compilation, checked after every
+        iteration. None means no limit. At least a fifth is for the final fit, and the folds share
+        the others. A fit that the limit ends has no score, nor have the values after it. The choice
+        is among the values with a score on every fold or, if there is none, on the most folds; a
+        warning says so.
     fit_intercept : bool, default=True
         Whether to fit b. It is never penalized.
     n_jobs : int, default=None
@@ -270,13 +274,20 @@ default="l2"
     ----------
     reg_lambda_ : float
         The value with the largest mean score; of equal scores, the largest value. If it is the
-        smallest or the largest of `reg_lambdas_`, one beyond may be better; `verbose=1` says so.
+        smallest or the largest of `reg_lambdas_`, a warning says so.
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
+    C_, Cs_ : float, ndarray of shape (n_Cs,)
+        The C of `reg_lambda_`, and all values in ascending order, if there are `Cs`.
     scores_ : ndarray of shape (n_folds, n_lambdas)
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
         Mean scores over the folds.
+    cv_results_ : dict
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
+        for each value: "mean_fit_time", "std_fit_time", "param_reg_lambda", "params",
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
+        are seconds; a fit that starts from the one before takes less than a separate fit.
     coef_, intercept_, objective_, lower_bound_, dual_gap_, converged_, relative_gap_, \
 n_iter_, status_, history_, n_features_in_, feature_names_in_
         Of the final fit, as in :class:`BMRMRegressor`.
@@ -290,6 +301,9 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
     -----
     ConvergenceWarning
         If the final fit ended above `tol`.
+    UserWarning
+        If the choice is at an end of the values and better than its neighbor, or if
+        `max_time` ended the search.
 
     See Also
     --------
@@ -321,13 +335,14 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         *,
         reg_lambdas: int | ArrayLike | None = None,
         eps: float | None = None,
+        Cs: int | ArrayLike | None = None,
         cv: Any = None,
         scoring: Any = None,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
         quantile: float = 0.5,
-        epsilon: float = 0.1,
-        delta: float = 1.0,
+        epsilon: float | None = None,
+        delta: float | None = None,
         M: ArrayLike | None = None,
         solver: str = "auto",
         bundle_size: int | None = None,
@@ -342,6 +357,7 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         self.loss = loss
         self.reg_lambdas = reg_lambdas
         self.eps = eps
+        self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
         self.regularizer = regularizer
@@ -359,28 +375,3 @@ n_iter_, status_, history_, n_features_in_, feature_names_in_
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose reg_lambda, then fit the model to all data.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one, in
-            every fit.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            As listed for the class. Nothing is fitted then.
-        """
-        return fit_certified(self, X, y, sample_weight)

@@ -11,7 +11,6 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklearn_bundle._values import shown
 from sklearn_bundle.estimators._blocks import check_blocks, is_collection
 from sklearn_bundle.estimators._bundle import BundleEstimator
 from sklearn_bundle.estimators._fit import OneCertificate, fit_certified
@@ -27,9 +26,10 @@ from sklearn_bundle.solvers.contract import Status
 _ON_BOUNDARY = 1e-10
 
 _AROUND_ORIGIN = (
-    "If coef_ is 0, no half-space away from the origin holds enough of the data, which is always "
-    "so with centered features: use features that are not centered, for instance from MinMaxScaler "
-    "or RBFSampler."
+    "The origin must not lie inside the data, as it does with standardized features: no half-space "
+    "away from it holds enough of them, so coef_ is 0 and {} new. Use "
+    "SwapNoveltyDetector(kernel='rbf'), or features that are not centered, for instance from "
+    "MinMaxScaler."
 )
 
 
@@ -49,9 +49,10 @@ class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
     result is a half-space that is far from the origin and holds most of the data. A sample is new
     if ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not new.
 
-    No half-space describes data around the origin, such as standardized features: map the features
-    first, for instance with :class:`sklearn.kernel_approximation.RBFSampler`, or do not center
-    them. See Notes for what is fitted otherwise.
+    No half-space describes data around the origin, such as standardized features: use
+    :class:`SwapNoveltyDetector` with its RBF kernel, map the features with
+    :class:`sklearn.kernel_approximation.RBFSampler`, or do not center them. See Notes for what is
+    fitted otherwise.
 
     Parameters
     ----------
@@ -78,7 +79,8 @@ default="l2"
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations (one product with X and one with X' each).
     max_time : float, default=None
@@ -103,6 +105,8 @@ default="l2"
         values are best, it is their midpoint.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
+    reg_lambda_ : float
+        The `reg_lambda` of J, as given or the default.
     objective_, lower_bound_, dual_gap_ : float
         J at the returned point, a lower bound of its minimum, and their difference. With nu, J is
         at most 0.
@@ -126,7 +130,7 @@ default="l2"
     Raises
     ------
     ValueError
-        For a parameter out of its range, both `nu` and `rho` set, a regularizer that nu does not
+        For a parameter out of its range, a regularizer that nu does not
         take, NaN or infinity, negative or all-zero weights. Nothing is fitted then.
 
     Warns
@@ -135,7 +139,8 @@ default="l2"
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
         With nu and an optimum of 0, rounding leaves a gap above any `tol`; see Notes.
     UserWarning
-        If the optimum with nu is 0 exactly: no sample is new.
+        If ``coef_`` is 0, which means that the origin lies inside the data: no sample is new with
+        nu, and all are with rho. If the gap is above `tol`, the ConvergenceWarning begins with it.
 
     See Also
     --------
@@ -177,8 +182,10 @@ default="l2"
     intercept_: NDArray[np.float64]
     offset_: float
 
+    _takes_blocks = True
     _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
     _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
+    _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
     fit_intercept = False
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
@@ -300,7 +307,6 @@ default="l2"
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     def _check(self, X, y, sample_weight):
-        self._refuse_unused()
         omega = self._omega()
         if self.rho is None and not omega.is_quadratic:
             raise ValueError(
@@ -310,18 +316,18 @@ default="l2"
         if is_collection(X):
             self._refuse_solver_of_blocks(self._loss())
             data = check_blocks(self, X, None, sample_weight, "nothing")
-            data.prepare(self._loss(), self.loss)
+            data.prepare([self._loss()], self.loss)
             return data
         data = check_unlabeled_data(self, X, sample_weight)
         data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
         return data
 
-    def _unused(self, name, default):
-        return (
-            f"nu={shown(self.nu)} and rho={shown(self.rho)} are both set, but are two "
-            "formulations: nu fixes the share of new samples and leaves the offset free, rho fixes "
-            f"the offset. Leave rho=None to use nu, or nu={default!r} to use rho."
-        )
+    def _as_stored(self, data, problem, result):
+        """As it is: scores on the boundary have to be equal to many digits."""
+        return result
+
+    def _typed(self, data, fitted):
+        return fitted
 
     def _model(self, data, points):
         coef = points[0][0][None]
@@ -336,11 +342,12 @@ default="l2"
     def _advice(self):
         if self.rho is not None:
             return super()._advice
-        return {status: f"{advice} {_AROUND_ORIGIN}" for status, advice in super()._advice.items()}
+        if_zero = "If coef_ stays 0, the origin lies inside the data: see Notes."
+        return {status: f"{advice} {if_zero}" for status, advice in super()._advice.items()}
 
     def _doubt(self, outcome):
-        # Otherwise an optimum of 0 fails any relative gap, and that warning explains it.
-        exact = outcome.results[0].status is Status.CONVERGED
-        if self.rho is None and exact and not outcome.fitted["coef_"].any():
-            return f"No sample is new. {_AROUND_ORIGIN}"
-        return None
+        # After a limit, w = 0 may be just the start.
+        ended = outcome.results[0].status in (Status.CONVERGED, Status.STALLED)
+        if not ended or outcome.fitted["coef_"].any():
+            return None
+        return _AROUND_ORIGIN.format("no sample is" if self.rho is None else "all samples are")

@@ -101,7 +101,8 @@ default="l2"
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations (one product with X and one with X' each).
     max_time : float, default=None
@@ -126,6 +127,8 @@ default="l2"
     thresholds_ : ndarray of shape (n_grades - 1,)
         "ordinal": the scores that separate the grades. They give `predict_grades` the least mean
         absolute error (in grades) on the training data.
+    reg_lambda_ : float
+        The `reg_lambda` of J, as given or the default.
     objective_, lower_bound_, dual_gap_ : float
         J at the returned point, a lower bound of its minimum, and their difference.
     converged_ : bool
@@ -346,7 +349,6 @@ default="l2"
         return float(loss.score(scores[data.rows], target, data.weights))
 
     def _check(self, X, y, sample_weight, group=None):
-        self._refuse_unused()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
@@ -19,6 +20,7 @@ from sklearn_bundle.estimators._fit import Certificates, fit_certified
 from sklearn_bundle.estimators._lazily import lazily, lazy_r2
 from sklearn_bundle.estimators._linear import CertifiedLinear
 from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
+from sklearn_bundle.estimators._warm import problem_fingerprint
 from sklearn_bundle.losses import (
     REGRESSION_LOSSES,
     MultivariateSquaredError,
@@ -61,11 +63,23 @@ class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
         ``|r| = delta`` and ``delta (|r| - delta/2)`` beyond; for "poisson" f is the logarithm of
         the mean, and the loss half the deviance, ``exp(f) - y f + y log y - y``. Or an instance of
         :class:`~sklearn_bundle.losses.RegressionLoss`.
-    reg_lambda : float, default=1e-4
+    reg_lambda : float, default=None
         Regularization strength relative to the mean loss. Ridge's alpha is ``n reg_lambda``;
         LinearSVR's C is ``1 / (n reg_lambda)``, or half of it with the squared loss; the alpha of
         QuantileRegressor, PoissonRegressor and Lasso is ``reg_lambda`` with the regularizer that
-        each uses.
+        each uses. None means, unless C is set, the value that gives the same model as 1e-4 does for
+        y centered and divided by its spread s: ``1e-4 s^(p - q)``, if the loss grows with the power
+        p of its residual (1 for "absolute_error", "quantile" and "epsilon_insensitive", otherwise
+        2) and Omega with the power q of w (1 for L1, 2 for the others). It is thus ``1e-4 / s`` for
+        the three with L2, and 1e-4 for the others. "poisson", losses of your own without a
+        ``degree``, and the entropies have 1e-4. For the elastic net q is 2: as its two parts scale
+        differently, it does not give quite the same model. `reg_lambda_` has the value.
+    C : float, default=None
+        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
+        sample weights; the sum is n without weights. The model then minimizes ``Omega(w) + C sum_i
+        v_i l_i``, as LinearSVR does, whose squared loss has no factor 1/2: its C is half of this
+        one. `objective_` and the bound remain those of J, which is this divided by ``C sum_i v_i``.
+        Setting both is an error.
     regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
 default="l2"
         Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
@@ -73,11 +87,12 @@ default="l2"
         For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
     quantile : float, default=0.5
         For "quantile": the level, in (0, 1).
-    epsilon : float, default=0.1
+    epsilon : float, default=None
         For "epsilon_insensitive" and "squared_epsilon_insensitive": half the width of the tube, in
-        units of y, at least 0.
-    delta : float, default=1.0
-        For "huber": where the loss becomes linear, in units of y, positive.
+        units of y, at least 0. None means a tenth of the spread of y.
+    delta : float, default=None
+        For "huber": where the loss becomes linear, in units of y, positive. None means the spread
+        of y.
     M : array-like of shape (n_targets, n_targets), default=None
         For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
         symmetric and positive semidefinite. None means the identity.
@@ -99,7 +114,8 @@ default="l2"
     theta : float, default=0.1
         For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
     tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations (one product with X and one with X' each), of each target.
     max_time : float, default=None
@@ -120,9 +136,16 @@ default="l2"
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Weights w.
+        Weights w: in float32 if X is and rounding them does not miss `tol`, otherwise in float64
+        (also for rows on workers). The certificate is that of the rounded weights.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept b.
+    reg_lambda_ : float or ndarray of shape (n_targets,)
+        The `reg_lambda` of J, as given or from C or the default: one value per target if it is the
+        default and each target is a problem of its own.
+    epsilon_, delta_ : float or ndarray of shape (n_targets,)
+        The `epsilon` or `delta` of the loss, in units of y, if it has one and is passed by name.
+        One value per target of several if it is the default.
     objective_ : float or ndarray of shape (n_targets,)
         J at the returned point: one value per target, except "squared_error" with one for all.
     lower_bound_ : float or ndarray of shape (n_targets,)
@@ -149,15 +172,19 @@ default="l2"
     Raises
     ------
     ValueError
-        For a parameter out of its range, a `solver` that does not support the loss, `quantile`,
-        `epsilon`, `delta` or `M` with a loss that does not take it (unless it has its default), NaN
-        or infinity, negative or all-zero weights, a y that the loss cannot take. Nothing is fitted
-        then.
+        For a parameter out of its range, both `reg_lambda` and `C`, a `solver` that does not
+        support the loss, NaN or infinity, negative or all-zero weights, a y that the loss cannot
+        take. Nothing is fitted then.
+    ClusterTimeout
+        A TimeoutError, if `max_time` passes before a cluster has given a first point.
 
     Warns
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
+        or solver does not use, unless it has its default.
 
     See Also
     --------
@@ -166,6 +193,11 @@ default="l2"
 
     Notes
     -----
+    The spread of a target is its standard deviation, with sample weights; with
+    ``fit_intercept=False`` it is the root of the mean square. It is 1 for a target of which this is
+    0. Several targets in one problem ("squared_error") have the root of the mean square of their
+    spreads.
+
     Losses are those of table 5 of [1]_, with its pinball loss corrected. The best intercept is a
     weighted quantile, the zero of a piecewise linear function or a closed form, exact in O(n). The
     lower bound is Theorem 2. For squared errors it uses the plane of the residuals r at the
@@ -182,31 +214,37 @@ default="l2"
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn_bundle import BMRMRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BMRMRegressor("quantile", quantile=0.9, reg_lambda=1e-3).fit(X, y)
+    >>> model = BMRMRegressor("quantile", quantile=0.9).fit(X, y)
     >>> model.status_
     'converged'
     >>> round(float((y <= model.predict(X)).mean()), 2)
     0.9
     """
 
+    epsilon_: float | NDArray[np.float64]  # and delta_, if the loss has them
+    delta_: float | NDArray[np.float64]
+
+    _takes_blocks = True
     _losses = REGRESSION_LOSSES | {"squared_error": _squared_error}
     _loss_parameters = {  # noqa: RUF012
         "squared_error": {"M": None},
         "quantile": {"quantile": 0.5},
-        "epsilon_insensitive": {"epsilon": 0.1},
-        "squared_epsilon_insensitive": {"epsilon": 0.1},
-        "huber": {"delta": 1.0},
+        "epsilon_insensitive": {"epsilon": None},
+        "squared_epsilon_insensitive": {"epsilon": None},
+        "huber": {"delta": None},
     }
+    _in_spreads = {"epsilon": 0.1, "delta": 1.0}  # noqa: RUF012
     _loss_kinds = (RegressionLoss,)
     _unit = "target"
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinear._common_constraints,
+        **CertifiedLinear._cost_constraints,
         **BundleEstimator._bundle_constraints,
         "loss": [Names(_losses), *_loss_kinds],
         "solver": [Names({"auto", *_SOLVERS})],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "delta": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="left"), None],
+        "delta": [Interval(Real, 0, None, closed="neither"), None],
         "M": ["array-like", None],
     }
 
@@ -214,12 +252,13 @@ default="l2"
         self,
         loss: str | RegressionLoss = "squared_error",
         *,
-        reg_lambda: float = 1e-4,
+        reg_lambda: float | None = None,
+        C: float | None = None,
         regularizer: str | Regularizer = "l2",
         l1_ratio: float = 0.5,
         quantile: float = 0.5,
-        epsilon: float = 0.1,
-        delta: float = 1.0,
+        epsilon: float | None = None,
+        delta: float | None = None,
         M: ArrayLike | None = None,
         solver: str = "auto",
         bundle_size: int | None = None,
@@ -234,6 +273,7 @@ default="l2"
     ):
         self.loss = loss
         self.reg_lambda = reg_lambda
+        self.C = C
         self.regularizer = regularizer
         self.l1_ratio = l1_ratio
         self.quantile = quantile
@@ -314,14 +354,14 @@ default="l2"
         return super().score(X, y, sample_weight)
 
     def _check(self, X, y, sample_weight):
-        self._refuse_unused()
+        self._refuse_both()
         loss = self._loss()
         self._refuse_solver(loss)
         if is_collection(X):
             self._refuse_solver_of_blocks(loss)
             data = check_blocks(self, X, y, sample_weight, "numbers")
             self._refuse_metric(data)
-            data.prepare(loss, self.loss)
+            data.prepare(self._losses_of(data), self.loss)
             return data
         data = check_regression_data(self, X, y, sample_weight)
         self._refuse_metric(data)
@@ -334,12 +374,57 @@ default="l2"
             )
         together = data.y.ndim == 1 or loss.multi_output
         columns = [data.y] if together else list(np.ascontiguousarray(data.y.T))
-        data.prepared = [loss.prepare_target(Target(y, len(y))) for y in columns]
+        problems = zip(self._losses_of(data), columns, strict=True)
+        data.prepared = [loss.prepare_target(Target(y, len(y))) for loss, y in problems]
         return data
+
+    def _loss(self, spread: float = 1.0) -> RegressionLoss:
+        """The loss, with parameters that follow the spread of y where there is no other value."""
+        if not isinstance(self.loss, str):
+            return self.loss
+        return self._losses[self.loss](**self._loss_values(spread))
+
+    def _loss_values(self, spread: float) -> dict[str, Any]:
+        """The parameters of a loss passed by name."""
+        names = self._loss_parameters.get(self.loss, ()) if isinstance(self.loss, str) else ()
+        values = {name: getattr(self, name) for name in names}
+        shares = {name: self._in_spreads.get(name) for name, v in values.items() if v is None}
+        return values | {name: spread * s for name, s in shares.items() if s is not None}
+
+    def _spreads(self, data: RegressionData | BlockedData) -> list[float]:
+        """The spread of the target or targets of each problem."""
+        spreads = data.spreads(self.fit_intercept)
+        if len(spreads) > 1 and self._loss().multi_output:
+            return [math.hypot(*spreads) / math.sqrt(len(spreads))]
+        return spreads
+
+    def _losses_of(self, data: RegressionData | BlockedData) -> list[RegressionLoss]:
+        """The loss of each problem."""
+        return [self._loss(spread) for spread in self._spreads(data)]
+
+    def _fingerprint(self, data):
+        """With the losses as they are for these data: a parameter may follow the spread of y."""
+        formulation = *self._losses_of(data), self._omega()
+        return problem_fingerprint(data, formulation, self.fit_intercept)
+
+    def _units(self, data):
+        p, q = self._loss().degree, self._omega().degree
+        if p is None or q is None or p == q:
+            return super()._units(data)
+        return [spread ** (p - q) for spread in self._spreads(data)]
+
+    def _further_attributes(self, data, warm):
+        values = [self._loss_values(spread) for spread in self._spreads(data)]
+        attributes = super()._further_attributes(data, warm)
+        for name in values[0].keys() & self._in_spreads.keys():
+            numbers = [value[name] for value in values]
+            one = len(numbers) == 1 or getattr(self, name) is not None
+            attributes[f"{name}_"] = numbers[0] if one else np.array(numbers)
+        return attributes
 
     def _refuse_metric(self, data: RegressionData | BlockedData) -> None:
         """Raise ValueError for an M with a single target."""
-        if data.n_targets is None and self.M is not None:
+        if data.n_targets is None and self.M is not None and self.loss == "squared_error":
             raise ValueError(
                 "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
                 f"more, got y of shape ({data.n_samples},)."

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._compiled.chain_dual import Blocks
-from sklearn_bundle._parameters import Names
+from sklearn_bundle._parameters import RELATIVE_GAP, Names
 from sklearn_bundle.estimators._chain_path import Passed
 from sklearn_bundle.estimators._fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.estimators._labeling import ChainLabeler
@@ -85,8 +85,10 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     of one kind. In prediction it must be the kind used in fit, except that lists of strings and
     dicts are interchangeable; attributes that fit has not seen are ignored. Write a single sequence
     as ``[sequence]``, and a word as ``[word]`` or ``{"word": word}``: a bare string is an error, as
-    are None, NaN and an empty sequence. Labels are strings, integers, booleans, whole floats,
-    tuples, or other hashable objects that can be sorted.
+    are None and NaN. Empty sequences are left out of a fit, and have no labels in prediction; no
+    sequences, ``[]``, have the prediction ``[]``. A key of dicts whose values are numbers at some
+    tokens and strings at others causes a warning. Labels are strings, integers, booleans, whole
+    floats, tuples, or other hashable objects that can be sorted.
 
     Parameters
     ----------
@@ -123,7 +125,9 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         For "sdca": the line search ends when Newton's next step is at most this, positive; the step
         length is in [0, 1].
     tol : float, default=1e-2
-        Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With 1e-2
+        the objective is proved to be within 1 % of its minimum, which is usually enough for
+        prediction; with 1e-3 within .1 %, for weights that are read or compared.
     max_iter : int, default=100
         Maximum number of epochs, of as many steps as there are sequences; for "lbfgs", of its
         iterations, three of which count as one epoch in "auto".
@@ -196,10 +200,10 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     Raises
     ------
     ValueError
-        For a parameter out of its range, L-BFGS with L1, no sequence, an empty sequence, X and y
+        For a parameter out of its range, L-BFGS with L1, no sequence or only empty ones, X and y
         that differ in the number or length of sequences, mixed kinds of features, NaN or infinity,
-        a single class, labels that are missing or cannot be sorted, negative or all-zero weights.
-        Nothing is fitted then.
+        a data frame with words in it, a single class, labels that are missing or cannot be sorted,
+        negative or all-zero weights. Nothing is fitted then.
     TypeError
         For an X or y that is not a list of sequences.
 
@@ -207,6 +211,8 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        For a key of dicts with numbers at some tokens and strings at others.
 
     See Also
     --------
@@ -310,13 +316,19 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         "sampling": [Names(SAMPLINGS)],
         "nonuniformity": [Interval(Real, 0, 1, closed="both")],
         "line_search_tol": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+    }
+    _used_with = {  # noqa: RUF012
+        "line_search_tol": ("solver", ("sdca",)),
+        **dict.fromkeys(
+            ("sampling", "nonuniformity"), ("solver", ("auto", "exponentiated", "sdca"))
+        ),
     }
     _advice: ClassVar[dict[Status, str]] = {
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",

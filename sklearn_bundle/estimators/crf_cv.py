@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.validation import _num_samples
 
+from sklearn_bundle._dask_rows import gathered
 from sklearn_bundle._parameters import Names
 from sklearn_bundle._weights import check_sample_weight
 from sklearn_bundle.estimators._base import checked, warn_if_missed
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import warn_of_unused
 from sklearn_bundle.estimators._grid import check_grid
 from sklearn_bundle.estimators._packing import listed
 from sklearn_bundle.estimators._path import fit_path
+from sklearn_bundle.estimators._path_result import Numbers, PathResult
 from sklearn_bundle.estimators._reports import Report, reported, told
 from sklearn_bundle.estimators._search import Search, folds_among, path_constraints
 from sklearn_bundle.estimators._sequences import KnownSequences, TrainingSequences
-from sklearn_bundle.estimators._validation import checked_reg_lambda, checked_score
+from sklearn_bundle.estimators._time_limit import TimeLimit
+from sklearn_bundle.estimators._validation import checked_reg_lambda, checked_score, checked_scorer
 from sklearn_bundle.estimators.crf import SDCACRF
 from sklearn_bundle.metrics import (
     flat_f1_scorer,
@@ -43,6 +46,20 @@ _SCORERS = {
 }
 
 
+class CRFPathResult(PathResult[Numbers, list[SDCACRF]]):
+    """What :func:`crf_path` returns; it unpacks into `reg_lambdas` and `models`.
+
+    Attributes
+    ----------
+    models : list of SDCACRF
+        A fitted model for each value.
+    """
+
+    models: list[SDCACRF]
+
+    _unpacked = "reg_lambdas", "models"
+
+
 def crf_path(
     X: Any,
     y: Any,
@@ -51,7 +68,7 @@ def crf_path(
     eps: float | None = None,
     sample_weight: ArrayLike | None = None,
     **params: Any,
-) -> tuple[NDArray[np.float64], list[SDCACRF]]:
+) -> CRFPathResult:
     """Models for many values of reg_lambda, each started where the last one ended.
 
     The objective and the method [1]_ are those of :class:`SDCACRF`. Attributes are read once. The
@@ -79,10 +96,14 @@ def crf_path(
 
     Returns
     -------
-    reg_lambdas : ndarray of shape (n_lambdas,)
-        The values in descending order.
-    models : list of SDCACRF
-        A fitted model for each of them, with its certificate.
+    path : tuple of an array and a list, with named fields
+        It unpacks into the first two of its fields:
+
+        * ``reg_lambdas``: the values in descending order, of shape (n_lambdas,);
+        * ``models``: a list with a fitted :class:`SDCACRF` for each of them;
+        * ``objectives``, ``lower_bounds``, ``dual_gaps``, ``n_iters``, ``statuses``: arrays of
+          shape (n_lambdas,) with the certificates of the models, as in their `objective_`,
+          `lower_bound_`, `dual_gap_`, `n_iter_` and `status_`.
 
     Raises
     ------
@@ -111,14 +132,19 @@ def crf_path(
     >>> from sklearn_bundle import crf_path
     >>> X = [[{"word": "the"}, {"word": "man"}], [{"word": "they"}, {"word": "man"}]]
     >>> y = [["DT", "NN"], ["PRP", "VB"]]
-    >>> reg_lambdas, models = crf_path(X, y, reg_lambdas=[0.01, 1.0], random_state=0)
-    >>> reg_lambdas.tolist(), [model.status_ for model in models]
+    >>> path = crf_path(X, y, reg_lambdas=[0.01, 1.0], random_state=0)
+    >>> path.reg_lambdas.tolist(), path.statuses.tolist()
     ([1.0, 0.01], ['converged', 'converged'])
+    >>> reg_lambdas, models = path
+    >>> models[0].predict(X)
+    [['DT', 'NN'], ['PRP', 'VB']]
     """
     for name in {"reg_lambda", "warm_start"} & set(params):
         raise ValueError(f"crf_path takes no {name}, which is for a fit of one value.")
     estimator = checked(SDCACRF(**params))
+    warn_of_unused(estimator, 2)
     grid = check_grid(reg_lambdas, None, eps)
+    X, y, sample_weight = gathered("crf_path", X, y, sample_weight)
     data = estimator._sequences(listed(X), listed(y), sample_weight)
     values = _values_for(grid, data)
     models, results = [], []
@@ -127,7 +153,7 @@ def crf_path(
         models.append(model)
         results += found
     warn_if_missed("crf_path", results, estimator.tol, estimator._advice, depth=1)
-    return values, models
+    return CRFPathResult.of(values, models, models=models)
 
 
 def _values_for(grid: Any, data: TrainingSequences) -> NDArray[np.float64]:
@@ -152,6 +178,7 @@ def _scores_on_fold(
     train: NDArray[np.intp],
     test: NDArray[np.intp],
     report: Report,
+    limit: TimeLimit,
 ) -> list[float]:
     """Scores of every value on the test part of a fold.
 
@@ -167,7 +194,7 @@ def _scores_on_fold(
     if not data.plain:
         X = KnownSequences(X, data.sequences(test), data.fitted)
     counted = {} if weights is None else {"sample_weight": weights}
-    models = reported(fit_path(checked(single), part, values, seed), report)
+    models = reported(fit_path(checked(single), part, values, seed, limit), values, report)
     return [checked_score(scorer(model, X, y, **counted)) for model in models]
 
 
@@ -211,11 +238,13 @@ scikit-learn's, callable or None, default=None
     line_search_tol : float, default=1e-3
         For "sdca": precision of the line search, positive.
     tol : float, default=1e-2
-        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. What
+        1e-2 and 1e-3 mean is described for :class:`SDCACRF`.
     max_iter : int, default=100
         Maximum number of epochs of every fit.
     max_time : float, default=None
-        Time limit in seconds for every fit. None means no limit.
+        Time limit in seconds for the whole search, as in :class:`BMRMClassifierCV`. None means no
+        limit.
     n_jobs : int, default=None
         Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
         Within ``joblib.parallel_config(backend="loky")`` folds run in processes.
@@ -228,13 +257,18 @@ scikit-learn's, callable or None, default=None
     ----------
     reg_lambda_ : float
         The value with the largest mean score; of equal scores, the largest value. If it is the
-        smallest or the largest of `reg_lambdas_`, one beyond may be better; `verbose=1` says so.
+        smallest or the largest of `reg_lambdas_`, a warning says so.
     reg_lambdas_ : ndarray of shape (n_lambdas,)
         All values, descending.
     scores_ : ndarray of shape (n_folds, n_lambdas)
         Score of every fold and value.
     mean_test_scores_ : ndarray of shape (n_lambdas,)
         Mean scores over the folds.
+    cv_results_ : dict
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
+        for each value: "mean_fit_time", "std_fit_time", "param_reg_lambda", "params",
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
+        are seconds; a fit that starts from the one before takes less than a separate fit.
     classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
 lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
 n_features_in_, feature_names_in_
@@ -250,6 +284,9 @@ n_features_in_, feature_names_in_
     -----
     ConvergenceWarning
         If the final fit ended above `tol`.
+    UserWarning
+        If the choice is at an end of the values and better than its neighbor, or if
+        `max_time` ended the search.
 
     See Also
     --------
@@ -321,29 +358,8 @@ n_features_in_, feature_names_in_
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose reg_lambda, then fit the model to all data.
-
-        Parameters
-        ----------
-        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
-            Training data, as for :class:`SDCACRF`.
-        y : list of sequences of labels, or array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_sequences,), default=None
-            Weights, one per sequence, in every fit. None means 1 for all.
-
-        Returns
-        -------
-        self : SDCACRFCV
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            As listed for the class. Nothing is fitted then.
-        """
-        return fit_certified(self, listed(X), listed(y), sample_weight)
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
+        return listed(X), listed(y)
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
         return self._sequences(X, y, sample_weight)
@@ -351,16 +367,16 @@ n_features_in_, feature_names_in_
     def _values(self, data: TrainingSequences) -> NDArray[np.float64]:
         return _values_for(check_grid(self.reg_lambdas, None, self.eps), data)
 
-    def _folds(self, data, X, y, sample_weight, values):
+    def _folds(self, data, X, y, sample_weight, values, metadata):
         if data.plain:
             X, y = indexable(X, y if np.asarray(y).ndim == 1 else column_or_1d(y))
         single = self._single(n_jobs=1)
         by_name = self.scoring is None or isinstance(self.scoring, str)
         scorer = _SCORERS.get(self.scoring, self.scoring) if by_name else self.scoring
-        scorer = check_scoring(single, scorer)
+        scorer = checked_scorer(single, scorer)
         weights = None
         if sample_weight is not None and by_name:
             weights = check_sample_weight(sample_weight, _num_samples(X))
-        folds = folds_among(self.cv, X, y, data.kept, classifier=False)
+        folds = folds_among(self.cv, X, y, data.kept, False, metadata)
         given = X, y, weights
         return folds, partial(_scores_on_fold, single, data, given, values, scorer, single._seed())

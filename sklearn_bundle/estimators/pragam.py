@@ -15,6 +15,7 @@ from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.losses import Hinge
 from sklearn_bundle.problems.hinge_dual import HingeDual
+from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.solvers.contract import SolverResult, Status
 from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
@@ -38,9 +39,15 @@ class PragamSVC(CertifiedLinearClassifier):
 
     Parameters
     ----------
-    reg_lambda : float, default=1e-4
-        Regularization strength relative to the mean loss: it does not scale with n as C does.
-        LIBLINEAR's and LIBSVM's C is ``1 / (n reg_lambda)``.
+    reg_lambda : float, default=None
+        Regularization strength relative to the mean loss: it does not scale with n as C does. None
+        means 1e-4, unless C is set.
+    C : float, default=None
+        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
+        product of sample and class weight before they are normalized; the sum is n without weights.
+        The model then minimizes ``1/2 ||w||^2 + C sum_i v_i l_i``, as LIBLINEAR and LIBSVM do.
+        `objective_` and the bound remain those of J, which is this divided by ``C sum_i v_i``.
+        Setting both is an error.
     fit_intercept : bool, default=True
         Whether to fit b: True is Pragam-b of [1]_, False its Pragam.
     lipschitz : {"adaptive", "power"} or float, default="adaptive"
@@ -54,7 +61,8 @@ class PragamSVC(CertifiedLinearClassifier):
         ||x_i||^2 / reg_lambda`` is a safe float. If L is too small the gap may not close, but it
         remains valid. L is at least 1e-6.
     tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
     max_iter : int, default=10000
         Maximum number of iterations (three to four products with X or X' each), for each class.
     max_time : float, default=None
@@ -90,6 +98,8 @@ class PragamSVC(CertifiedLinearClassifier):
         Indices of the rows of X with a dual variable that is not zero, for any of the classes.
     classes_ : ndarray of shape (n_classes,)
         The labels; the second one is +1 when there are two.
+    reg_lambda_ : float
+        The `reg_lambda` of J, as given or from C or the default.
     objective_ : float, or ndarray of shape (n_classes,)
         J at the returned point. With three or more classes, this and the following attributes have
         one entry per class.
@@ -117,8 +127,8 @@ class PragamSVC(CertifiedLinearClassifier):
     Raises
     ------
     ValueError
-        For a parameter out of its range, a single class, NaN or infinity, negative or all-zero
-        weights, multilabel y. Nothing is fitted then.
+        For a parameter out of its range, both `reg_lambda` and `C`, a single class, NaN or
+        infinity, negative or all-zero weights, multilabel y. Nothing is fitted then.
 
     Warns
     -----
@@ -163,6 +173,7 @@ class PragamSVC(CertifiedLinearClassifier):
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **CertifiedLinearClassifier._common_constraints,
+        **CertifiedLinearClassifier._cost_constraints,
         "lipschitz": [
             Names({"adaptive", "power"}),
             Interval(Real, 0, None, closed="neither"),
@@ -181,7 +192,8 @@ class PragamSVC(CertifiedLinearClassifier):
     def __init__(
         self,
         *,
-        reg_lambda: float = 1e-4,
+        reg_lambda: float | None = None,
+        C: float | None = None,
         fit_intercept: bool = True,
         lipschitz: str | float = "adaptive",
         tol: float = 1e-3,
@@ -194,6 +206,7 @@ class PragamSVC(CertifiedLinearClassifier):
         verbose: int = 0,
     ):
         self.reg_lambda = reg_lambda
+        self.C = C
         self.fit_intercept = fit_intercept
         self.lipschitz = lipschitz
         self.tol = tol
@@ -210,7 +223,10 @@ class PragamSVC(CertifiedLinearClassifier):
 
     def _problem(self, data: ClassificationData, target: np.ndarray, n_threads: int) -> HingeDual:
         rows = rows_in_memory(data.X, n_threads)
-        return HingeDual(rows, target, data.weights, self.reg_lambda, self.fit_intercept)
+        return HingeDual(rows, target, data.weights, self._strength(data), self.fit_intercept)
+
+    def _objective_at(self, problem: HingeDual, point: Point) -> float:
+        return problem.objective(point)
 
     def _seed(self) -> int | None:
         if self.lipschitz != "power":
@@ -226,7 +242,7 @@ class PragamSVC(CertifiedLinearClassifier):
         return ExcessiveGapSolver(problem, lipschitz, kept)
 
     def _settings(self, data: ClassificationData) -> tuple[Any, ...]:
-        return self.reg_lambda, self.lipschitz
+        return self._strength(data), self.lipschitz
 
     def _keep(self, solver: ExcessiveGapSolver, result: SolverResult) -> np.ndarray:
         return solver.dual_point.u
@@ -235,4 +251,5 @@ class PragamSVC(CertifiedLinearClassifier):
         targets = self._targets(data)
         signed = np.array([data.weights * u * y for u, y in zip(warm.kept, targets, strict=True)])
         support = np.flatnonzero(signed.any(axis=0))
-        return {"dual_coef_": signed[:, support], "support_": data.rows[support]}
+        dual = {"dual_coef_": signed[:, support], "support_": data.rows[support]}
+        return dual | {"reg_lambda_": self._strength(data)}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 
-from sklearn_bundle._parameters import Names
+from sklearn_bundle._parameters import RELATIVE_GAP, Names
 from sklearn_bundle.estimators import (  # noqa: F401 - each registers a reader
     _multilabel_reader,
     _segment_reader,
@@ -120,16 +120,17 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     scaling : {"margin", "slack"}, default="margin"
         "margin": a loss requires a margin of its size, in the unit of the scores. "slack": it is
         charged in full if the margin is 0; a model of your own then needs
-        ``slack_rescaled_inference``, and a chain needs integer costs. ``loss="log"`` accepts only
-        "margin", which has no effect.
+        ``slack_rescaled_inference``, and a chain needs integer costs. ``loss="log"`` ignores it.
     tol : float, default=1e-3
-        Relative duality gap to reach, positive: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With 1e-3
+        the objective is proved to be within .1 % of its minimum; 1e-2, within 1 %, is often enough
+        for a search.
     max_iter : int, default=1000
         Maximum number of iterations.
     max_time : float, default=None
         Time limit in seconds for the optimization, checked after every iteration. None means no
         limit.
-    cache_size : int, default=None
+    n_cached_outputs : int, default=None
         Maximum number of outputs kept per example, apart from the true one, at least 2: the r of
         [1]_. None means 48, and more for an example whose kept outputs all have weight, as long as
         they take less than 1 GB. For "rsd-one-simplex" it is the number of points (default 50), for
@@ -142,9 +143,9 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
     warm_start : bool, default=False
         Whether to keep the outputs found (with "lbfgs" the point, with "bundle" the point and
         planes, with "excessive-gap" the marginals) and start from them when the next fit has the
-        same X, y, weights, model, `loss`, `scaling`, `solver` and `cache_size`; reg_lambda and tol
-        may differ. With ``loss="log"`` planes are kept for the same reg_lambda or a larger one. An
-        error or Ctrl-C discards all of it.
+        same X, y, weights, model, `loss`, `scaling`, `solver` and `n_cached_outputs`; reg_lambda
+        and tol may differ. With ``loss="log"`` planes are kept for the same reg_lambda or a larger
+        one. An error or Ctrl-C discards all of it.
     n_jobs : int, default=None
         Threads for passes over all examples, and for prediction of chains and segments. The result
         does not depend on it, to the last bit. A model of your own is called from several threads
@@ -386,15 +387,19 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         "solver": [Names(SOLVERS)],
         "loss": [Names({"hinge", "squared_hinge", "log"})],
         "scaling": [Names({"margin", "slack"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [Interval(Integral, 2, None, closed="left"), None],
+        "n_cached_outputs": [Interval(Integral, 2, None, closed="left"), None],
         "sampling": [Names({"gap", "uniform"})],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+    }
+    _used_with = {  # noqa: RUF012
+        "sampling": ("solver", ("auto", "bcfw")),
+        "scaling": ("loss", ("hinge", "squared_hinge")),
     }
     _advice: dict[Status, str] = {  # noqa: RUF012 - a fit may replace it
         Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
@@ -414,7 +419,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
-        cache_size: int | None = None,
+        n_cached_outputs: int | None = None,
         sampling: str = "gap",
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -429,7 +434,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
-        self.cache_size = cache_size
+        self.n_cached_outputs = n_cached_outputs
         self.sampling = sampling
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -458,11 +463,12 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> StructuredData:
         model = checked_model(type(self).__name__, self.model)
-        check_formulation(self.loss, self.solver, self.scaling)
+        scaling = "margin" if self.loss == "log" else self.scaling
+        check_formulation(self.loss, self.solver, scaling)
         forget(self)
         reading = reader_of(model).read(self, X, y, sample_weight)
         reg_lambda = checked_reg_lambda(self.reg_lambda, reading.total)
-        examples = model.examples(reading.X, reading.y, self.scaling)
+        examples = model.examples(reading.X, reading.y, scaling)
         check_examples(self.loss, self.solver, examples, type(model).__name__)
         self._advice = self._advice | further_advice(examples, type(model).__name__)
         return StructuredData(model, reading, examples, reg_lambda)
@@ -483,7 +489,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
 
     def _solver(self, problem: Any, kept: Any, seed: int) -> Any:
         of_steps = {"tol": self.tol, "seed": seed, "sampling": self.sampling}
-        given = {"cache_size": self.cache_size, "kept": kept}
+        given = {"n_cached_outputs": self.n_cached_outputs, "kept": kept}
         return new_solver(problem, self.loss, self.solver, **of_steps, **given)
 
     def _keep(self, solver: Any, result: SolverResult) -> Any:
@@ -494,7 +500,7 @@ class StructuredSVM(OutputFinder, OneCertificate, CertifiedEstimator):
         of_model = parts_fingerprint([(type(data.model), data.model.get_params(deep=False))])
         if of_data is None or of_model is None:
             return None
-        return of_data, of_model, self.loss, self.scaling, self.solver, self.cache_size
+        return of_data, of_model, self.loss, self.scaling, self.solver, self.n_cached_outputs
 
     def _settings(self, data: StructuredData) -> tuple[Any, ...]:
         return data.reg_lambda, self.sampling

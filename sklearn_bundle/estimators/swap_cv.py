@@ -11,6 +11,7 @@ from sklearn_bundle.estimators._kernel import KernelTraining, machine
 from sklearn_bundle.estimators._kernel_search import KernelSearch
 from sklearn_bundle.estimators._reports import Report
 from sklearn_bundle.estimators._search import search_constraints
+from sklearn_bundle.estimators._time_limit import TimeLimit
 from sklearn_bundle.estimators._validation import ClassificationData
 from sklearn_bundle.estimators.swap import SwapSVC
 
@@ -55,9 +56,12 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
         As in :class:`SwapSVC`; on a shared matrix "auto" is "swap-2o".
     tol : float, default=1e-2
-        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000000
         Maximum number of steps of every fit, for each pair of classes.
+    max_time : float, default=None
+        Time limit in seconds for the whole search, as in :class:`BMRMClassifierCV`. None means no
+        limit.
     cache_size : float, default=1000
         Memory for kernel values in MB. The shared matrix, in single precision, must fit into half
         of it (``4 n^2`` bytes); if it does not, every fit computes its own values. There is no such
@@ -79,13 +83,18 @@ class SwapSVCCV(KernelSearch, SwapSVC):
     ----------
     C_ : float
         The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
-        the largest of `Cs_`, one beyond may be better; `verbose=1` says so.
+        the largest of `Cs_`, a warning says so.
     Cs_ : ndarray of shape (n_Cs,)
         All values, ascending.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Score of every fold and C.
     mean_test_scores_ : ndarray of shape (n_Cs,)
         Mean scores over the folds.
+    cv_results_ : dict
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
+        for each value: "mean_fit_time", "std_fit_time", "param_C", "params",
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
+        are seconds; a fit that starts from the one before takes less than a separate fit.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, \
 objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
 n_features_in_, feature_names_in_, shape_fit_
@@ -101,6 +110,9 @@ n_features_in_, feature_names_in_, shape_fit_
     -----
     ConvergenceWarning
         If the final fit ended above `tol`.
+    UserWarning
+        If the choice is at an end of the values and better than its neighbor, or if
+        `max_time` ended the search.
 
     See Also
     --------
@@ -124,7 +136,7 @@ n_features_in_, feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVC
-    _not_shared = "C", "max_time", "n_candidates", "n_initial", "active_set", "warm_start"
+    _not_shared = "C", "n_candidates", "n_initial", "active_set", "warm_start"
     _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(
         SwapSVC, "Cs", _not_shared
     )
@@ -142,6 +154,7 @@ n_features_in_, feature_names_in_, shape_fit_
         solver: str = "auto",
         tol: float = 1e-2,
         max_iter: int = 1_000_000,
+        max_time: float | None = None,
         cache_size: float = 1000,
         class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
@@ -160,6 +173,7 @@ n_features_in_, feature_names_in_, shape_fit_
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.cache_size = cache_size
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
@@ -168,8 +182,8 @@ n_features_in_, feature_names_in_, shape_fit_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _folds(self, data, X, y, sample_weight, values):
-        return self._folds_by(data, data.samples.all_labels, values)
+    def _folds(self, data, X, y, sample_weight, values, metadata):
+        return self._folds_by(data, data.samples.all_labels, values, metadata)
 
     def _fits_per_value(self, data: KernelTraining) -> int:
         return len(self._single()._targets(data))
@@ -196,6 +210,7 @@ n_features_in_, feature_names_in_, shape_fit_
         train: np.ndarray,
         test: np.ndarray,
         report: Report,
+        limit: TimeLimit,
     ) -> list[float]:
         samples, values, single = data.samples, data.values, self._single()
         part = replace(
@@ -217,9 +232,13 @@ n_features_in_, feature_names_in_, shape_fit_
         score = self._score_of(model, Z, y, samples.sample_weight, test)
         fold = replace(data, samples=part, places=train)
         targets = single._targets(fold)
-        by_target = [list(self._solutions(single, fold, t, Cs, report)) for t in targets]
+        by_target = []
+        for k, target in enumerate(targets):
+            part_of_limit = limit.part(len(targets) - k, 0.0)
+            alphas = self._solutions(single, fold, target, Cs, report, part_of_limit)
+            by_target.append(list(alphas))
         scores = []
-        for alphas in zip(*by_target, strict=True):
+        for alphas in zip(*by_target, strict=False):  # the limit may have ended some earlier
             model._adopt(machine(part, values.kernel, list(alphas)))
             scores.append(score())
         return scores

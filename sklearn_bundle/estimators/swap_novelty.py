@@ -11,12 +11,17 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
 from sklearn_bundle._parameters import Names
-from sklearn_bundle.estimators._fit import fit_certified
+from sklearn_bundle.estimators._fit import Outcome, fit_certified
 from sklearn_bundle.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
 from sklearn_bundle.estimators._validation import check_unlabeled_data
 from sklearn_bundle.estimators._warm import WarmStart
 from sklearn_bundle.problems.l2tube import Tube
 
+_AROUND_ORIGIN = (
+    "The origin must not lie inside the data with kernel='linear', as it does with standardized "
+    "features: no half-space away from it holds them, and all samples are new. Use kernel='rbf', "
+    "features that are not centered, or a larger C."
+)
 _TIE = 1e-9  # relative tolerance for scores of equal rows that are summed in another order
 
 
@@ -55,8 +60,8 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     coef0 : float, default=0.0
         Constant term of "poly", at least 0; 0 makes it homogeneous.
     tol : float, default=1e-3
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. Ranks of scores can
-        depend on it: see the user guide.
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum. Ranks of scores can depend on it: see the user guide.
     max_iter : int, default=1000
         Maximum number of iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None
@@ -86,17 +91,18 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         These rows; empty for a precomputed kernel.
     n_support_ : ndarray of shape (1,)
         Their number.
-    dual_coef_ : ndarray of shape (1, n_support)
+    dual_coef_ : ndarray or CSR of shape (1, n_support)
         Coefficients of the scores ``sum_i dual_coef_i k(x_i, x)``. If the gap is not 0, a few may
         be negative.
     intercept_ : ndarray of shape (1,)
         ``-offset_``.
-    coef_ : ndarray of shape (1, n_features)
-        w, for the linear kernel only.
+    coef_ : ndarray or CSR of shape (1, n_features)
+        w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
     gamma_ : float
         The gamma used.
     objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a lower bound of its minimum, and their difference.
+        J at the returned point, a lower bound of its minimum, and their difference. Where rounding
+        leaves less than six digits of J, `objective_` is an upper bound of it.
     converged_ : bool
         Whether `status_` is "converged".
     relative_gap_ : float
@@ -120,16 +126,15 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
     ------
     ValueError
         For a parameter out of its range, NaN or infinity, negative or all-zero weights, a kernel
-        matrix that is not square, a callable whose result has the wrong shape. Nothing is fitted
-        then.
+        matrix that is not square, a callable whose result has the wrong shape, a kernel that is not
+        symmetric or not positive semidefinite. Nothing is fitted then.
 
     Warns
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
     UserWarning
-        If the kernel is found not to be positive semidefinite: there is then no bound, and
-        `lower_bound_` is -inf. Not every such kernel is detected.
+        With ``kernel="linear"`` if the origin lies inside the data, so that all samples are new.
 
     See Also
     --------
@@ -280,6 +285,8 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
+    _all_new = False  # for the warning about it
+
     def _check(self, X: Any, y: Any, sample_weight: Any) -> TubeTraining:
         return self._training(check_unlabeled_data, X, sample_weight=sample_weight)
 
@@ -292,10 +299,17 @@ class SwapNoveltyDetector(OutlierMixin, KernelTubeEstimator):
 
     def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
         further = super()._further_attributes(data, warm)
-        if self.contamination == "auto":
-            return further
         scores = warm.kept[0].function.scores
+        if self.contamination == "auto":
+            # no sample reaches 1, and w separates them from the origin on neither side
+            self._all_new = bool(scores.max() < 1.0 and scores.min() <= 0.0)
+            return further
         return further | _boundary(_quantile(scores, data.samples.weights, self.contamination))
+
+    def _doubt(self, outcome: Outcome) -> str | None:
+        if self.kernel == "linear" and self._all_new:
+            return _AROUND_ORIGIN
+        return super()._doubt(outcome)
 
 
 def _boundary(offset: float) -> dict[str, Any]:

@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
+from sklearn_bundle._weights import spread
 from sklearn_bundle.estimators._base import RegressorMixin
 from sklearn_bundle.estimators._fit import fit_certified
 from sklearn_bundle.estimators._kernel_tube import KernelTubeEstimator, TubeTraining
-from sklearn_bundle.estimators._validation import RegressionData, check_regression_data
+from sklearn_bundle.estimators._validation import (
+    RegressionData,
+    check_regression_data,
+    normalized,
+)
 from sklearn_bundle.problems.l2tube import Tube
+
+_TUBE = 0.1  # default of epsilon, in standard deviations of y
 
 
 class SwapSVR(RegressorMixin, KernelTubeEstimator):
@@ -32,11 +39,12 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, positive, in 1 over the square of the unit of y. SVR's loss is not
-        squared, so its best C differs.
-    epsilon : float, default=0.1
+        Weight of the losses, positive. It does not depend on the unit of y, since ``||w||^2`` and
+        the losses both grow with its square. SVR's loss is not squared, so its best C differs.
+    epsilon : float, default=None
         Errors up to this size cost nothing; at least 0, in the unit of y. 0 is kernel ridge
-        regression with a penalized intercept.
+        regression with a penalized intercept. None means a tenth of the standard deviation of y,
+        with sample weights, or 0.1 if that is 0.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
         of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
@@ -49,8 +57,9 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     coef0 : float, default=0.0
         Constant term of "poly", at least 0; 0 makes it homogeneous.
     tol : float, default=1e-2
-        Relative duality gap to reach: ``dual_gap_ <= tol * abs(objective_)``. At the default, test
-        errors are within 1 % of those at 1e-4 (see the user guide).
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-2 is within 1 % of the optimum; test errors are within 1 % of those at 1e-4 (see the
+        user guide).
     max_iter : int, default=1000
         Maximum number of iterations. Each takes one product with the kernel matrix.
     max_time : float, default=None
@@ -78,16 +87,19 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         These rows; empty for a precomputed kernel.
     n_support_ : ndarray of shape (1,)
         Their number.
-    dual_coef_ : ndarray of shape (1, n_support)
+    dual_coef_ : ndarray or CSR of shape (1, n_support)
         Coefficients of the function: ``f(x) = sum_i dual_coef_i (k(x_i, x) + 1)``.
     intercept_ : ndarray of shape (1,)
         b, which is the sum of the coefficients.
-    coef_ : ndarray of shape (1, n_features)
-        w, for the linear kernel only.
+    coef_ : ndarray or CSR of shape (1, n_features)
+        w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
     gamma_ : float
         The gamma used.
+    epsilon_ : float
+        The epsilon used.
     objective_, lower_bound_, dual_gap_ : float
-        J at the returned point, a lower bound of its minimum, and their difference.
+        J at the returned point, a lower bound of its minimum, and their difference. Where rounding
+        leaves less than six digits of J, `objective_` is an upper bound of it.
     converged_ : bool
         Whether `status_` is "converged".
     relative_gap_ : float
@@ -111,16 +123,13 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
     ------
     ValueError
         For a parameter out of its range, NaN or infinity, negative or all-zero weights, y of two
-        dimensions, a kernel matrix that is not square, a callable whose result has the wrong shape.
-        Nothing is fitted then.
+        dimensions, a kernel matrix that is not square, a callable whose result has the wrong shape,
+        a kernel that is not symmetric or not positive semidefinite. Nothing is fitted then.
 
     Warns
     -----
     ConvergenceWarning
         If `max_iter`, `max_time` or rounding ended the fit above `tol`.
-    UserWarning
-        If the kernel is found not to be positive semidefinite: there is then no bound, and
-        `lower_bound_` is -inf. Not every such kernel is detected.
 
     See Also
     --------
@@ -162,15 +171,17 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
         **KernelTubeEstimator._tube_constraints,
-        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="left"), None],
     }
+    epsilon_: float
+
     _intercept = True
 
     def __init__(
         self,
         C: float = 1.0,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | None = None,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
@@ -244,10 +255,18 @@ class SwapSVR(RegressorMixin, KernelTubeEstimator):
         return self._training(_check_one_target, X, y, sample_weight=sample_weight)
 
     def _tube(self, data: TubeTraining) -> Tube:
-        return Tube(data.samples.y, float(self.epsilon), float(self.epsilon))
+        epsilon = self._width(data)
+        return Tube(data.samples.y, epsilon, epsilon)
+
+    def _width(self, data: TubeTraining) -> float:
+        """The epsilon that was given or, if none was, the default for these targets."""
+        if self.epsilon is not None:
+            return self.epsilon
+        samples = data.samples
+        return _TUBE * spread(samples.y, normalized(samples.weights), True)
 
     def _model(self, data: TubeTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
-        return self._machine(data, points[0][0])
+        return self._machine(data, points[0][0]) | {"epsilon_": self._width(data)}
 
 
 def _check_one_target(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RegressionData:

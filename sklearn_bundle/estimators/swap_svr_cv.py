@@ -11,6 +11,7 @@ from sklearn_bundle.estimators._kernel_search import KernelSearch
 from sklearn_bundle.estimators._kernel_tube import TubeTraining
 from sklearn_bundle.estimators._reports import Report
 from sklearn_bundle.estimators._search import search_constraints
+from sklearn_bundle.estimators._time_limit import TimeLimit
 from sklearn_bundle.estimators.swap_svr import SwapSVR
 from sklearn_bundle.problems.kernel_data import KernelData
 
@@ -38,8 +39,9 @@ class SwapSVRCV(KernelSearch, SwapSVR):
         As in :class:`~sklearn.model_selection.GridSearchCV`; None means R^2. Sample weights count
         unless it is a callable. If all folds share kernel values, a callable gets these in place of
         X, and may use only `predict`.
-    epsilon : float, default=0.1
-        Errors up to this size cost nothing; at least 0, in the unit of y.
+    epsilon : float, default=None
+        Errors up to this size cost nothing; at least 0, in the unit of y. None means a tenth of the
+        standard deviation of y, in a fold of its own y.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         As in :class:`SwapSVR`.
     gamma : {"scale", "auto", "distance"} or float, default="scale"
@@ -49,9 +51,12 @@ class SwapSVRCV(KernelSearch, SwapSVR):
     coef0 : float, default=0.0
         Constant term of "poly", at least 0.
     tol : float, default=1e-2
-        Relative duality gap to reach, in every fit: ``dual_gap_ <= tol * abs(objective_)``.
+        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
     max_iter : int, default=1000
         Maximum number of iterations of every fit.
+    max_time : float, default=None
+        Time limit in seconds for the whole search, as in :class:`BMRMClassifierCV`. None means no
+        limit.
     cache_size : float, default=1000
         Memory in MB for kernel values and factors of the kernel matrix, for all folds that are
         fitted at a time. A fold's values are kept if they fit into half of its share; otherwise
@@ -68,16 +73,21 @@ class SwapSVRCV(KernelSearch, SwapSVR):
     ----------
     C_ : float
         The C with the largest mean score; of equal scores, the smallest C. If it is the smallest or
-        the largest of `Cs_`, one beyond may be better; `verbose=1` says so.
+        the largest of `Cs_`, a warning says so.
     Cs_ : ndarray of shape (n_Cs,)
         All values, ascending.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Score of every fold and C.
     mean_test_scores_ : ndarray of shape (n_Cs,)
         Mean scores over the folds.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, objective_, \
-lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, n_features_in_, \
-feature_names_in_, shape_fit_
+    cv_results_ : dict
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
+        for each value: "mean_fit_time", "std_fit_time", "param_C", "params",
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
+        are seconds; a fit that starts from the one before takes less than a separate fit.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, gamma_, epsilon_, \
+objective_, lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, history_, \
+n_features_in_, feature_names_in_, shape_fit_
         Of the final fit, as in :class:`SwapSVR`.
 
     Raises
@@ -90,7 +100,8 @@ feature_names_in_, shape_fit_
     ConvergenceWarning
         If the final fit ended above `tol`.
     UserWarning
-        As in :class:`SwapSVR`, for the final fit.
+        If the choice is at an end of the values and better than its neighbor, or if
+        `max_time` ended the search; for the final fit as in :class:`SwapSVR`.
 
     See Also
     --------
@@ -109,7 +120,7 @@ feature_names_in_, shape_fit_
     """
 
     _kind = SwapSVR
-    _not_shared = "C", "max_time", "warm_start"
+    _not_shared = "C", "warm_start"
     _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(
         SwapSVR, "Cs", _not_shared
     )
@@ -120,13 +131,14 @@ feature_names_in_, shape_fit_
         *,
         cv: Any = None,
         scoring: Any = None,
-        epsilon: float = 0.1,
+        epsilon: float | None = None,
         kernel: Any = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-2,
         max_iter: int = 1000,
+        max_time: float | None = None,
         cache_size: float = 1000,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -142,13 +154,14 @@ feature_names_in_, shape_fit_
         self.coef0 = coef0
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.cache_size = cache_size
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _folds(self, data, X, y, sample_weight, values):
-        return self._folds_by(data, np.asarray(y), values)
+    def _folds(self, data, X, y, sample_weight, values, metadata):
+        return self._folds_by(data, np.asarray(y), values, metadata)
 
     def _shares(self, data: TubeTraining) -> bool:
         """Whether kernel values are costly and single precision holds them."""
@@ -163,6 +176,7 @@ feature_names_in_, shape_fit_
         train: np.ndarray,
         test: np.ndarray,
         report: Report,
+        limit: TimeLimit,
     ) -> list[float]:
         samples, values = data.samples, data.values
         X, Z = (values.X[np.ix_(part, train) if values.given else part] for part in (train, test))
@@ -174,7 +188,7 @@ feature_names_in_, shape_fit_
             model._adopt({"n_features_in_": Z.shape[1]})
         score = self._score_of(model, Z, samples.y[test], samples.weights, test)
         scores = []
-        for point in self._solutions(model, fold, None, Cs, report):
+        for point in self._solutions(model, fold, None, Cs, report, limit):
             model._adopt(model._model(fold, [(point, None)]))
             scores.append(score())
         return scores

@@ -34,13 +34,14 @@ def _hinge_cut(scores, y, weights, width, b, out):
     n = scores.shape[0]
     steepness = 1.0 / width
     for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            slack = y[i] * ((y[i] - scores[i]) - b)
-            su = weights[i] * min(max(slack * steepness, 0.0), 1.0)
-            out[i] = -y[i] * su
+        rows = slice(start, start + LANES)
+        f, z, s, u = scores[rows], y[rows], weights[rows], out[rows]
+        for k in range(len(f)):
+            slack = z[k] * ((z[k] - f[k]) - b)
+            su = s[k] * min(max(slack * steepness, 0.0), 1.0)
+            u[k] = -z[k] * su
             offset[k] += su
-            risk[k] += weights[i] * max(slack, 0.0)
+            risk[k] += s[k] * max(slack, 0.0)
     return risk.sum(), offset.sum()
 
 
@@ -50,12 +51,13 @@ def _hinge_slope(scores, direction, y, weights, width, b, along_b, t):
     n = scores.shape[0]
     steepness = 1.0 / width
     for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            share = y[i] * ((y[i] - scores[i]) - b - t * move) * steepness
-            first[k] -= weights[i] * y[i] * move * min(max(share, 0.0), 1.0)
-            second[k] += weights[i] * move * move * ((share > 0.0) & (share < 1.0))
+        rows = slice(start, start + LANES)
+        f, d, z, s = scores[rows], direction[rows], y[rows], weights[rows]
+        for k in range(len(f)):
+            move = d[k] + along_b
+            share = z[k] * ((z[k] - f[k]) - b - t * move) * steepness
+            first[k] -= s[k] * z[k] * move * min(max(share, 0.0), 1.0)
+            second[k] += s[k] * move * move * ((share > 0.0) & (share < 1.0))
     return first.sum(), steepness * second.sum()
 
 
@@ -91,12 +93,13 @@ def _squared_hinge_slope(scores, direction, y, weights, b, along_b, t):
     first, second = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            slack = y[i] * ((y[i] - scores[i]) - b - t * move)
-            first[k] -= weights[i] * y[i] * move * max(slack, 0.0)
-            second[k] += weights[i] * move * move * (slack > 0.0)
+        rows = slice(start, start + LANES)
+        f, d, z, s = scores[rows], direction[rows], y[rows], weights[rows]
+        for k in range(len(f)):
+            move = d[k] + along_b
+            slack = z[k] * ((z[k] - f[k]) - b - t * move)
+            first[k] -= s[k] * z[k] * move * max(slack, 0.0)
+            second[k] += s[k] * move * move * (slack > 0.0)
     return first.sum(), second.sum()
 
 

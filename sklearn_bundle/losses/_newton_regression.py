@@ -35,16 +35,17 @@ def _residual_cut(scores, y, weights, b, center, low, high, half, steepness, squ
     risk, offset = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            r = b - (y[i] - scores[i])
+        rows = slice(start, start + LANES)
+        f, z, s, slopes = scores[rows], y[rows], weights[rows], out[rows]
+        for k in range(len(f)):
+            r = b - (z[k] - f[k])
             beyond = max(r - half, 0.0) - max(-r - half, 0.0)
             u = min(max(beyond * steepness, low), high)
-            su = weights[i] * u
-            out[i] = su
+            su = s[k] * u
+            slopes[k] = su
             steepest = u if square > 0.0 else (high if beyond > 0.0 else low)
-            risk[k] += weights[i] * steepest * (beyond - 0.5 * square * u)
-            offset[k] -= su * (y[i] - center) + half * abs(su) + 0.5 * square * su * u
+            risk[k] += s[k] * steepest * (beyond - 0.5 * square * u)
+            offset[k] -= su * (z[k] - center) + half * abs(su) + 0.5 * square * su * u
     return risk.sum(), offset.sum()
 
 
@@ -53,14 +54,15 @@ def _residual_slope(scores, direction, y, weights, b, along_b, t, low, high, hal
     first, second = np.zeros(LANES), np.zeros(LANES)
     n = scores.shape[0]
     for start in range(0, n, LANES):
-        for k in range(min(LANES, n - start)):
-            i = start + k
-            move = direction[i] + along_b
-            r = (b - (y[i] - scores[i])) + t * move
+        rows = slice(start, start + LANES)
+        f, d, z, s = scores[rows], direction[rows], y[rows], weights[rows]
+        for k in range(len(f)):
+            move = d[k] + along_b
+            r = (b - (z[k] - f[k])) + t * move
             u = (max(r - half, 0.0) - max(-r - half, 0.0)) * steepness
             bends = (u > low) & (u < high) & (abs(r) >= half)
-            first[k] += weights[i] * move * min(max(u, low), high)
-            second[k] += weights[i] * move * move * bends
+            first[k] += s[k] * move * min(max(u, low), high)
+            second[k] += s[k] * move * move * bends
     return first.sum(), steepness * second.sum()
 
 

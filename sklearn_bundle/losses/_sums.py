@@ -2,7 +2,10 @@
 
 from sklearn_bundle._jit import jit
 
-LANES = 64  # parallel partial sums: a single running sum would prevent vectorization
+# Parallel partial sums: a single running sum would prevent vectorization. Loops over a block of so
+# many rows take slices of the arrays: with an index from their beginning, which might be negative
+# for all that the compiler knows, a hinge took six times as long.
+LANES = 64
 WEIGHT_ROUNDING = 1e-15  # of a sum of weights, relative to their total of one
 
 

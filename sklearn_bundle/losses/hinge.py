@@ -28,9 +28,11 @@ def _is_light(y, weights):
 
 
 def _light_quantile(scores, y, weights):
-    """The kink t_i = y_i - f_i at which the weight of all kinks up to it reaches that of the
+    """A best b of the hinge, by the weight of the lighter class.
 
-    positives, or that of all from it on reaches that of the negatives: the lighter class.
+    If the positives are lighter, it is the first kink ``t_i = y_i - f_i`` at which the weight up to
+    it reaches theirs; otherwise the last one at which the weight from it on reaches that of the
+    negatives.
     """
     kinks, positive = y - scores, y > 0.0
     above, below = float(weights[positive].sum()), float(weights[~positive].sum())

@@ -205,6 +205,8 @@ class ROCAUC(MeasureLoss):
 
 # ---- F-beta --------------------------------------------------------------------------------
 
+_LARGEST_BETA = 1e150  # its square times a number of samples is finite
+
 
 @jit
 def _worst_table(positives, negatives, beta2, n):
@@ -256,7 +258,7 @@ class FBeta(MeasureLoss):
     Parameters
     ----------
     beta : float, default=1.0
-        Positive; recall counts beta times as much as precision.
+        Positive, below 1e150; recall counts beta times as much as precision.
 
     Raises
     ------
@@ -291,8 +293,11 @@ class FBeta(MeasureLoss):
 
     def check(self, y) -> None:
         """Raise ValueError for a beta that is not positive, or without positives."""
-        if not is_between(self.beta, 0.0, np.inf):
-            raise ValueError(f"beta must be positive and finite, but is {shown(self.beta)}.")
+        if not is_between(self.beta, 0.0, _LARGEST_BETA):
+            raise ValueError(
+                f"beta must be positive and finite, below {_LARGEST_BETA:g}, but is "
+                f"{shown(self.beta)}."
+            )
         if not (y > 0.0).any():
             raise ValueError("F_beta needs a sample of the positive class, but y has none.")
 

@@ -162,22 +162,25 @@ class NuNovelty(Loss):
         rho : float
             The share `nu` of the weight lies below it, or at it.
         """
+        if self.nu < float(weights.min()) - WEIGHT_ROUNDING:
+            return float(scores.min())
         top = self._top(scores, weights)
         below = scores < top
-        if float(weights[below].sum()) >= self.nu - WEIGHT_ROUNDING:
+        if below.any() and float(weights[below].sum()) >= self._share(weights) - WEIGHT_ROUNDING:
             return 0.5 * (top + float(scores[below].max()))
         return top
 
     def evaluate(self, scores, y, weights, out) -> float:
         # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
         # - f. Samples at rho share the rest of the weight nu.
-        shape = self._shape()
+        nu = self._share(weights)
+        shape = nu - 1.0, nu, 0.0
         b = -self._top(scores, weights)
         zeros = np.zeros_like(scores)
         share = step_share(scores, zeros, weights, b, *shape)
         step_slopes(scores, zeros, b, *shape, True, share, out)
         balance_slopes(weights, out)
-        out /= self.nu
+        out /= nu
         out -= 1.0
         out *= weights
         return float(out @ scores)
@@ -188,12 +191,17 @@ class NuNovelty(Loss):
     def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
         return search_tangents(self, scores, direction, y, weights, slope, curvature)
 
-    def _shape(self) -> tuple[float, float, float]:
-        return self.nu - 1.0, self.nu, 0.0
+    def _share(self, weights: Array) -> float:
+        """nu, or the smallest weight: up to that the lowest score is the risk, whatever nu.
+
+        The slopes are differences that are divided by nu, so a tiny nu would leave rounding alone.
+        """
+        return max(self.nu, float(weights.min()))
 
     def _top(self, scores: Array, weights: Array) -> float:
         """The largest optimal rho."""
-        low, high, _ = self._shape()
+        high = self._share(weights)
+        low = high - 1.0
         zeros, scratch = np.zeros_like(scores), np.empty((4, len(scores)))
         left, kinks = constant_far_left(low), [(0.0, high - low, 0.0)]
         return -float(intercept_zero(scores, zeros, weights, left, kinks, scratch))

@@ -27,6 +27,8 @@ class _PiecewiseLinear(RegressionLoss):
     to zero.
     """
 
+    degree = 1.0
+
     @abstractmethod
     def _shape(self) -> tuple[float, float, float]:
         """low, high and half."""

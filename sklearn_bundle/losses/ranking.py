@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklearn_bundle._misread import refuse_misread
 from sklearn_bundle._values import as_numbers, refuse_mixed, shown
 from sklearn_bundle.losses.base import Array, Prepared
 from sklearn_bundle.losses.measures import PiecewiseLinearLoss
@@ -113,6 +114,7 @@ def as_queries(group: ArrayLike | None, n_samples: int) -> Indices:
 
 def as_group(group: ArrayLike, n_samples: int) -> np.ndarray:
     """Sortable query ids of one type, one per sample."""
+    refuse_misread("group", group, dates=True)
     refuse_mixed("group", group)
     try:
         ids = np.asarray(group)

@@ -76,6 +76,9 @@ class RegressionLoss(SampleLoss):
     multi_output: ClassVar[bool] = False
     #: Whether targets must not be negative.
     positive_only: ClassVar[bool] = False
+    #: The p in ``l(c y, c f) = c^p l(y, f)``, if parameters in units of the target are multiplied
+    #: by c too; None if there is none. The default `reg_lambda` depends on it.
+    degree: ClassVar[float | None] = None
 
     def mean(self, scores: Array) -> Array:
         """Prediction of the target from the scores: the inverse link.
@@ -107,6 +110,8 @@ def require(allowed: bool, name: str, value: object, what: str) -> None:
 
 class _Clipped(RegressionLoss):
     """Losses whose derivative is the residual clipped to an interval [-limit, limit]."""
+
+    degree = 2.0
 
     @abstractmethod
     def _limit(self) -> float:
@@ -297,6 +302,7 @@ class MultivariateSquaredError(RegressionLoss):
     """
 
     multi_output = True
+    degree = 2.0
 
     def __init__(self, M=None):
         self.M = M

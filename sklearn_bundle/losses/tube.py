@@ -49,6 +49,8 @@ class SquaredEpsilonInsensitive(RegressionLoss):
     array([0. , 0.5])
     """
 
+    degree = 2.0
+
     def __init__(self, epsilon=0.1):
         self.epsilon = as_float(epsilon)
 

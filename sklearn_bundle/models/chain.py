@@ -75,6 +75,7 @@ class ChainModel:
     ----------
     X : CSR of shape (n_tokens, n_attributes)
     lengths : ndarray of int64 of shape (n_sequences,)
+        Sequences of length 0 have one labeling, the empty one, whose probability is 1.
     weights : Weights
     n_threads : int
     """
@@ -92,12 +93,13 @@ class ChainModel:
             X = sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
             weights = weights._replace(coef=weights.coef[:, used])
         self._n_labels = len(weights.coef)
-        self._chains = pack(X, lengths, self._n_labels, True)
+        self._given, self._kept = len(lengths), np.flatnonzero(lengths)
+        self._lengths = lengths[self._kept]
+        self._chains = pack(X, self._lengths, self._n_labels, True)
         self._w = flat(weights)
-        self._lengths = lengths
         self._n_threads = n_threads
-        work = X.nnz + len(lengths) + X.shape[0] * self._chains.width
-        self._bounds = row_blocks(work, len(lengths), 1)
+        work = X.nnz + len(self._lengths) + X.shape[0] * self._chains.width
+        self._bounds = row_blocks(work, len(self._lengths), 1)
 
     def best_labels(self) -> NDArray[np.int64]:
         """The most probable labelings, of shape (n_tokens,)."""
@@ -116,7 +118,7 @@ class ChainModel:
 
         If not ``normalized``, scores instead of log-probabilities.
         """
-        results: list = [None] * len(self._lengths)
+        results: list = [(np.empty((1, 0), np.int64), np.zeros(1))] * self._given
         in_all = self._lengths * np.log2(self._n_labels)  # number of labelings, as a power of two
         most = np.where(in_all < 60, np.minimum(n_best, np.exp2(np.minimum(in_all, 60))), n_best)
         most = np.ceil(most - 1e-6).astype(np.int64)
@@ -126,10 +128,10 @@ class ChainModel:
                 labels = np.empty((most[i], self._lengths[i]), np.int64)
                 scores = np.empty(most[i])
                 count = chain_decode.several_best(self._chains, self._w, i, most[i], labels, scores)
-                results[i] = labels[:count], scores[:count]
+                results[self._kept[i]] = labels[:count], scores[:count]
 
         self._each(task)
-        if not normalized:
+        if not (normalized and results):
             return results
         best = self.log_probabilities(np.concatenate([labels[0] for labels, _ in results]))
         return [
@@ -139,13 +141,14 @@ class ChainModel:
 
     def log_probabilities(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """``log p(labels|x)`` of each sequence."""
-        out = np.empty(len(self._lengths))
+        out, every = np.empty(len(self._lengths)), np.zeros(self._given)
 
         def task(first: int, last: int) -> None:
             chain_decode.label_scores(self._chains, self._w, labels, first, last, out)
 
         self._each(task)
-        return out
+        every[self._kept] = out
+        return every
 
     def marginals(self) -> NDArray[np.float64]:
         """Marginals of the tokens, of shape (n_tokens, K)."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
-from sklearn_bundle.estimators._path import bmrm_path
+from sklearn_bundle.estimators._path import LinearPathResult, bmrm_path
 from sklearn_bundle.plotting._figures import (
     axes_and_keywords,
     check_shapes,
@@ -101,8 +101,8 @@ default=None
     @classmethod
     def from_path(
         cls,
-        reg_lambdas: ArrayLike,
-        coefs: ArrayLike,
+        reg_lambdas: ArrayLike | LinearPathResult,
+        coefs: ArrayLike | None = None,
         *rest: Any,
         feature_names: Sequence[str] | None = None,
         n_named: int = 6,
@@ -110,16 +110,17 @@ default=None
         ax: Any = None,
         **line_kw: Any,
     ) -> Self:
-        """Draw the coefficients of ``bmrm_path``, as in ``from_path(*bmrm_path(X, y))``.
+        """Draw the coefficients of ``bmrm_path``, as in ``from_path(bmrm_path(X, y))``.
 
         Parameters
         ----------
-        reg_lambdas : array-like of shape (n_lambdas,)
-            Values of reg_lambda.
-        coefs : array-like of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas)
-            Coefficients.
+        reg_lambdas : what bmrm_path returned, or array-like of shape (n_lambdas,)
+            The result of :func:`~sklearn_bundle.bmrm_path`, or values of reg_lambda.
+        coefs : array-like of shape (n_features, n_lambdas) or (n_outputs, n_features, n_lambdas), \
+default=None
+            Coefficients, if `reg_lambdas` holds values.
         *rest
-            The other values that :func:`~sklearn_bundle.bmrm_path` returned, which are ignored.
+            Ignored, so that ``from_path(*bmrm_path(X, y))`` works too.
         feature_names : sequence of str of shape (n_features,), default=None
             Names for the legend; None means numbers.
         n_named : int, default=6
@@ -145,6 +146,8 @@ default=None
         ImportError
             If matplotlib is missing.
         """
+        if isinstance(reg_lambdas, LinearPathResult):
+            reg_lambdas, coefs = reg_lambdas.reg_lambdas, reg_lambdas.coefs
         display = cls(reg_lambdas, coefs, feature_names=feature_names)
         return display.plot(n_named=n_named, nonzeros=nonzeros, ax=ax, **line_kw)
 
@@ -200,7 +203,7 @@ default=None
         if feature_names is None and hasattr(X, "columns"):
             feature_names = [str(name) for name in X.columns]
         return cls.from_path(
-            *bmrm_path(X, y, **params),
+            bmrm_path(X, y, **params),
             feature_names=feature_names,
             n_named=n_named,
             nonzeros=nonzeros,

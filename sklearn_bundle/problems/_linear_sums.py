@@ -6,8 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklearn_bundle._roundoff import DOUBLE
-from sklearn_bundle.problems._points import likely
+from sklearn_bundle._roundoff import DOUBLE, likely
 from sklearn_bundle.problems.kernel_function import Matrix
 
 Array = NDArray[np.float64]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import rows as passes
 from sklearn_bundle._jit import frozen
+from sklearn_bundle._roundoff import likely
 from sklearn_bundle._values import shown
 from sklearn_bundle.problems.kernel_function import Kernel, canonical, chunks
 
@@ -41,15 +42,6 @@ def unsigned(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def picked(indices, start: int, stop: int):
     """Part of an index array, or of all points: a slice, without a copy."""
     return slice(start, stop) if indices is None else indices[start:stop]
-
-
-def likely(d: float) -> float:
-    """Bound, in roundings, on the sum of the errors of d products or additions.
-
-    The worst case is d; the probability of more than 8 sqrt(d) is below 1e-13 (Higham and Mary,
-    2019, A new approach to probabilistic rounding error analysis, Theorem 2.4 with lambda = 8).
-    """
-    return min(float(d), 8.0 * np.sqrt(d))
 
 
 def _wide_parts(n: int, width: int):
@@ -342,8 +334,11 @@ class Called(Whole):
 
     def fill(self, rows, points: "Called", columns, width: int, out) -> None:
         left = self.X if rows is None else self.X[rows]
-        right = points.X[picked(columns, 0, width)]
-        expected = len(out), width
+        out[:, :width] = self.values(left, points.X[picked(columns, 0, width)])
+
+    def values(self, left, right) -> np.ndarray:
+        """What the callable returns for these points, in its own type, once it is checked."""
+        expected = left.shape[0], right.shape[0]
         values = _dense_numbers(self.kernel.name(left, right), expected)
         if values.shape != expected:
             raise ValueError(
@@ -354,7 +349,7 @@ class Called(Whole):
             raise ValueError(
                 f"The kernel callable returned NaN or infinity in an array of shape {expected}."
             )
-        out[:, :width] = values
+        return values
 
 
 class Given(Whole):

@@ -322,7 +322,7 @@ class ClassAscent:
         mean = self._center.mean
         if self._by_class:
             return mean.copy()
-        return mean.reshape(-1, self._k)[:, : self._n_classes].T.ravel()
+        return mean.reshape(-1, self._k)[:, : self._n_classes].T.flatten()
 
     @property
     def _strength(self) -> float:

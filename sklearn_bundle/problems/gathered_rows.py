@@ -49,21 +49,21 @@ class GatheredRows:
         n_entries: int,
         column_scale: Array,
     ):
-        self._workers, self._bounds, self._column_scale = workers, bounds, column_scale
+        self.workers, self._bounds, self._column_scale = workers, bounds, column_scale
         self.shape, self.n_entries = (int(bounds[-1]), n_features), n_entries
         self.passes, self.rounds = 0, 0
 
     def scores(self, w: Array, n_outputs: int | None = None) -> Array:
         """``X w``: one round."""
         self._count()
-        return np.concatenate(self._workers.ask(row_block.scores, w))
+        return np.concatenate(self.workers.ask(row_block.scores, w))
 
     def gradient(self, g: Array) -> Array:
         """``X'g``: one round."""
         self._count()
         parts = [g[start:stop] for start, stop in pairwise(self._bounds)]
         answer_bytes = 8 * self.shape[1]
-        (total,) = self._workers.total(row_block.product, each=parts, answer_bytes=answer_bytes)
+        (total,) = self.workers.total(row_block.product, each=parts, answer_bytes=answer_bytes)
         return total
 
     def mean_square(self, weights: Array) -> float:
@@ -77,7 +77,18 @@ class GatheredRows:
     @cached_property
     def _squared_norms(self) -> Array:
         self._count()
-        return np.concatenate(self._workers.ask(row_block.squared_norms))
+        return np.concatenate(self.workers.ask(row_block.squared_norms))
+
+    def squared_columns(self) -> Array:
+        """``sum_i x_ij^2`` of every column: one round, the first time."""
+        return self._squared_columns
+
+    @cached_property
+    def _squared_columns(self) -> Array:
+        self._count()
+        answer_bytes = 8 * self.shape[1]
+        (total,) = self.workers.total(row_block.squared_columns, answer_bytes=answer_bytes)
+        return total
 
     def column_scale(self) -> Array:
         """See :class:`~.rows.RowOperator`."""
@@ -136,6 +147,15 @@ class GatheredProblem(LinearProblem):
     def rounds(self) -> int:
         """Number of rounds so far."""
         return self.rows.rounds
+
+    @property
+    def workers(self) -> Workers:
+        """The holders of the blocks."""
+        return self.rows.workers
+
+    @workers.setter
+    def workers(self, workers: Workers) -> None:
+        self.rows.workers = workers
 
     def begin(self) -> None:
         """Start counting passes and rounds from here."""

@@ -8,7 +8,9 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._numeric.multiplier import constant, multiplier, solution
 from sklearn_bundle.losses.hinge import Hinge
 from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.regularizers import L2
 
 Array = NDArray[np.float64]
 
@@ -87,6 +89,12 @@ class HingeDual:
     def primal_point(self, combined: Array) -> Point:
         """``w(u) = X'(s y u) / reg_lambda`` with its scores: one product with X."""
         return self.point(combined / self._lambda)
+
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
+        """See :func:`~.linear_rounding.rounding`."""
+        offset = bound + float(combined @ combined) / (2.0 * self._lambda)
+        certified = Certified(point.w, point.intercept, objective, (-combined, offset))
+        return rounding(self._risk, point, certified, L2(), self._lambda)
 
     def primal_value(self, point: Point) -> float:
         """J at the point, whose intercept becomes the best one."""

@@ -9,15 +9,25 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems._distances import dense_rows, rbf_sums
+from sklearn_bundle.problems._extended_sums import affordable, extended_sums
 from sklearn_bundle.problems._linear_sums import linear_sums
-from sklearn_bundle.problems._points import pays_dense
+from sklearn_bundle.problems._points import Called, pays_dense
 from sklearn_bundle.problems.kernel import KernelRows
 from sklearn_bundle.problems.kernel_function import Kernel, Matrix
+from sklearn_bundle.problems.semidefinite import (
+    POINTS,
+    allowance,
+    negative,
+    refuse_asymmetric,
+    refuse_indefinite,
+    some_points,
+)
 
 Array = NDArray[np.float64]
 
 OF_CACHE = 0.5  # share of the memory for kernel values that values for several uses may take
 _EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
+_CALLED = 100  # points between which a callable is checked before the fit
 _MOST_SPARE = 1.7  # rows per column up to which computing all values of the rows is faster
 
 
@@ -30,11 +40,27 @@ class KernelData:
     kernel : Kernel
     dtype : float32 or float64, default=float32
         The precision in which problems begin.
+    samples : ndarray of shape (n,), default=None
+        What messages call the points; their numbers by default.
+
+    Attributes
+    ----------
+    definite : bool
+        Whether the kernel is positive semidefinite by its formula. The values of others, which the
+        caller gives or computes, have to be checked.
     """
 
-    def __init__(self, X: Matrix, kernel: Kernel, dtype: type = np.float32):
+    def __init__(
+        self,
+        X: Matrix,
+        kernel: Kernel,
+        dtype: type = np.float32,
+        samples: np.ndarray | None = None,
+    ):
         self.X, self.kernel, self.dtype = X, kernel, np.dtype(dtype)
         self.given = kernel.name == "precomputed"
+        self.definite = not (self.given or callable(kernel.name))
+        self._samples = np.arange(X.shape[0]) if samples is None else samples
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
         self._widest = self.bytes_shared = 0  # of ``store``, for each thread
@@ -72,8 +98,84 @@ class KernelData:
             return None
         self.keep_all()
         kept = KernelData(self.kept, Kernel("precomputed"), self.dtype)
-        kept.bytes_kept = self.bytes_kept
+        kept.bytes_kept, kept.definite = self.bytes_kept, True  # those of ``self`` are checked
         return kept
+
+    def check(self) -> None:
+        """Raise if the values are not symmetric or not positive semidefinite.
+
+        All values of a matrix are compared with their mirror images, and up to 2,000 points are
+        checked for a negative eigenvalue. A callable is called once, with up to 100 points.
+        """
+        n, name = self.X.shape[0], self.kernel.name
+        if self.definite:
+            return
+        lowest = int(self.diagonal.argmin())
+        if self.diagonal[lowest] < -self._allowed:
+            raise ValueError(
+                f"kernel={name!r} is not positive semidefinite: k(x, x) is "
+                f"{self.diagonal[lowest]} for the sample {self._samples[lowest]}."
+            )
+        if self.given:
+            refuse_asymmetric(self.X, name, self._samples)
+            self._check_part(self.X)
+        else:
+            self._check_called(some_points(n, _CALLED))
+
+    def check_costs(self, points: np.ndarray, costs: Array) -> None:
+        """Raise if a matrix is too rough for a problem with these costs.
+
+        Rounding may make eigenvalues negative, but not ``K + diag(1/C)`` indefinite.
+        """
+        if not self.definite and self.given:
+            ridge = 1.0 / costs
+            if ridge.min() < self._allowed:
+                part = some_points(len(points), POINTS)
+                chosen, n = points[part], len(self.X)
+                values = self.X[np.ix_(chosen, chosen)]
+                refuse_indefinite(values, self.kernel.name, n, ridge[part])
+
+    def _check_called(self, points: np.ndarray) -> None:
+        called = Called(self.X, self.kernel, np.dtype(np.float64)).X[points]
+        self.check_values(Called(called, self.kernel).values(called, called), points)
+
+    def check_values(self, values: np.ndarray, points: np.ndarray) -> None:
+        """Raise if values between some points, by the caller, are not those of a kernel."""
+        refuse_asymmetric(values, self.kernel.name, self._samples[points])
+        refuse_indefinite(values, self.kernel.name, self.X.shape[0])
+
+    @property
+    def _allowed(self) -> float:
+        """How far eigenvalues of all values may lie below 0 by rounding."""
+        return allowance(self.diagonal, self.X.dtype if self.given else np.dtype(np.float64))
+
+    def _check_part(self, values: np.ndarray) -> None:
+        """Raise if the symmetric matrix of all values has a part that is not semidefinite."""
+        points = some_points(len(values), POINTS)
+        refuse_indefinite(values[np.ix_(points, points)], self.kernel.name, len(values))
+
+    def refuse_indefinite(self, points: np.ndarray, coef: Array) -> None:
+        """Raise if steps at these coefficients rightly found the values to be indefinite.
+
+        Where no eigenvalue is negative beyond rounding, rounding is what the steps have met.
+        """
+        if self.definite or not len(points):
+            return
+        n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:POINTS]
+        chosen = np.sort(points[largest])
+        if self.given:
+            refuse_indefinite(self.X[np.ix_(chosen, chosen)], self.kernel.name, n)
+        else:
+            self._check_called(chosen)
+        if len(points) > POINTS:
+            active = np.flatnonzero(coef)
+            weights = coef[active] / np.linalg.norm(coef)
+            (sums,), _ = self.exact_sums(weights[np.newaxis], active, points, constant=0.0)
+            least = float(weights @ sums[active])
+            if least < -self._allowed:
+                why = "below what rounding explains"
+                size = len(active)
+                raise ValueError(negative(self.kernel.name, f"{least:.6g} or less", size, n, why))
 
     def share(self, labels: np.ndarray, cache_bytes: float, n_threads: int) -> None:
         """Compute once what several pairs of classes need, if there is space.
@@ -105,6 +207,8 @@ class KernelData:
         self._source = self.rows(np.float32)
         self.kept = self._source.gram()
         self.bytes_kept = self.kept.nbytes
+        if callable(self.kernel.name):
+            self._check_part(self.kept)
         self._rows[np.dtype(np.float32)] = KernelRows(self.kept, Kernel("precomputed"), np.float32)
 
     def rounding(self, dtype: np.dtype, rows: np.ndarray, columns: np.ndarray) -> Array | float:
@@ -138,6 +242,18 @@ class KernelData:
             return sums, errors[:, np.newaxis]
         each = [self._exact_sums(of_v, chosen, rows, constant) for of_v in coef]
         return np.array([sums for sums, _ in each]), np.array([errors for _, errors in each])
+
+    def extended_sums(
+        self, coef: Array, chosen: np.ndarray, rows: np.ndarray, *, constant: float = 1.0
+    ) -> tuple[Array, Array] | None:
+        """``exact_sums`` in extended precision for one vector; None if that takes too long."""
+        columns = rows[chosen]
+        if not affordable(self.kernel, (len(rows), *self.X.shape[1:]), len(columns)):
+            return None
+        if self.given:
+            values = self.X[np.ix_(rows, columns)]
+            return extended_sums(values, values, self.kernel, coef, constant)
+        return extended_sums(self.X[rows], self.X[columns], self.kernel, coef, constant)
 
     @cached_property
     def largest_rounding(self) -> float:

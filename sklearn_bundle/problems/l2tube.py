@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklearn_bundle._roundoff import SIX_DIGITS
 from sklearn_bundle.problems.kernel import SUMMED
 from sklearn_bundle.problems.kernel_data import OF_CACHE, KernelData
 
@@ -109,6 +110,8 @@ class L2Tube:
     def block(self, rows: np.ndarray) -> np.ndarray:
         """``k(x_r, x) + s`` for these rows and all points, in the working precision."""
         block = self.data.rows(self.dtype).block(rows)
+        if callable(self.data.kernel.name) and len(rows) == self.n:
+            self.data.check_values(block, rows)
         block += block.dtype.type(self.constant)
         return block
 
@@ -152,8 +155,26 @@ class L2Tube:
         return 0.5 * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
 
     def certified_objective(self, coef: Array) -> tuple[float, float, Array]:
-        """The objective in float64, a bound on how far rounding lowered it, and the scores."""
-        scores, errors = self.exact_scores(coef, np.arange(self.n))
+        """The objective in float64, a bound on how far rounding lowered it, and the scores.
+
+        If that leaves less than six digits, scores are summed in extended precision.
+        """
+        points = np.arange(self.n)
+        scores, errors = self.exact_scores(coef, points)
+        value, excess = self._objective(coef, scores, errors)
+        if excess > SIX_DIGITS * abs(value):
+            found = self._finer_scores(coef, points)
+            if found is not None:
+                scores, errors = found
+                value, excess = self._objective(coef, scores, errors)
+        return value, excess, scores
+
+    def _finer_scores(self, coef: Array, points: np.ndarray) -> tuple[Array, Array] | None:
+        active = np.flatnonzero(coef)
+        chosen = np.searchsorted(points, active)
+        return self.data.extended_sums(coef[active], chosen, points, constant=self.constant)
+
+    def _objective(self, coef: Array, scores: Array, errors: Array) -> tuple[float, float]:
         residuals = self.tube.y - scores
         doubt = errors + _ADDED * (np.abs(self.tube.y) + np.abs(scores))
         losses = 0.5 * float(np.sum(self.C * self.tube.excess(residuals) ** 2))
@@ -166,7 +187,7 @@ class L2Tube:
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
         value = 0.5 * square + losses
         excess = 0.5 * of_square + (most - losses) + _ADDED * (abs(value) + losses)
-        return value, excess, scores
+        return value, excess
 
     def certified_bound(self, coef: Array) -> tuple[float, Array]:
         """``bound`` in float64, minus what rounding may have added to it, and the scores.
@@ -177,15 +198,32 @@ class L2Tube:
         terms = self.tube.linear(coef)
         sizes = np.abs(self.tube.y * coef) + np.abs(terms)
         scores, errors = self.exact_scores(coef, active)
-        coef = coef[active]
+        bound, rounded = self._bound(coef[active], scores, errors, terms, sizes, active)
+        if rounded > SIX_DIGITS * abs(bound):
+            found = self._finer_scores(coef, active)
+            if found is not None:
+                scores, errors = found
+                bound, _ = self._bound(coef[active], scores, errors, terms, sizes, active)
+        return bound, scores
+
+    def _bound(
+        self,
+        coef: Array,
+        scores: Array,
+        errors: Array,
+        terms: Array,
+        sizes: Array,
+        active: np.ndarray,
+    ) -> tuple[float, float]:
+        """The bound, and about what rounding of the scores took off it."""
         linear = float(np.sum(terms)) - _ADDED * float(np.sum(sizes))
         of_square = float(np.sum(np.abs(coef) * (errors + _ADDED * np.abs(scores))))
         square, ridge = float(np.sum(coef * scores)), float(np.sum(coef**2 / self.C[active]))
         if square < -of_square:
-            return -np.inf, scores
+            return -np.inf, 0.0
         bend = max(square, 0.0) + of_square + (1.0 + _ADDED) * ridge
         bound = (0.5 - _ADDED) * linear**2 / bend if linear > 0.0 and bend > 0.0 else 0.0
-        return bound, scores
+        return bound, bound * of_square / bend if bend > 0.0 else 0.0
 
     def is_indefinite(self, coef: Array, scores: Array) -> bool:
         """Whether ``|w|^2`` is negative, beyond rounding of the working precision."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,12 @@ from sklearn_bundle.losses._newton import newton_loss
 from sklearn_bundle.losses._softmax import class_loss
 from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.losses.multiclass import MulticlassLoss
+from sklearn_bundle.problems.balance import balancing_shares, cut_by_class
 from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.column_model import ColumnModel
 from sklearn_bundle.problems.dual_steps import DualAscent
+from sklearn_bundle.problems.linear_rounding import Sizes
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
@@ -29,6 +32,8 @@ Array = NDArray[np.float64]
 
 LARGEST_RISK = 1e100  # squares of larger values may overflow
 LARGEST_DRIFT = 1e3  # times the rounding of a fresh product: an error of about 1e-13 in the scores
+_FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
+_ROWS_AT_ONCE = 2048  # of more rows: several arrays of 16 KB
 _TINY = 1e-300  # replaces the mean square of an X of zeros
 
 
@@ -102,7 +107,11 @@ class LinearProblem:
         The loss for scores that are stored by class; None if it has no such form.
     conjugate : Conjugate
         The conjugate of a curved loss of one score; None for other losses.
+    reg_lambda : float
+        The strength that the estimator has chosen for this problem. Only solvers use it.
     """
+
+    reg_lambda: float
 
     def __init__(
         self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
@@ -132,6 +141,10 @@ class LinearProblem:
     @cached_property
     def _along(self) -> Array:
         return np.empty((2, self.n_samples * self.n_outputs))
+
+    @cached_property
+    def _model(self) -> SoftmaxModel:
+        return self.softmax_model()
 
     def rest(self) -> None:
         """Let go of arrays that are made again where they are needed."""
@@ -199,6 +212,22 @@ class LinearProblem:
         balance = np.atleast_1d(self._derivatives.sum(axis=0)) if self.n_free else None
         return Plane(self.rows.gradient(self._derivatives), cut.offset, cut.risk, balance)
 
+    def cut_balanced(self, point: Point) -> Plane | None:
+        """See :class:`~.asks.Points`: one product with X', the first time two for softmax."""
+        if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
+            return None
+        scores, g = point.scores + point.intercept, self._derivatives
+        table = cut_by_class(self.loss, scores, self.target, self.weights, g)
+        if self.class_loss is not None:
+            by_class = np.ascontiguousarray(g.T)
+            gradient, offset = self._model.plane(by_class, self.rows.class_gradient(by_class))
+            return Plane(gradient.ravel(), offset, np.nan, np.zeros(self.n_free))
+        shares = balancing_shares(table)
+        if shares is None:
+            return None
+        g *= shares[self.target, None]
+        return Plane(self.rows.gradient(g), float(shares @ table[:, 0]), np.nan, g.sum(axis=0))
+
     def set_intercept(self, point: Point) -> None:
         """Set the point's intercept to the best one."""
         if self.fit_intercept:
@@ -206,18 +235,20 @@ class LinearProblem:
                 point.scores, self.target, self.weights, self._scratch
             )
 
-    def size_of_products(self, point: Point, length: float | None = None) -> float:
-        """``||w|| sum_i |g_i| ||x_i||`` with the derivatives g at the point; no product with X.
-
-        It is far above ``|<X'g, w>|`` if the features are far from 0. ``length`` is ``||w||`` if
-        the point keeps w in another form.
-        """
-        scores = point.scores + point.intercept if self.n_free else point.scores
-        args = self.target, self.weights, self.fit_intercept, self._derivatives, self._scratch
-        self.loss.cut(scores, *args)
-        derivatives = np.abs(self._derivatives).reshape(self.n_samples, -1).sum(axis=1)
-        length = float(np.linalg.norm(point.w)) if length is None else length
-        return length * float(derivatives @ np.sqrt(self.rows.squared_norms()))
+    def sizes(self, point: Point) -> Sizes:
+        """Sizes of the terms of sums at the point, which bound their rounding."""
+        scores = self._scores(point.w) if point.scores is None else point.scores
+        squares, n = self.rows.squared_columns(), self.n_samples
+        if self.newton_loss is None:
+            args = self.target, self.weights, scores + point.intercept
+            return Sizes.of(squares, self.loss, *args)
+        parts = []
+        step = n if n <= _FEW_ROWS else _ROWS_AT_ONCE
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            args = self.target[rows], self.weights[rows], scores[rows] + point.intercept
+            parts.append(Sizes.of(np.zeros(self.n_features), self.loss, *args))
+        return reduce(Sizes.plus, parts)._replace(squares=squares)
 
     def risk(self, point: Point) -> float:
         """Risk at the point with its own intercept."""

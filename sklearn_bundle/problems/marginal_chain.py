@@ -108,6 +108,10 @@ class MarginalDual:
 
     objective = primal_value
 
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
+        """0: it is not known."""
+        return 0.0
+
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
         squares = float(np.sum(combined[:-1] * combined[:-1]))

@@ -105,10 +105,19 @@ class _RowsInMemory(ABC):
     def squared_norms(self) -> Array:
         return row_norms(self._X, squared=True)
 
+    def squared_columns(self) -> Array:
+        return self._column_sizes[0]
+
     def column_scale(self) -> Array:
+        squares, sizes = self._column_sizes
+        return squares / np.maximum(sizes, np.finfo(np.float64).tiny)
+
+    @cached_property
+    def _column_sizes(self) -> tuple[Array, Array]:
+        """Sums of the squares of each column's entries, and of their absolute values."""
         squares, sizes = np.zeros((2, self.shape[1]))
         self._add_column_sizes(squares, sizes)
-        return squares / np.maximum(sizes, np.finfo(np.float64).tiny)
+        return squares, sizes
 
     def sample(self, rows: NDArray[np.intp]) -> Self:
         return type(self)(self._X[rows], self._runner)
@@ -200,7 +209,7 @@ class DenseRows(_RowsInMemory):
         count = 1  # or 2 or 4: with 3 a thread of two would wait
         while count < _MOST_BLOCKS and len(rows) >= 2 * count * least:
             count *= 2
-        bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
+        bounds = [k * len(rows) // count for k in range(count + 1)]
         parts = (np.empty if len(rows) else np.zeros)((count, width, width))
         (X,) = self._arrays
 

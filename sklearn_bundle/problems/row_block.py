@@ -6,7 +6,7 @@ again, and no answer depends on which worker gave it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import joblib
@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._blas import blas_threads
 from sklearn_bundle.losses._newton_loss import NewtonLoss
+from sklearn_bundle.losses._softmax import SoftmaxByClass
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.problems.balance import cut_by_class
+from sklearn_bundle.problems.linear_rounding import Sizes
 from sklearn_bundle.problems.memory_rows import Matrix, rows_in_memory
 from sklearn_bundle.problems.rows import RowOperator
+from sklearn_bundle.problems.softmax_model import SoftmaxModel
 
 Array = NDArray[np.float64]
 
@@ -46,15 +50,20 @@ class RowBlock:
 
     Parameters
     ----------
-    X : C-ordered array or CSR of shape (n, d), float32 or float64
+    X : C-ordered array or CSR of shape (n, d), float32 or float64; or None
+        None if the caller has persisted it; tasks then get it from there.
     y : ndarray of shape (n,) or (n, k), or None
         Class numbers or real targets.
     weights : ndarray of shape (n,), positive
     """
 
-    X: Matrix
+    X: Any
     y: Any
     weights: Array
+
+    def with_rows(self, X: Matrix) -> "RowBlock":
+        """The block with this X, if it has none."""
+        return replace(self, X=X) if self.X is None else self
 
     def __sizeof__(self) -> int:
         """The size including the arrays: dask uses it to estimate the cost of moving a block."""
@@ -88,6 +97,52 @@ def cut(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
     balance = np.atleast_1d(derivatives.sum(axis=0))
     sums = np.array([plane.risk, plane.offset])
     return [sums, balance, rows.gradient(derivatives)]
+
+
+def parts_of_classes(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """See :func:`~.balance.cut_by_class`."""
+    _, scores = _scores(block, of, w, b)
+    out = np.empty_like(scores)
+    return [cut_by_class(of.loss, scores, block.targets(of), block.weights, out)]
+
+
+def cut_with_shares(
+    block: RowBlock, of: Formulation, w: Array, b: Array, shares: Array
+) -> list[Array]:
+    """Balance and gradient of the plane at (w, b), rows multiplied by the shares of classes."""
+    rows, scores = _scores(block, of, w, b)
+    y, derivatives = block.targets(of), np.empty_like(scores)
+    cut_by_class(of.loss, scores, y, block.weights, derivatives)
+    derivatives *= shares[y, None]
+    return [derivatives.sum(axis=0), rows.gradient(derivatives)]
+
+
+def softmax_sums(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """Surplus, class shares, gradient and class sums, for :func:`~.balance.mixing`."""
+    model, derivatives = _softmax(block, of, w, b)
+    sums = model.class_sums()
+    gradient = model.gradient(derivatives)
+    return [derivatives.sum(axis=1), model.class_shares(), gradient, sums]
+
+
+def mixed_entropy(
+    block: RowBlock, of: Formulation, w: Array, b: Array, moved: Array, given: Array
+) -> list[Array]:
+    """The offset of the mixed plane."""
+    model, derivatives = _softmax(block, of, w, b)
+    args = derivatives, model.y, model.weights, moved, given
+    return [np.array([model.loss.mixed_entropy(*args)])]
+
+
+def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[SoftmaxModel, Array]:
+    """The rows by class, and the derivatives at (w, b)."""
+    rows, scores = _scores(block, of, w, b)
+    loss, y = SoftmaxByClass(), block.targets(of)
+    model = SoftmaxModel(rows, y, block.weights, loss, of.n_outputs, True)
+    by_class = np.ascontiguousarray(scores.T)
+    derivatives = np.empty_like(by_class)
+    model.along(by_class, np.zeros_like(by_class), 0.0, derivatives)
+    return model, derivatives
 
 
 def risk(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
@@ -130,13 +185,16 @@ def targets_and_weights(block: RowBlock, of: Formulation) -> tuple[Array, Array]
     return block.targets(of), block.weights
 
 
-def size_of_products(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
-    """``sum_i |g_i| ||x_i||`` with the derivatives g at (w, b)."""
+def rounding_sizes(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """The fields of :class:`~.linear_rounding.Sizes` at (w, b)."""
     rows, scores = _scores(block, of, w, b)
-    derivatives, scratch = np.empty_like(scores), np.empty((4, len(scores)))
-    of.loss.cut(scores, block.targets(of), block.weights, False, derivatives, scratch)
-    sizes = np.abs(derivatives).reshape(len(scores), -1).sum(axis=1)
-    return [np.array([sizes @ np.sqrt(rows.squared_norms())])]
+    args = of.loss, block.targets(of), block.weights, scores
+    return [np.atleast_1d(field) for field in Sizes.of(rows.squared_columns(), *args)]
+
+
+def squared_columns(block: RowBlock) -> list[Array]:
+    """``sum_i x_ij^2`` of every column."""
+    return [block.rows.squared_columns()]
 
 
 def sizes(block: RowBlock) -> list[Array]:

@@ -10,11 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._numeric.roots import Bracket
 from sklearn_bundle.losses._newton import curved_loss
 from sklearn_bundle.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.losses._softmax import class_loss
 from sklearn_bundle.losses.base import Loss
+from sklearn_bundle.losses.multiclass import MulticlassLoss
 from sklearn_bundle.problems import row_block
+from sklearn_bundle.problems.balance import balancing_shares, mixed, mixing
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
+from sklearn_bundle.problems.linear_rounding import Sizes
 from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.row_block import Formulation
@@ -56,6 +61,12 @@ class Workers(Protocol):
     def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         """``task(block, *args)`` for each block, in their order."""
 
+    def within(self, seconds: float | None) -> "Workers":
+        """The same with a time limit for all rounds, which starts now."""
+
+    def confirming(self) -> "Workers":
+        """The same for the last rounds, which may exceed the limit by what rounds have taken."""
+
 
 class RowBlocks:
     """``R(w, b)`` of rows on workers, with b a coordinate of its own if there is an intercept.
@@ -79,8 +90,11 @@ class RowBlocks:
     ----------
     passes, rounds : int
         Numbers of products with X or X' and of rounds so far.
+    reg_lambda : float
+        As of :class:`~.linear.LinearProblem`.
     """
 
+    reg_lambda: float
     nonnegative: bool
     class_loss = None  # scores are stored by row
 
@@ -173,38 +187,48 @@ class RowBlocks:
             return None
         return Plane(gradient, offset, risk, balance if self.n_free else None)
 
-    def size_of_products(self, point: Point) -> float:
-        """See :class:`~.asks.Points`."""
-        (total,) = self._total(1, row_block.size_of_products, *self._place(point))
-        return float(np.linalg.norm(point.w)) * total.item()
+    def cut_balanced(self, point: Point) -> Plane | None:
+        """See :class:`~.asks.Points`: two rounds."""
+        if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
+            return None
+        place = self._place(point)
+        if class_loss(self.loss) is not None:
+            surplus, class_shares, *sums = self._total(3, row_block.softmax_sums, *place)
+            how = mixing(surplus, class_shares)
+            (offset,) = self._total(1, row_block.mixed_entropy, *place, *how)
+            gradient = mixed(*sums, *how).ravel()
+            return Plane(gradient, offset.item(), np.nan, np.zeros(self.n_free))
+        (table,) = self._total(1, row_block.parts_of_classes, *place)
+        shares = balancing_shares(table)
+        if shares is None:
+            return None
+        balance, gradient = self._total(2, row_block.cut_with_shares, *place, shares)
+        return Plane(gradient, float(shares @ table[:, 0]), np.nan, balance)
+
+    def sizes(self, point: Point) -> Sizes:
+        """See :class:`~.asks.Points`: one round."""
+        n, squares, slopes, totals, *sums = self._total(
+            2, row_block.rounding_sizes, *self._place(point)
+        )
+        return Sizes(n.item(), squares, slopes, totals, *(total.item() for total in sums))
 
     def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
         """See :class:`~.asks.LineSearch`: each round shrinks the bracket 15-fold."""
-        steps, low, high = _FIRST_STEPS, 0.0, np.inf
-        slope_low = slope_high = np.nan
+        steps, bracket = _FIRST_STEPS, Bracket((0.0, np.nan))
         for _ in range(_SEARCH_ROUNDS):
-            values = self._along(start, end, steps)
-            derivatives = slope + curvature * steps + values[:, 1]
-            rising = ~(derivatives < 0.0) | ~np.isfinite(values[:, 0])
-            first = int(np.argmax(rising)) if rising.any() else len(steps)
-            if first > 0:
-                low, slope_low = float(steps[first - 1]), float(derivatives[first - 1])
-            if first < len(steps):
-                high, slope_high = float(steps[first]), float(derivatives[first])
+            risks, slopes = self._along(start, end, steps).T
+            slopes = slope + curvature * steps + slopes
+            bracket.narrow(steps, np.where(np.isfinite(risks), slopes, np.inf))
+            low, high = bracket.low[0], bracket.high[0]
             if high == 0.0:
                 return 0.0
             if high - low <= _NARROW * high:
                 break
-            if np.isfinite(high):
+            if bracket.closed:
                 steps = np.linspace(low, high, _INSIDE + 2)[1:-1]
             else:
                 steps = low * np.geomspace(2.0, _FARTHER, _INSIDE)
-        if not np.isfinite(high):
-            return low
-        rise = slope_high - slope_low
-        if not (np.isfinite(rise) and rise > 0.0):
-            return low
-        return low + (high - low) * min(max(-slope_low / rise, 0.0), 1.0)
+        return bracket.zero()
 
     def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
         """See :class:`~.asks.LineSearch`; one round per step."""

@@ -72,6 +72,9 @@ class RowOperator(Protocol):
     def squared_norms(self) -> Array:
         """``||x_i||^2`` of every row; entries that are stored in parts count as their sums."""
 
+    def squared_columns(self) -> Array:
+        """``sum_i x_ij^2`` of every column, computed once."""
+
     def column_scale(self) -> Array:
         """``sum_i x_ij^2 / sum_i |x_ij|``: how far a unit of w_j moves the scores it affects."""
 

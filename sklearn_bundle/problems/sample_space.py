@@ -19,6 +19,7 @@ from sklearn_bundle.problems.linear import (
     Plane,
     Point,
 )
+from sklearn_bundle.problems.linear_rounding import Sizes
 from sklearn_bundle.regularizers import Regularizer
 
 Array = NDArray[np.float64]
@@ -79,6 +80,8 @@ class SampleSpace:
     n_free = 0
     intercept_scale = 1.0
 
+    class_loss = None  # there are planes for one score per row only
+
     def __init__(self, problem: LinearProblem):
         self.attach(problem)
         if problem.n_free or len(problem.scores_shape) > 1:
@@ -122,10 +125,9 @@ class SampleSpace:
         """``X'g``, of length d: a product with X'."""
         return self._rows.gradient(plane[: self.n_samples])
 
-    def size_of_products(self, point: Point) -> float:
-        """See :meth:`LinearProblem.size_of_products`."""
-        length = float(np.sqrt(max(2.0 * self.norm.value(point.w), 0.0)))
-        return self._linear.size_of_products(point, length)
+    def sizes(self, point: Point) -> Sizes:
+        """See :meth:`LinearProblem.sizes`."""
+        return self._linear.sizes(point)
 
     def weights(self, x: Array, norm: SampleNorm) -> Array:
         """w, of length d, of a point that belongs to ``norm``: one product with X'."""
@@ -150,6 +152,9 @@ class SampleSpace:
         design.blend(step, start.w, end.w, x)
         intercept = (1.0 - step) * start.intercept + step * end.intercept
         return self.point(x, intercept, abs(1.0 - step) * start.drift + abs(step) * end.drift)
+
+    def cut_balanced(self, point: Point) -> None:
+        """None: there is no intercept that is a coordinate."""
 
     def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
         """Cutting plane at ``point``, as in :meth:`LinearProblem.cut`: products with X' and X.

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from sklearn_bundle.losses._softmax import SoftmaxByClass
+from sklearn_bundle.problems.balance import mixed, mixing
 from sklearn_bundle.problems.rows import RowOperator
 
 Array = NDArray[np.float64]
@@ -16,7 +17,6 @@ _HESSIAN_ENTRIES = 1 << 17  # of rows times coordinates that are multiplied at a
 # take no longer than so many passes over the data.
 _GRAM_ROWS = 4
 _GRAM_PASSES = 8.0
-_TINY = 1e-300  # replaces a total of 0
 
 
 @dataclass
@@ -78,10 +78,9 @@ class SoftmaxModel:
     def plane(self, derivatives: Array, gradient: Array) -> tuple[Array, float]:
         """A plane ``R(W, b) >= <A, W> + c`` for all W and b, from any derivatives s (P - Y).
 
-        The columns of P have to balance, sum_i s_i P_i = sum_i s_i Y_i, for b to cancel. Classes
-        with too much give part of each of their probabilities to the others: P' = P M has rows on
-        the simplex and balanced columns, and X'SP' = X'SP M costs no product. The plane is
-        A = X'S(P' - Y), c = sum_i s_i H(P'_i), for any P.
+        The columns of P have to balance, sum_i s_i P_i = sum_i s_i Y_i, for b to cancel: see
+        :mod:`~sklearn_bundle.problems.balance`. The plane is A = X'S(P' - Y), c = sum_i s_i H(P'_i)
+        for any P.
 
         Parameters
         ----------
@@ -92,28 +91,21 @@ class SoftmaxModel:
         moved, given = np.zeros((2, self.n_classes))
         A = gradient
         if self.free:
-            surplus = derivatives.sum(axis=1)
-            wanting = np.maximum(-surplus, 0.0)
-            total = wanting.sum()
-            if total > 0.0:
-                # The part that moves, not the part that stays: next to 1 it would lose digits.
-                extra = np.maximum(surplus, 0.0)
-                moved = np.minimum(extra / np.maximum(extra + self.class_shares(), _TINY), 1.0)
-                given = wanting / total
-                lost = moved[:, None] * (gradient + self._sums_of_classes())
-                A = gradient - lost + np.outer(given, lost.sum(axis=0))
+            moved, given = mixing(derivatives.sum(axis=1), self.class_shares())
+            if given.any():
+                A = mixed(gradient, self.class_sums(), moved, given)
         args = derivatives, self.y, self.weights, moved, given
         return A, self.loss.mixed_entropy(*args)
 
-    def _sums_of_classes(self) -> Array:
+    def class_sums(self) -> Array:
         """``Y'SX``: the weighted sum of the rows of each class."""
-        if self._class_sums is None:
+        if self._sums is None:
             indicators = np.zeros((self.n_classes, self.n_samples))
             indicators[self.y, np.arange(self.n_samples)] = self.weights
-            self._class_sums = self.rows.class_gradient(indicators)
-        return self._class_sums
+            self._sums = self.rows.class_gradient(indicators)
+        return self._sums
 
-    _class_sums: Array | None = None
+    _sums: Array | None = None
 
     def probabilities(self, derivatives: Array, samples: NDArray[np.intp]) -> Array:
         """P of some samples, shape (K, len(samples))."""

@@ -58,6 +58,9 @@ class Regularizer(Shown, ABC):
         Whether ``Omega(w) = ||w||^2 / 2``: true for :class:`L2`, but not for its subclasses.
     is_l1 : bool
         Whether its ``lasso_form`` has no ridge: true for :class:`L1` and :class:`WeightedL1`.
+    degree : float or None
+        The q in ``Omega(c w) = c^q Omega(w)``, on which the default `reg_lambda` of
+        :class:`~sklearn_bundle.BMRMRegressor` depends; None if there is none.
 
     Raises
     ------
@@ -86,6 +89,11 @@ class Regularizer(Shown, ABC):
     """
 
     is_quadratic: ClassVar[bool] = False
+
+    @property
+    def degree(self) -> float | None:
+        """The power of c with which ``Omega(c w)`` grows, if there is one."""
+        return 2.0 if self.is_quadratic else None
 
     @property
     def is_l1(self) -> bool:

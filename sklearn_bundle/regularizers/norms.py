@@ -86,6 +86,10 @@ class Lp(Regularizer):
     def __init__(self, p: float = 1.5):
         self.p = as_float(p)
 
+    @property
+    def degree(self) -> float:
+        return 2.0
+
     def bind(self, n_features, dimension) -> Regularizer:
         if not (isinstance(self.p, float) and 1.0 < self.p <= 2.0):
             raise ValueError(f"p={shown(self.p)} must be greater than 1 and at most 2.")

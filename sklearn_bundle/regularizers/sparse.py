@@ -33,6 +33,10 @@ class L1(Regularizer):
     """
 
     @property
+    def degree(self) -> float:
+        return 1.0
+
+    @property
     def lasso_form(self) -> LassoForm:
         return LassoForm(1.0, 0.0)
 
@@ -100,6 +104,10 @@ class WeightedL1(Regularizer):
         return WeightedL1(np.tile(weights, dimension // n_features))
 
     @property
+    def degree(self) -> float:
+        return 1.0
+
+    @property
     def lasso_form(self) -> LassoForm:
         return LassoForm(np.asarray(self.weights, dtype=np.float64), 0.0)
 
@@ -153,6 +161,11 @@ class ElasticNet(Regularizer):
 
     def __init__(self, l1_ratio: float = 0.5):
         self.l1_ratio = as_float(l1_ratio)
+
+    @property
+    def degree(self) -> float:
+        """That of L1 if it is L1; otherwise that of ``||w||^2``, which large weights follow."""
+        return 1.0 if self.l1_ratio == 1.0 else 2.0
 
     def bind(self, n_features, dimension) -> Regularizer:
         ratio = self.l1_ratio

@@ -28,7 +28,7 @@ class BlockSolver(ABC):
     ----------
     problem : StructuredProblem
     tol : float
-    cache_size : int or None
+    n_cached_outputs : int or None
         Outputs kept per example in addition to the true one, at least 2. None is 48, or more if
         these all have weight, as long as they take up less than 1 GB.
     kept : OutputCache
@@ -43,12 +43,12 @@ class BlockSolver(ABC):
         self,
         problem: StructuredProblem,
         tol: float,
-        cache_size: int | None,
+        n_cached_outputs: int | None,
         kept: OutputCache | None,
         patience: int,
     ):
         if kept is None:
-            kept = OutputCache(problem.n_examples, cache_size, problem.squared)
+            kept = OutputCache(problem.n_examples, n_cached_outputs, problem.squared)
         self._tol = tol
         self._dual = BlockDual(problem, kept, patience)
         self._best = Best(least=0.0)

@@ -1,11 +1,14 @@
 """Certificates of solvers: the best point, the best bound, its proof, and crossed bounds."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle._roundoff import SIX_DIGITS
+from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.solvers.asks import Points
 from sklearn_bundle.solvers.contract import State, uncrossed
 
@@ -14,10 +17,6 @@ from sklearn_bundle.solvers.contract import State, uncrossed
 CROSSED = 1e-6
 # Relative to the terms that objective and bound are differences of: 5,000 times the precision.
 ROUNDED = 1e-12
-_FAR = (
-    "since products with features that are far from 0 compared with their spread are rounded: "
-    "center and scale the features, or ask for a larger tol"
-)
 _TINY = 1e-100  # replaces terms of size 0
 
 
@@ -26,14 +25,12 @@ def confirmed(
     primal: float,
     advice: str,
     terms: Callable[[], float] | None = None,
-    products: Callable[[], float] | None = None,
+    rounding: float = 0.0,
 ) -> float:
-    """A recomputed bound, lowered to at most the recomputed objective.
+    """A recomputed bound less its rounding, lowered to at most the recomputed objective.
 
     ``terms`` returns the size of the terms whose differences objective and bound are, if it may be
     far larger than they are; ``advice`` says why they may cross and what a user can do.
-    ``products`` returns the size of the terms of products with X: if their rounding is the cause,
-    no bound is known to be true, and the advice is to center the features.
 
     Raises
     ------
@@ -41,14 +38,25 @@ def confirmed(
         If the bound is above the objective by more than rounding explains.
     """
     crossed = bound - primal
-    if crossed > CROSSED * abs(primal) and not (terms and crossed <= ROUNDED * terms()):
-        why = f"by more than rounding explains: {advice}"
-        if products and crossed <= ROUNDED * products():
-            why = _FAR
+    explained = crossed <= max(CROSSED * abs(primal), rounding)
+    if not explained and not (terms and crossed <= ROUNDED * terms()):
         raise ValueError(
-            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, {why}."
+            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
+            f"rounding explains: {advice}."
         )
-    return uncrossed(bound, primal)
+    return uncrossed(bound, primal) - rounding
+
+
+def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
+    """Objective and bound of a model whose objective rounding made too small by up to ``excess``.
+
+    The bound is lowered by as much, but not below 0, so that the model is no farther from the
+    optimum than the gap says. Where less than six digits of the objective are left, it becomes the
+    largest value that it may have, and the bound stays. -inf stays: there is no bound.
+    """
+    if excess > SIX_DIGITS * abs(primal):
+        return primal + excess, bound
+    return primal, max(bound - excess, 0.0) if bound > -np.inf else bound
 
 
 def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float) -> float:
@@ -61,8 +69,23 @@ def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float)
     return risk + abs(offset) + reg_lambda * len(zeros) + _TINY
 
 
+def owned(value: Any) -> Any:
+    """A point or a proof with copies of its arrays, which no later step can change.
+
+    Of a linear :class:`Point` only the scores are shared: a confirmation recomputes them.
+    """
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Point):
+        return replace(value, w=value.w.copy(), intercept=owned(value.intercept))
+    if isinstance(value, tuple):
+        items = map(owned, value)
+        return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
+    return value
+
+
 class Best:
-    """The best point and the best bound of a solver so far.
+    """The best point and the best bound of a solver so far, with arrays of its own.
 
     A bound above the objective is false. Rounding may cause that, by up to 1e-6 of the objective:
     the bound is then lowered to as far below, as in :func:`~.contract.uncrossed`. If it is farther
@@ -102,6 +125,7 @@ class Best:
         self.least = least
         self._provisional, self._advice = provisional, advice
         self.primal, self.point = np.inf, None
+        self._rounding = 0.0  # taken off every bound, as of the last recomputed one
         self.withdraw()
 
     @property
@@ -113,16 +137,20 @@ class Best:
         """Keep the point if its objective is lower; returns whether it is."""
         better = primal < self.primal
         if better:
-            self.primal, self.point = primal, point
+            self.primal, self.point = primal, owned(point)
         return better
 
     def prove(self, bound: float, proof: Any = None) -> bool:
-        """Keep the bound with its proof if it is higher; returns whether it is."""
+        """Keep the bound with its proof if it is higher; returns whether it is.
+
+        What rounding took off the last recomputed bound is taken off this one too.
+        """
         if not self._provisional and bound - self.primal <= CROSSED * abs(self.primal):
             bound = uncrossed(bound, self.primal)
+        bound -= self._rounding
         better = bound > self.bound
         if better:
-            self.bound, self.proof = bound, proof
+            self.bound, self.proof = bound, owned(proof)
         return better
 
     def renew(
@@ -133,17 +161,20 @@ class Best:
         proof: Any = None,
         *,
         terms: Callable[[], float] | None = None,
-        products: Callable[[], float] | None = None,
+        rounding: float = 0.0,
     ) -> None:
         """Replace the kept values by recomputed ones, whether these are better or not.
+
+        ``rounding`` is what has to be taken off the bound: see :mod:`~.linear_rounding`.
 
         Raises
         ------
         ValueError
-            As in :func:`confirmed`, which explains ``terms`` and ``products``.
+            As in :func:`confirmed`, which explains ``terms``.
         """
-        self.primal, self.point = primal, point
-        fresh = confirmed(bound, primal, self._advice, terms, products)
+        self.primal, self.point = primal, owned(point)
+        self._rounding = rounding
+        fresh = confirmed(bound, primal, self._advice, terms, rounding)
         self.bound = max(fresh, self.least)
         self.proof = proof
 

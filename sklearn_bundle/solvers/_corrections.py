@@ -19,13 +19,10 @@ class Corrections:
     ----------
     memory : int
         Number of pairs that are kept.
-    least_curvature : float
-        A pair (s, y) is kept only if ``s'y / y'y`` is above this.
     """
 
-    def __init__(self, memory: int, least_curvature: float = 0.0):
+    def __init__(self, memory: int):
         self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
-        self._least = least_curvature
 
     def __len__(self) -> int:
         return len(self._pairs)
@@ -43,10 +40,7 @@ class Corrections:
     def remember(self, step: Array, change: Array) -> None:
         """Keep the pair if it shows curvature."""
         product = blas.ddot(step, change)
-        least = _TINY
-        if self._least > 0.0:
-            least += self._least * blas.ddot(change, change)
-        if product > least and np.isfinite(product):
+        if product > _TINY and np.isfinite(product):
             self._pairs.append((step, change, product))
 
     def correct(self, x: Array, solve: Callable[[Array], Array]) -> Array:

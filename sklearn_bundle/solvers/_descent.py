@@ -112,7 +112,7 @@ class Descent(NewtonDescent):
 
     def _search(self, direction: Array, w: Array, b: float) -> float:
         """Newton's method in one dimension; the last step tried need not be exact."""
-        across, square = self._lambda * float(w @ self.w), self._lambda * float(w @ w)
+        across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(_SEARCHES):
             args = self.scores, direction, self.width, self.b, b, t

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.linear import LinearProblem, Point
+from sklearn_bundle.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.asks import require
@@ -17,7 +18,7 @@ from sklearn_bundle.solvers.linear_task import LinearSolver, Task
 
 Array = NDArray[np.float64]
 
-_ADVICE = "scale the features"
+_ADVICE = "center and scale the features"
 _WORTH = 0.5  # of the gap: a plane that promises no less is not computed
 _ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
 _IDLE_LIMIT = 8  # steps without progress, after which only rounding is left
@@ -159,13 +160,11 @@ class DescentSolver(LinearSolver):
         """
         best, spent = self._best, self._problem.passes
         point = self._problem.point(best.point.w, best.point.intercept)
-        risk = self._problem.risk(point)
-        best.renew(
-            self._lambda * self._omega.value(point.w) + risk,
-            Point(point.w, None, point.intercept),
-            best.proof.bound(self._omega),
-            best.proof,
-        )
+        objective = self._lambda * self._omega.value(point.w) + self._problem.risk(point)
+        certified = Certified(point.w, point.intercept, objective, self.plane)
+        taken = rounding(self._problem, point, certified, self._omega, self._lambda)
+        kept, bound = Point(point.w, None, point.intercept), best.proof.bound(self._omega)
+        best.renew(objective, kept, bound, best.proof, rounding=taken)
         self._passes_before += self._problem.passes - spent
         return self._state()
 

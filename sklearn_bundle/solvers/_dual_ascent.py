@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.regularizers import L2
 from sklearn_bundle.solvers._certificate import Best, size_of_terms
 from sklearn_bundle.solvers.asks import ClassSteps, DualSteps
@@ -79,9 +81,15 @@ class DualAscentSolver(LinearSolver):
         """See :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
-    def size_of_products(self) -> float:
-        """See :class:`~sklearn_bundle.solvers.asks.Points`; at the best point."""
-        return self._problem.size_of_products(self._best.point)
+    def _renew(self, point: Point, objective: float) -> None:
+        """Keep recomputed values, with the bound of the kept plane."""
+        best, omega = self._best, self._omega
+        certified = Certified(point.w, point.intercept, objective, self.plane)
+        best.renew(
+            *(objective, point, best.proof.bound(omega), best.proof),
+            terms=self.size_of_terms,
+            rounding=rounding(self._problem, point, certified, omega, self._lambda),
+        )
 
     def _state(self) -> State:
         point = self._best.point

@@ -24,6 +24,12 @@ _MOST_TRUST = 4.0  # of the damping: the scores may then still change by a quart
 # a step that is this short, the Hessian gets a ridge (times its mean diagonal), or ten times it.
 _RANK, _TOO_SHORT = 2, 0.02
 _FIRST_RIDGE, _RIDGE_UP = 1e-4, 10.0
+# If the loss is smooth, steps are then for a stronger regularization: this share of the largest
+# trace of a Hessian so far, which falls after each step that is long enough. Near the optimum of a
+# stronger one the model knows the rows that matter. After a step that is too short it rises by the
+# second number, so many times at most. After k of these it falls by a factor of 1 + 3/k: 4 at
+# first, and never the same again, which might lead back to the same points.
+_STRONGER, _RISE, _MOST_RISES, _WEAKER = 0.01, 16.0, 30, 3.0
 # Until a matrix is definite in spite of rounding. Relative to each diagonal entry: that of b may be
 # far smaller than the others.
 _RIDGES = (0.0, 1e-12, 1e-9, 1e-6)
@@ -39,7 +45,8 @@ class NewtonDescent(ABC):
     have is damped: without that the quadratic model, which knows of these rows alone, takes its
     weight far beyond where others bend. The damping, ``|gradient_j| scale_j trust``, holds the
     scores' change by a feature to about 1 / trust, and vanishes with the gradient. A ridge helps
-    where there are fewer curved rows than features. A subclass knows the rows.
+    where there are fewer curved rows than features; for a smooth loss, steps for a stronger
+    regularization that becomes the given one do so better. A subclass knows the rows.
 
     Attributes
     ----------
@@ -66,6 +73,8 @@ class NewtonDescent(ABC):
         detail: int = 1,
     ):
         self._loss, self._free, self._lambda, self._units = loss, free, reg_lambda, units
+        self._strength = reg_lambda  # of the regularization that steps are for
+        self._trace, self._n_rises = 0.0, 0
         self._scale = scale / units.unit
         self.w, self.b, self.width = w, b, width
         self.n_steps = 0
@@ -137,8 +146,11 @@ class NewtonDescent(ABC):
         along = self._direction()
         was_rough = self._every > 1 or (factor is not None and self.factor is factor)
         if along is None:
-            return False
+            return self._adapt_strength(1.0)
         length = self._move(along[: len(self.w)], float(along[-1]) if self._free else 0.0)
+        if self._adapt_strength(length):
+            self.n_steps += 1
+            return True
         self._adapt_damping(length)
         self.settled = self._loss.smooth or (
             length >= _SHRINKS
@@ -150,6 +162,24 @@ class NewtonDescent(ABC):
         self._narrowed = False
         self.n_steps += 1
         return length > 0.0 or self._ridge > ridge or was_rough
+
+    def _adapt_strength(self, length: float) -> bool:
+        """Change the regularization that steps are for; False if it stays the given one."""
+        before, given = self._strength, self._lambda
+        if before > given and length >= _SHRINKS:
+            self._strength = max(before / (1.0 + _WEAKER / self._n_rises), given)
+        elif length < _TOO_SHORT and self._n_rises < _MOST_RISES and self._may_rise():
+            highest = _STRONGER * self._trace
+            self._strength = min(_RISE * before, highest) if self._n_rises else highest
+            self._strength = max(self._strength, before)
+            self._n_rises += 1
+        if self._strength != before:
+            self.factor = None
+        return max(before, self._strength) > given
+
+    def _may_rise(self) -> bool:
+        few = self._n_curved < _RANK * len(self.w)
+        return self._loss.smooth and (few or self._strength > self._lambda)
 
     def _adapt_damping(self, length: float) -> None:
         if length < _TOO_SHORT and self._n_curved < _RANK * len(self.w):
@@ -167,7 +197,7 @@ class NewtonDescent(ABC):
 
     def _direction(self) -> Array | None:
         """Of Newton's step in (w, b); None where there is nothing to gain."""
-        steepest = self.w * self._lambda + self.gradient
+        steepest = self.w * self._strength + self.gradient
         if self._free:
             steepest = np.append(steepest, self.balance)
         last = self.decrement
@@ -185,7 +215,8 @@ class NewtonDescent(ABC):
         """The same with a new Hessian."""
         hessian = self._hessian()
         diagonal = np.einsum("ii->i", hessian)
-        diagonal[: len(self.w)] += self._lambda
+        self._trace = max(self._trace, float(diagonal[: len(self.w)].sum()))
+        diagonal[: len(self.w)] += self._strength
         undamped = diagonal.copy()
         if not self._loss.smooth:
             scale = np.append(self._scale, 1.0)[: len(hessian)]

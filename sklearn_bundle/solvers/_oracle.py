@@ -60,9 +60,11 @@ class Oracle:
             return None
         return Plane(gradient, risk - float(np.sum(gradient * point.w)), risk)
 
-    def size_of_products(self, point: Point) -> float:
-        """0, since it is not known."""
-        return 0.0
+    def cut_balanced(self, point: Point) -> None:
+        """None: there is no intercept."""
+
+    def sizes(self, point: Point) -> None:
+        """None: they are not known."""
 
 
 def with_points(problem: CuttingPlanes) -> Points:

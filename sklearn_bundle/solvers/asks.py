@@ -25,6 +25,7 @@ from sklearn_bundle.problems.class_dual import ClassAscent
 from sklearn_bundle.problems.column_model import ColumnModel
 from sklearn_bundle.problems.dual_steps import DualAscent
 from sklearn_bundle.problems.linear import Plane, Point
+from sklearn_bundle.problems.linear_rounding import Sizes
 from sklearn_bundle.problems.newton_model import NewtonModel
 from sklearn_bundle.problems.normal_equations import NormalEquations
 from sklearn_bundle.problems.rows import RowOperator
@@ -86,8 +87,14 @@ class Points(Protocol):
     def cut(self, point: Point, risk_limit: float) -> Plane | None:
         """The cutting plane at the point and its best intercept; None if R is above the limit."""
 
-    def size_of_products(self, point: Point) -> float:
-        """Size of the terms of ``<a, w>``, a the plane's gradient: rounding is relative to it."""
+    def cut_balanced(self, point: Point) -> Plane | None:
+        """A plane near the one at the point that no intercept changes; its risk is not set.
+
+        None if there is none, or if no intercept is a coordinate.
+        """
+
+    def sizes(self, point: Point) -> Sizes | None:
+        """Sizes of the terms of sums at the point, which bound their rounding; None if unknown."""
 
 
 class LineSearch(Points, Protocol):
@@ -329,6 +336,9 @@ class ExcessiveGap(Protocol):
 
     def objective(self, point: Point) -> float:
         """P at the point, with its own intercept."""
+
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
+        """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
 
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""

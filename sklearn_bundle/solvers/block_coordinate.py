@@ -42,7 +42,7 @@ class BlockCoordinateSolver(BlockSolver):
 
     Parameters
     ----------
-    problem, tol, cache_size, kept
+    problem, tol, n_cached_outputs, kept
         See :class:`BlockSolver`.
     seed : int
     sampling : {"gap", "uniform"}
@@ -66,12 +66,12 @@ class BlockCoordinateSolver(BlockSolver):
         *,
         tol: float,
         seed: int,
-        cache_size: int | None = None,
+        n_cached_outputs: int | None = None,
         sampling: Literal["gap", "uniform"] = "gap",
         acceleration: Literal["auto", "never"] = "auto",
         kept: OutputCache | None = None,
     ):
-        super().__init__(problem, tol, cache_size, kept, _PATIENCE)
+        super().__init__(problem, tol, n_cached_outputs, kept, _PATIENCE)
         n = problem.n_examples
         self._accelerated = acceleration == "auto"
         size = 1 << max(1, (n - 1).bit_length())

@@ -1,19 +1,21 @@
 """BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.problems.linear import LARGEST_RISK, Plane, Point
+from sklearn_bundle.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import CROSSED, Best, size_of_terms
 from sklearn_bundle.solvers._line_search import best_step
 from sklearn_bundle.solvers._oracle import with_points
 from sklearn_bundle.solvers.asks import CuttingPlanes, LineSearch, require
 from sklearn_bundle.solvers.contract import State
-from sklearn_bundle.solvers.inner.master import Center
+from sklearn_bundle.solvers.inner.master import Center, alone
 from sklearn_bundle.solvers.inner.planes import Bundle
 from sklearn_bundle.solvers.linear_start import LinearStart, Proof
 from sklearn_bundle.solvers.linear_task import LinearSolver, Task
@@ -113,6 +115,7 @@ class BundleSolver(LinearSolver):
         if proof is not None and proof.reg_lambda == reg_lambda:
             self._best.prove(proof.bound(self._omega), proof)
         self._step = 1.0
+        self._wait = _Wait()
         self._end: Point | None = None  # the last w_t, towards which the next plane is cut
         self._steepest: float | None = None
         self._idle = 0  # iterations since the gap last became smaller
@@ -189,9 +192,17 @@ class BundleSolver(LinearSolver):
         if moving and self._omega.is_l1:
             self._prune()
         self._check_sign()
-        bound, proof = self._fresh_bound(), best.proof
-        sizes = {"terms": self.size_of_terms, "products": self.size_of_products}
-        best.renew(best.primal, best.point, bound, proof, **sizes)
+        point, objective = best.point, best.primal
+        if best.proof is None:
+            best.renew(objective, point, -np.inf)
+            return self._state()
+        omega, w, proof = self._in_features(point.w, best.proof)
+        certified = Certified(w, point.intercept, objective, proof.plane)
+        best.renew(
+            *(objective, point, proof.bound(omega), best.proof),
+            terms=self.size_of_terms,
+            rounding=rounding(self._problem, point, certified, omega, self._lambda),
+        )
         return self._state()
 
     def _check_sign(self) -> None:
@@ -223,6 +234,7 @@ class BundleSolver(LinearSolver):
         while True:
             gap = self._best.gap
             self._cut(self._point(*self._solve_inner()))
+            self._cut_balanced()
             self._count_idle(gap)
             yield
 
@@ -233,6 +245,7 @@ class BundleSolver(LinearSolver):
                 # The same w_t again: cut closer to it, where the plane is sure to cut it off.
                 theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
                 self._cut(problem.blend(self._best.point, self._end, theta))
+            self._cut_balanced()
             gap = self._best.gap
             self._end = self._point(*self._solve_inner())
             problem.set_intercept(self._end)
@@ -264,11 +277,15 @@ class BundleSolver(LinearSolver):
         near = known.point.w, known.point.intercept, known.primal
         center = Center(*near, worth, self._pull, self._step)
         inner = self.bundle.solve(self._lambda, tolerance, center)
-        proof = Proof(self._lambda, inner.plane)
-        if inner.bound > known.bound:
-            proof = proof.lowered(inner.bound, self._omega)
-        known.prove(inner.bound, proof)
+        self._prove(inner.bound, inner.plane)
         return self._near_best(inner.w), inner.intercept
+
+    def _prove(self, bound: float, plane: tuple[Array, float]) -> None:
+        """Keep the bound if it is the best, with a proof of no more than it."""
+        proof = Proof(self._lambda, plane)
+        if bound > self._best.bound:
+            proof = proof.lowered(bound, self._omega)
+        self._best.prove(bound, proof)
 
     def _near_best(self, w: Array) -> Array:
         """w_t itself, unless it is so far away that its scores would overflow."""
@@ -303,6 +320,27 @@ class BundleSolver(LinearSolver):
             self._offer(point, plane.risk)
         if plane is not None:  # rounding may leave no plane; the bound then stays as it is
             self.bundle.add(plane.gradient, plane.offset, plane.balance)
+
+    def _cut_balanced(self) -> None:
+        """Add a balanced plane, cut at the best point, as long as such planes prove more.
+
+        With intercepts as coordinates the objective may be found long before the other planes
+        prove it, because these have to surround the best intercepts.
+        """
+        best, wait = self._best, self._wait
+        if not self._problem.n_free:
+            return
+        wait.left -= 1
+        if best.point is wait.last or (wait.left > 0 and self._idle == 0):
+            return
+        wait.last = best.point
+        plane = self._problem.cut_balanced(best.point)
+        gap = best.gap
+        if plane is not None:
+            self.bundle.add(plane.gradient, plane.offset, plane.balance)
+            self._prove(*alone(self.bundle, -1, self._lambda, best.point.intercept))
+        wait.length = 1 if best.gap < gap else 2 * wait.length
+        wait.left = wait.length
 
     def _is_moderate(self, plane: Plane | None) -> bool:
         """Algorithm 3 judges by the risk, which saves a product; Algorithm 2 by the slope."""
@@ -347,17 +385,13 @@ class BundleSolver(LinearSolver):
     def _objective(self, w: Array, risk: float) -> float:
         return self._lambda * self._omega.value(w) + risk
 
-    def _fresh_bound(self) -> float:
-        """The bound that the kept plane proves, without sums accumulated on the way."""
-        return -np.inf if self._best.proof is None else self._best.proof.bound(self._omega)
+    def _in_features(self, w: Array, proof: Proof) -> tuple[Regularizer, Array, Proof]:
+        """Regularizer, point and proof in terms of the features."""
+        return self._omega, w, proof
 
     def size_of_terms(self) -> float:
         """See :func:`~sklearn_bundle.solvers._certificate.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
-
-    def size_of_products(self) -> float:
-        """See :class:`~sklearn_bundle.solvers.asks.Points`; at the best point."""
-        return self._problem.size_of_products(self._best.point)
 
     def _count_idle(self, gap_before: float) -> None:
         gained = gap_before - self._best.gap
@@ -367,6 +401,15 @@ class BundleSolver(LinearSolver):
         point = self._best.point
         passes = self._problem.passes
         return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+
+
+@dataclass
+class _Wait:
+    """When the next balanced plane is cut: after some iterations, twice as many if in vain."""
+
+    length: int = 1
+    left: int = 1
+    last: Point | None = None  # where the last one was cut
 
 
 class CuttingPlaneSolver(BundleSolver):

@@ -105,7 +105,6 @@ class ClassCoordinateSolver(DualAscentSolver):
         self._tol = tol_hint
         self._start = (np.zeros(problem.dimension), None) if start is None else start
         self._begun = False
-        self._fresh: Point | None = None  # whose scores are a product of the data with its w
         self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
         self._whole = np.inf  # the gap in the last sweep over all rows
         self._estimate = np.inf  # about the relative gap
@@ -183,14 +182,8 @@ class ClassCoordinateSolver(DualAscentSolver):
         best, spent = self._best, self.n_passes
         if moving and self._since > 0.0:
             self._prove()
-        if best.point is not self._fresh:
-            best.point = self._problem.point(best.point.w, best.point.intercept)
-            self._fresh = best.point
-        best.renew(
-            *(self._objective(best.point), best.point, best.proof.bound(self._omega), best.proof),
-            terms=self.size_of_terms,
-            products=self.size_of_products,
-        )
+        point = self._problem.point(best.point.w, best.point.intercept)
+        self._renew(point, self._objective(point))
         self._passes_before += self.n_passes - spent
         return self._state()
 
@@ -314,8 +307,7 @@ class ClassCoordinateSolver(DualAscentSolver):
         drawn = steps.drawn
         point = self._problem.point(pulled / self._lambda if drawn is None else drawn, intercept)
         objective = self._objective(point)
-        if self._best.offer(objective, point):
-            self._fresh = point
+        self._best.offer(objective, point)
         return alpha, pulled, bound, objective
 
     def _objective(self, point: Point) -> float:

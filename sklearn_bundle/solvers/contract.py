@@ -88,7 +88,10 @@ class Solver(Protocol):
     """What :func:`run` needs of a solver; ``history_fields`` may name further numbers to keep."""
 
     def states(self) -> Iterator[State]:
-        """One state per iteration; ends by itself only when rounding leaves nothing to gain."""
+        """One state per iteration; ends by itself only when rounding leaves nothing to gain.
+
+        It may raise :class:`OutOfTime` after the first state, and so may :meth:`confirm`.
+        """
 
     def confirm(self, *, moving: bool = True) -> State:
         """The best point and bound, both recomputed from the data and the kept dual point.
@@ -96,6 +99,14 @@ class Solver(Protocol):
         The point may become a better one, unless ``moving`` is false: then it is that of the last
         state. The solver continues from the new values. Raises if there is no point yet.
         """
+
+
+class OutOfTime(Exception):
+    """The time limit passed within a step; ``state`` is the last one, whose certificate is true."""
+
+    def __init__(self, state: State):
+        super().__init__("The time limit passed.")
+        self.state = state
 
 
 class Resumable(Solver, Protocol):
@@ -175,11 +186,18 @@ def run(
         if not rows:
             raise
         status = Status.INTERRUPTED
+    except OutOfTime as late:
+        status, final = Status.MAX_TIME, late.state
+        rows[-1:] = [_row(len(rows), start, final)]
     if final is None:
-        with _quiet():
-            final = solver.confirm(moving=status is not Status.CALLBACK)
-        if status in MISSES and final.relative_gap <= tol:
-            status = Status.CONVERGED
+        try:
+            with _quiet():
+                final = solver.confirm(moving=status is not Status.CALLBACK)
+            if status in MISSES and final.relative_gap <= tol:
+                status = Status.CONVERGED
+        except OutOfTime as late:
+            final = late.state
+            status = Status.MAX_TIME if status in MISSES else status
         rows[-1:] = [_row(len(rows), start, final)]  # the solver may have ended at once
     history = np.array(rows, dtype=_history_dtype(getattr(solver, "history_fields", ())))
     # Values better than a later one, or than the confirmed one at the end, were so by rounding.

@@ -10,6 +10,7 @@ from sklearn_bundle.losses._conjugate import conjugate
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.column_model import violation
 from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import Best, size_of_terms
 from sklearn_bundle.solvers._sweeps import Sweep
@@ -217,10 +218,11 @@ class CoordinateDescentSolver(LinearSolver):
         objective = self._lambda * self._omega.value(point.w) + self._problem.risk(point)
         if self._proved is not None:
             best.proof = self._proof(self._proved, self._model.gradient(self._proved))
+        certified = Certified(point.w, point.intercept, objective, self.plane)
         best.renew(
             *(objective, point, best.proof.bound(self._omega), best.proof),
             terms=lambda: size_of_terms(self._problem, point, self.plane[1], self._lambda),
-            products=lambda: self._problem.size_of_products(point),
+            rounding=rounding(self._problem, point, certified, self._omega, self._lambda),
         )
         return self._state()
 

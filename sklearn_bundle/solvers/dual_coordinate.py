@@ -95,7 +95,6 @@ class DualCoordinateSolver(DualAscentSolver):
         self.bundle = Bundle(d, _PLANES) if bundle is None else bundle
         self._start = (np.zeros(d), None) if start is None else start
         self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
-        self._fresh: Point | None = None  # whose scores are a product of the data with its w
         self._mean: Array | None = None  # of dual points, if a check is near
         self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
         self._estimates: deque[float] = deque(maxlen=_RECENT)
@@ -183,17 +182,12 @@ class DualCoordinateSolver(DualAscentSolver):
         spent, best = self.n_passes, self._best
         if moving and self._since > 0.0:
             self._prove((self._steps.held if self._mean is None else self._mean).copy())
-        if best.point is not self._fresh or best.point.scores is None:
-            best.point = self._problem.point(best.point.w, best.point.intercept)
+        best.point = self._problem.point(best.point.w, best.point.intercept)
         best.primal = self._objective(best.point.w, self._problem.risk(best.point))
         if moving:
             centered = replace(best.point)
             self._offer(centered)
-        best.renew(
-            *(best.primal, best.point, best.proof.bound(self._omega), best.proof),
-            terms=self.size_of_terms,
-            products=self.size_of_products,
-        )
+        self._renew(best.point, best.primal)
         self._passes_before += self.n_passes - spent
         self._problem.rest()
         return self._state()
@@ -276,8 +270,7 @@ class DualCoordinateSolver(DualAscentSolver):
         if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
             self._new_plane = gradient, offset
         point = self._problem.point(gradient / -self._lambda)
-        if self._offer(point):
-            self._fresh = point
+        self._offer(point)
         if not self._within():
             self._search_ray(point, square / self._lambda)
         return point, bound
@@ -294,8 +287,7 @@ class DualCoordinateSolver(DualAscentSolver):
             objective = 0.5 * step * step * curvature + risk
             if objective < self._best.primal:
                 scaled.w = step * point.w
-                if self._best.offer(self._objective(scaled.w, risk), scaled):
-                    self._fresh = scaled
+                self._best.offer(self._objective(scaled.w, risk), scaled)
 
     def _go_on_from(self, point: Point, bound: float) -> None:
         """Set the working w, the intercept and the active rows to those of the check."""

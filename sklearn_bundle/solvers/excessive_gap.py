@@ -75,7 +75,7 @@ class ExcessiveGapSolver:
         origin = DualPoint(*problem.origin(), 0.0)
         warm = start is not None and self._adaptive
         self.dual_point = self._evaluated(start) if warm else origin
-        self._best = Best(advice=_ADVICE)
+        self._best = Best(least=0.0, advice=_ADVICE)  # losses are nonnegative
         self._best.prove(self.dual_point.value, self.dual_point)
         self._idle = 0  # steps that changed nothing
         self._at_start: float | None = None  # the gap one step after the last start
@@ -117,7 +117,8 @@ class ExcessiveGapSolver:
         point = problem.point(w, b)
         self.dual_point = self._evaluated(problem.feasible(self.dual_point.u))
         primal, bound = problem.objective(point), self.dual_point.value
-        self._best.renew(primal, point, bound, self.dual_point)
+        taken = problem.rounding(point, primal, self.dual_point.combined, bound)
+        self._best.renew(primal, point, bound, self.dual_point, rounding=taken)
         return self._state()
 
     @property

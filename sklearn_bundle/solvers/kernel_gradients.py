@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._certificate import Best, attained
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.low_rank import LowRank, extended, nothing
 from sklearn_bundle.solvers.kernel_asks import TubeProblem
@@ -29,7 +29,6 @@ _SEARCHED = 20  # points on a segment at which the dual is compared: cheap besid
 _MOST_IDLE = 20  # states without progress: what is left is rounding
 _WRONG = 1.5  # times the gap that was believed: what is more is rounding
 _NEGLIGIBLE = 1e-12  # of the largest entry: a ridge that bends little, and makes factors exist
-_INDEFINITE = 1e-8  # of the largest eigenvalue: a negative one beyond rounding in float64
 _REFINEMENTS = 3  # confirmations that may fail before kernel values are in double precision
 _MOST_REFINEMENTS = 12  # confirmations that may fail at all: by then more no longer help
 
@@ -82,7 +81,9 @@ class KernelGradients:
     n_steps, n_products : int
         Iterations and products so far.
     indefinite : bool
-        Whether the kernel was found not to be positive semidefinite, which ends the steps.
+        Whether the kernel does not seem to be positive semidefinite, which ends the steps.
+    suspected : ndarray of shape (n,)
+        The coefficients that show it.
     """
 
     history_fields = (("rank", np.int64),)
@@ -107,7 +108,7 @@ class KernelGradients:
         self._gradient = self._direction = None  # the last ones, with the last squared length
         self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
         self.n_steps = self.n_products = 0
-        self.indefinite = False
+        self.indefinite, self.suspected = False, np.zeros(problem.n)
 
     def states(self) -> Iterator[State]:
         """One state for every step; ends when no step is left."""
@@ -135,10 +136,12 @@ class KernelGradients:
         primal, excess, scores = self._problem.certified_objective(coef)
         self._function = Function(coef, scores)
         bound, exact = self._problem.certified_bound(dual.coef)
-        bound, scores = bound - excess, dual.scores.copy()
+        primal, bound = attained(primal, excess, bound)
+        scores = dual.scores.copy()
         scores[dual.coef != 0.0] = exact
         self._dual = Function(dual.coef, scores)
-        self.indefinite = self.indefinite or bound > primal or bound == -np.inf
+        if bound > primal or bound == -np.inf:
+            self._suspect(dual.coef if bound == -np.inf else coef)
         self._best.renew(primal, None, -np.inf if self.indefinite else bound)
         self._missed += not self._best.gap <= _WRONG * believed
         self._stale = True
@@ -279,7 +282,8 @@ class KernelGradients:
         if tube.below < np.inf:
             self._prove(self._function)
         self._gradient = self._function.moved(-1.0, toward)
-        self.indefinite = problem.is_indefinite(toward.coef, toward.scores)
+        if problem.is_indefinite(toward.coef, toward.scores):
+            self._suspect(toward.coef)
 
     def _prove(self, toward: Function) -> None:
         """The best bound between the best dual point and another one."""
@@ -346,8 +350,7 @@ class KernelGradients:
             try:
                 factor = cho_factor(bend + ridge * np.eye(len(bend)), check_finite=False)
             except LinAlgError:
-                values = np.linalg.eigvalsh(self._matrix)
-                self.indefinite = bool(values[0] < -_INDEFINITE * values[-1])
+                self._suspect(function.coef)
                 return None
         coef = np.zeros(problem.n)
         coef[outside] = cho_solve(factor, tube.y[outside] + nearest, check_finite=False)
@@ -373,6 +376,9 @@ class KernelGradients:
             if not low < step < high:
                 step = 0.5 * (low + high) if high < np.inf else 2.0 * low
         return step
+
+    def _suspect(self, coef: Array) -> None:
+        self.indefinite, self.suspected = True, coef
 
     def _objective(self, function: Function) -> float:
         return 0.5 * function.dot(function) + self._problem.loss(function.scores)

@@ -20,7 +20,6 @@ _DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions, with the usual constant
 _ROUNDING = 1e-13  # of P: a smaller decrease is invisible, and only the slope can be used
 _FARTHER = 4.0  # times the last trial step, if that was too short: as in More and Thuente
 _INSIDE = 0.1  # distance of a trial step from the ends of a bracket, relative to its width
-_LEAST_CURVATURE = 2.2e-16  # s'y over y'y of a pair that is kept: SciPy's, the precision
 _IDLE_LIMIT = 10  # iterations without progress: only rounding is left
 
 
@@ -69,7 +68,7 @@ class LBFGSSolver:
         self._passes, bound = (0, 0.0) if known is None else (known.passes, known.lower_bound)
         self._best = Best(least=0.0)
         self._best.renew(np.inf, start, bound)  # is returned if no objective is finite
-        self._pairs = Corrections(memory, _LEAST_CURVATURE)
+        self._pairs = Corrections(memory)
         self._idle = 0
         self._at = self._look(start)
 
@@ -129,10 +128,11 @@ class LBFGSSolver:
     def _search(self, direction: Array) -> _Look | None:
         """A step that meets Wolfe's conditions; None if rounding hides every such step.
 
-        Along a line the slope of a convex function rises: if P is too flat to compare its values,
-        the slopes are compared.
+        Along a line the slope of a convex function rises: if P still falls at a step, it is lower
+        there than at 0, and if P is too flat to compare its values, the slopes are compared. Steps
+        that are too long fall tenfold: the first may be far too long for large features.
         """
-        start = self._at
+        start, shorter = self._at, None
         slope = float(start.gradient @ direction)
         if not -np.inf < slope < 0.0:
             return None
@@ -144,16 +144,19 @@ class LBFGSSolver:
             gained = found.value - start.value
             flat = gained <= _ROUNDING * abs(start.value)
             flat = flat and there <= (2.0 * _DECREASE - 1.0) * slope
-            if not (gained <= _DECREASE * step * slope or flat):
+            falls = there <= _DECREASE * slope
+            if not (gained <= _DECREASE * step * slope or falls or flat):
+                far = shorter is None and np.isfinite(high[0])
                 high = step, there
+                step = _INSIDE * step if far else _between(low, high)
             elif there < _CURVATURE * slope:
-                low = step, there
+                low, shorter = (step, there), found
+                step = _between(low, high)
             else:
                 return found
-            step = _between(low, high)
             if not low[0] < step < high[0]:
-                return None
-        return None
+                break
+        return shorter
 
     def _look(self, w: Array) -> _Look:
         """Compute P and its gradient; keep the best point and the best bound."""

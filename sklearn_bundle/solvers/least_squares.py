@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses._squares import squared_errors
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import Plane, Point
+from sklearn_bundle.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.problems.normal_equations import NormalEquations, SampleSolution, Step
 from sklearn_bundle.regularizers import Regularizer
 from sklearn_bundle.solvers._certificate import Best
@@ -103,6 +104,7 @@ class LeastSquaresSolver(LinearSolver):
         self._plane: Plane | None = None  # its plane
         self._along: tuple[Array, Array, float] | None = None  # of the last step
         self._mixed: tuple[Array, Plane] | None = None  # scores and plane of the best residuals
+        self._proved: tuple[Array, Plane] | None = None  # those that proved the best bound
         self._was_factored = False
         self._n_steps = self._idle = 0
         self._spent = 0.0  # passes
@@ -172,12 +174,18 @@ class LeastSquaresSolver(LinearSolver):
         if moving:
             problem.set_intercept(point)
         objective = self._objective(point.w, problem.risk(point))
-        scores, plane = self._mixed
-        if plane is not self._plane and best.proof.plane[0] is plane.gradient:
-            best.proof = self._proof(problem.cut(Point(point.w, scores, 0.0)))
+        if self._proved is not None and self._proved[1].risk == np.inf:  # a sum of planes
+            plane = problem.cut(Point(point.w, self._proved[0], 0.0))
+            best.proof = self._proof(plane)
+            self._proved = self._proved[0], plane
         with _quiet():
             bound = best.proof.bound(self._omega)
-        best.renew(objective, point, bound, best.proof, terms=self._size_of_terms)
+        certified = Certified(point.w, point.intercept, objective, self.plane)
+        best.renew(
+            *(objective, point, bound, best.proof),
+            terms=self._size_of_terms,
+            rounding=rounding(problem, point, certified, self._omega, self._lambda),
+        )
         state = self._state()
         if claimed <= self._tol * abs(objective) < best.gap:
             self._refresh()  # for later steps: what it proves is not confirmed
@@ -289,11 +297,12 @@ class LeastSquaresSolver(LinearSolver):
         bound = proof.bound(self._omega)
         if self._mixed is None or best.primal - bound <= self._tol * abs(best.primal):
             self._mixed = point.scores, plane
-            best.prove(bound, proof)
         else:
             self._mix(point.scores, plane)
             proof = self._proof(self._mixed[1])
-            best.prove(proof.bound(self._omega), proof)
+            bound = proof.bound(self._omega)
+        if best.prove(bound, proof):
+            self._proved = self._mixed
 
     def _mix(self, scores: Array, plane: Plane) -> None:
         """Keep the best residuals between the kept ones and the newest ones."""

@@ -38,7 +38,7 @@ _BALANCED = 1e-2  # of the gap asked for may be lost by a derivative in b that i
 _FINEST, _COARSEST = 1e-12, 1e-6  # which is no less and no more than these, in typical slopes
 _SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
 _PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
-_MOST_STEPS, _MOST_SMOOTH_STEPS = 500, 50  # and in so many to all that is asked for
+_MOST_STEPS = 500  # and in so many to all that is asked for
 # Where the smoothing is too narrow for a step; near the end rounding may be why.
 _MOST_WIDENINGS = 5
 _SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
@@ -161,8 +161,7 @@ class NewtonSolver(BundleSolver):
         elif not self._go_on():
             return
         descent, gaps = self._descent, self._gaps
-        most = _MOST_SMOOTH_STEPS if self._loss.smooth else _MOST_STEPS
-        while descent.n_steps < most and (
+        while descent.n_steps < _MOST_STEPS and (
             len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
         ):
             self._look(descent)

@@ -96,7 +96,7 @@ class RoundsDescent(NewtonDescent):
         return self._looks[self.width][2].copy()
 
     def _move(self, w: Array, b: float) -> float:
-        across, square = self._lambda * float(w @ self.w), self._lambda * float(w @ w)
+        across, square = self._strength * float(w @ self.w), self._strength * float(w @ w)
         start, steps = (self.w, self.b), np.ones(1)
         whole = start[0] + w, start[1] + b
         slope = self._look([start, whole], steps)[0, 0] + across + square

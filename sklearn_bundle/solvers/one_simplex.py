@@ -55,14 +55,14 @@ class OneSimplexSolver:
     """RSD with one simplex: variant (i) of section 3.2, without coordinate ascent.
 
     Each iteration adds a point, the sum of the worst outputs of all examples. The simplex holds up
-    to ``cache_size`` of them and the current point x (footnote 1): a further one replaces the one
-    of least weight, and x is kept instead. With the squared hinge it is one cone, of rays (28) to
-    (30), with a strict test in (30).
+    to ``n_cached_outputs`` of them and the current point x (footnote 1): a further one replaces the
+    one of least weight, and x is kept instead. With the squared hinge it is one cone, of rays (28)
+    to (30), with a strict test in (30).
 
     Parameters
     ----------
     problem : StructuredProblem
-    cache_size : int or None
+    n_cached_outputs : int or None
         The paper's r; None is 50. With 1 this is the conditional gradient.
     kept : Points
         From a solver of the same problem, the current point first; reg_lambda may differ.
@@ -75,11 +75,11 @@ class OneSimplexSolver:
         self,
         problem: StructuredProblem,
         *,
-        cache_size: int | None = None,
+        n_cached_outputs: int | None = None,
         kept: Points | None = None,
     ):
         self.problem = problem
-        self._limit = _POINTS if cache_size is None else cache_size
+        self._limit = _POINTS if n_cached_outputs is None else n_cached_outputs
         if kept is None:  # the origin is feasible
             n_zeta = problem.n_examples if problem.squared else 0
             kept = Points(np.zeros((1, problem.dimension)), np.zeros(1), np.zeros((1, n_zeta)))

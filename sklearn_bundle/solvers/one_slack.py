@@ -24,7 +24,7 @@ class OneSlackSolver(AdaptedSolver):
     ----------
     problem : StructuredRisk
         Without a cone.
-    cache_size : int or None
+    n_cached_outputs : int or None
         Largest number of planes to keep, at least 2; None keeps all.
     kept : LinearStart
         :attr:`kept` of a solver of the same problem; reg_lambda may differ. Planes that do not hold
@@ -37,14 +37,14 @@ class OneSlackSolver(AdaptedSolver):
         self,
         problem: StructuredRisk,
         *,
-        cache_size: int | None = None,
+        n_cached_outputs: int | None = None,
         kept: LinearStart | None = None,
     ):
         start = LinearStart() if kept is None else kept
         bundle = start.bundle
         if bundle is None or not (problem.any_lambda or _is_larger(problem.reg_lambda, start)):
             bundle = Bundle(problem.dimension)
-        bundle.resize(cache_size)
+        bundle.resize(n_cached_outputs)
         super().__init__(problem)
         self._bundle = bundle
         self._point = start.point

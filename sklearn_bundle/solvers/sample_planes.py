@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn_bundle.losses.base import Loss
 from sklearn_bundle.problems.linear import LinearProblem, Point
 from sklearn_bundle.problems.sample_space import SampleNorm, SampleSpace
-from sklearn_bundle.regularizers import Regularizer
+from sklearn_bundle.regularizers import L2, Regularizer
 from sklearn_bundle.solvers.asks import OwnRows
 from sklearn_bundle.solvers.bundle import BundleSolver
 from sklearn_bundle.solvers.contract import State
@@ -163,10 +163,10 @@ class SamplePlanesSolver(BundleSolver):
         self._omega = self._space.norm
         return self._space.point(x, point.intercept)
 
-    def _fresh_bound(self) -> float:
-        g, offset = self._best.proof.plane
-        a = self._space.gradient(g)
-        return offset - 0.5 / self._lambda * float(np.sum(a * a))
+    def _in_features(self, w: Array, proof: Proof) -> tuple[L2, Array, Proof]:
+        g, offset = proof.plane
+        plane = self._space.gradient(g), offset
+        return L2(), self._space.weights(w, self._omega), proof._replace(plane=plane)
 
     def kept(self, point: tuple[Array, float | None]) -> LinearStart:
         """See :class:`BundleSolver`."""

@@ -25,19 +25,19 @@ class SimplicialSolver(BlockSolver):
     existing points. The paper has no such steps: then examples that never share a set hold each
     other up, and twelve chains took 900 iterations instead of 10.
 
-    A simplex keeps ``cache_size`` points. A further one replaces a point without weight; if there
-    is none, the two of least weight are merged into their mean, so that the current point stays in
-    the simplex (footnote 1 of the paper keeps it as a separate point). With the squared hinge
-    simplexes are cones. The master problem is solved by steps on one simplex after the other, each
-    nearly exact, and steps on all together, until the gap over the existing points is a tenth of
-    the whole.
+    A simplex keeps ``n_cached_outputs`` points. A further one replaces a point without weight; if
+    there is none, the two of least weight are merged into their mean, so that the current point
+    stays in the simplex (footnote 1 of the paper keeps it as a separate point). With the squared
+    hinge simplexes are cones. The master problem is solved by steps on one simplex after the other,
+    each nearly exact, and steps on all together, until the gap over the existing points is a tenth
+    of the whole.
 
     Parameters
     ----------
     problem, tol, kept
         See :class:`BlockSolver`.
     variant : {"product", "working-sets"}
-    cache_size : int or None
+    n_cached_outputs : int or None
         The paper's r; see :class:`BlockSolver`.
     """
 
@@ -47,10 +47,10 @@ class SimplicialSolver(BlockSolver):
         *,
         tol: float,
         variant: Literal["product", "working-sets"] = "product",
-        cache_size: int | None = None,
+        n_cached_outputs: int | None = None,
         kept: OutputCache | None = None,
     ):
-        super().__init__(problem, tol, cache_size, kept, _PATIENCE)
+        super().__init__(problem, tol, n_cached_outputs, kept, _PATIENCE)
         self.name = "rsd" if variant == "product" else "rsd-working-sets"
         self._variant = variant
 

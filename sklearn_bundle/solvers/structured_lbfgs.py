@@ -16,7 +16,7 @@ class StructuredLBFGS(AdaptedSolver):
     Parameters
     ----------
     problem : LikelihoodProblem
-    cache_size : int or None
+    n_cached_outputs : int or None
         Pairs of steps and changes of the gradient to keep; None is 10.
     kept : ndarray
         :attr:`kept` of a solver of the same problem; reg_lambda may differ.
@@ -28,11 +28,11 @@ class StructuredLBFGS(AdaptedSolver):
         self,
         problem: LikelihoodProblem,
         *,
-        cache_size: int | None = None,
+        n_cached_outputs: int | None = None,
         kept: Array | None = None,
     ):
         super().__init__(problem)
-        memory = {} if cache_size is None else {"memory": cache_size}
+        memory = {} if n_cached_outputs is None else {"memory": n_cached_outputs}
         self._solver = LBFGSSolver(self._adapted(problem), kept, **memory)
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import lazy, swap
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._certificate import Best, attained
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.kernel_asks import SimplexProblem
 
@@ -57,9 +57,9 @@ def confirmed(
 ) -> tuple[float, Candidate, float]:
     """Lowest objective with its point, and the highest bound, both in float64.
 
-    The bound is lowered by the possible rounding in it and in the objective, so that the point is
-    no farther from the optimum than the gap says. The bound is negative if there is nothing but
-    rounding, and -inf if K is found to be indefinite. Unless ``moving``, the point is ``best``.
+    The point is no farther from the optimum than the gap says, despite rounding: see
+    :func:`~sklearn_bundle.solvers._certificate.attained`. The bound is -inf if K seems to be
+    indefinite. Unless ``moving``, the point is ``best``.
     """
     same = np.array_equal(best[0], newest[0])
     candidates = [newest if moving else best] if same else [best, newest]
@@ -69,9 +69,9 @@ def confirmed(
         proven if moving else proven[:1], key=lambda pair: pair[0].primal + pair[0].excess
     )
     bounds = [proof.bound for proof in proofs]
-    bound = max(bounds) - reached.excess
-    indefinite = min(bounds) == -np.inf or bound > reached.primal
-    return reached.primal, found, -np.inf if indefinite else bound
+    primal, bound = attained(reached.primal, reached.excess, max(bounds))
+    indefinite = min(bounds) == -np.inf or bound > primal
+    return primal, found, -np.inf if indefinite else bound
 
 
 class SwapSolver:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import whole
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._certificate import Best, attained
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.decomposition import DecompositionSolver
 from sklearn_bundle.solvers.kernel_asks import WholeProblem
@@ -99,8 +99,9 @@ class WholeSolver:
             self._alpha, self._margins = self._exact(a)
             everything = np.ones(len(a), dtype=bool)
             proof = self._problem.prove(self._alpha, everything)
-            bounds.append(proof.bound - proof.excess)
-            models.append((proof.primal, self._alpha))
+            primal, bound = attained(proof.primal, proof.excess, proof.bound)
+            bounds.append(bound)
+            models.append((primal, self._alpha))
             self._alpha = self._alpha.copy()
         self._known = (*min(models, key=lambda model: model[0]), max(bounds))
 
@@ -131,6 +132,7 @@ class WholeSolver:
             yield self._state()
             if full or indefinite or outcome.steps == 0:
                 break
+            self._remember()
             if ended or gap > _SLOW * before:  # single precision gives no more
                 missed += 1
                 self._alpha, self._margins = self._exact(self._alpha / self._alpha.sum())
@@ -142,11 +144,8 @@ class WholeSolver:
         """Objective and bound of the point, computed afresh in float64."""
         if self._further is not None:
             return self._added(self._further.confirm(moving=moving))
-        error = self._error + self._rounding * float(self._alpha.sum())
-        near = (self._margins <= 1.0 + error) | (self._alpha > 0.0)
-        proof = self._problem.prove(self._alpha, near)
-        bound = proof.bound - proof.excess
-        primal, alpha = proof.primal, self._alpha
+        primal, bound = self._proved()
+        alpha = self._alpha
         if self._known is not None:
             bound = max(bound, self._known[2])
             if self._known[0] < primal:
@@ -154,6 +153,25 @@ class WholeSolver:
         # If they cross, K seems indefinite; the solver that takes over finds out whether it is.
         self._best.renew(primal, alpha, -np.inf if bound > primal else bound)
         return self._state()
+
+    def _proved(self) -> tuple[float, float]:
+        """Objective and bound of the newest point in float64."""
+        error = self._error + self._rounding * float(self._alpha.sum())
+        near = (self._margins <= 1.0 + error) | (self._alpha > 0.0)
+        proof = self._problem.prove(self._alpha, near)
+        return attained(proof.primal, proof.excess, proof.bound)
+
+    def _remember(self) -> None:
+        """Keep what the newest point proves: later steps change it, and may make it worse."""
+        primal, bound = self._proved()
+        if not bound <= primal:
+            return
+        alpha = self._alpha.copy()
+        if self._known is not None:
+            bound = max(bound, self._known[2])
+            if self._known[0] < primal:
+                primal, alpha = self._known[:2]
+        self._known = primal, alpha, bound
 
     def _exact(self, a: Array) -> tuple[Array, Array]:
         """alpha at the best scale of a point of the simplex, and its margins, in float64."""
@@ -178,6 +196,10 @@ class WholeSolver:
             self._best = Best(provisional=True)
             self._best.offer(outcome.primal, self._alpha)
             self._best.prove(outcome.bound)
+            if self._known is not None:
+                primal, alpha, bound = self._known
+                self._best.offer(primal, alpha)
+                self._best.prove(bound)
         return outcome, outcome.steps < most
 
     def _go_on(self, promoted: bool) -> Iterator[State]:

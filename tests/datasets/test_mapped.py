@@ -268,3 +268,16 @@ def test_a_pair_that_is_no_list_of_blocks(tmp_path):
     with pytest.raises(ValueError, match="no arrays X and y"):
         save_mapped(tmp_path / "folder", tmp_path / "X.npz")
     assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize("X", [np.full((3, 2), 1j), np.full((3, 2), "1"), sp.csr_array([[1j]] * 3)])
+def test_what_is_no_real_number_is_refused(tmp_path, X):
+    with pytest.raises(ValueError, match=r"^X must hold real numbers, got the type (<U1|complex)"):
+        save_mapped(tmp_path / "rows", [(X, np.arange(3))])
+    assert not (tmp_path / "rows").exists()
+
+
+def test_a_part_of_a_pair_that_is_text(tmp_path):
+    (tmp_path / "X.txt").write_text("1 1:2\n")
+    with pytest.raises(ValueError, match=r"^X and y of a pair must be .*X.txt' cannot be read"):
+        save_mapped(tmp_path / "rows", [(tmp_path / "X.txt", np.arange(1))])

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from sklearn import datasets
 from sklearn.datasets import dump_svmlight_file
 
-from sklearn_bundle.datasets import fetch_openml, load_conll, load_svmlight
+from sklearn_bundle.datasets import fetch_openml, load_conll, load_svmlight, save_mapped
+from sklearn_bundle.datasets._files import opener
 
 CONLL_2000 = """\
 Boeing NNP B-NP
@@ -303,3 +304,29 @@ def test_openml_leaves_other_errors_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "fetch_openml", fetch)
     with pytest.raises(ValueError, match="version 99 not found"):
         fetch_openml("phoneme", version=99, data_home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ("abc 1:2", "could not convert string to float"),
+        ("1 1:x", "could not convert string to float"),
+        ("1 2:1 1:1", "sorted and unique"),
+        ("1 1:1 garbage", ""),
+        ("1 -1:1", "Invalid index"),
+        ("1 0:1", "Invalid index 0"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_svmlight_line_that_cannot_be_read(tmp_path, line, reason, suffix):
+    good, bad = tmp_path / "good", tmp_path / f"bad{suffix}"
+    good.write_text("1 1:1\n")
+    lines = ["1 1:2 3:4"] * 999
+    lines[613] = line
+    with opener(bad)(bad, "wt") as file:
+        file.write("\n".join(lines))
+    said = rf"^Line 614 of '.*bad{suffix}' cannot be read, .*{reason}.*'{line}'"
+    with pytest.raises(ValueError, match=said):
+        load_svmlight([good, bad], zero_based=False)
+    with pytest.raises(ValueError, match=said):
+        save_mapped(tmp_path / "mapped", [good, bad])

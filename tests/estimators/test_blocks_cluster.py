@@ -110,6 +110,31 @@ def test_a_file_that_is_not_there_is_no_lost_cluster(rows, cluster):
 
 
 @pytest.mark.wide
+def test_frames_of_a_cluster(cluster, tmp_path):
+    """Persisted by two processes: frames that say they have more blocks than they have."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    X = np.random.default_rng(0).normal(size=(120, 4))
+    rows = pd.DataFrame(X, columns=list("abcd")).assign(y=X[:, 0] > 0.3, text="not needed", w=1.0)
+    for k in range(12):
+        rows[10 * k : 10 * (k + 1)].to_parquet(tmp_path / f"part-{k:02d}.parquet")
+    cluster(2)
+    ddf = dd.read_parquet(tmp_path)
+    given = ddf[list("abcd")], ddf["y"]
+    fits = [
+        BMRMClassifier(reg_lambda=1e-2, max_time=60.0).fit(*data)
+        for data in (
+            given,
+            [frame.persist() for frame in given],
+            dask.persist(*given),
+            [frame.values for frame in given],
+            [frame.values.persist() for frame in given],
+        )
+    ]
+    for model in fits:
+        judge(model, X, rows["y"].to_numpy())
+
+
+@pytest.mark.wide
 def test_a_search_on_a_cluster(rows, cluster):
     import joblib
 

@@ -23,6 +23,7 @@ from sklearn_bundle import (
     BMRMClassifierCV,
     BMRMRegressor,
     BMRMRegressorCV,
+    SwapSVCCV,
     bmrm_path,
     reg_lambda_max,
 )
@@ -60,6 +61,7 @@ def test_scores_and_model_of_a_search(iris, loss, convert):
 
 
 @pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", "max"])
+@pytest.mark.filterwarnings("ignore:w is nearly 0")
 def test_regression_scores_of_a_search(regression, scoring):
     if scoring == "max":
         scoring = make_scorer(mean_absolute_error, greater_is_better=False)
@@ -91,6 +93,7 @@ def test_search_against_theirs(regression, l1_ratio):
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+@pytest.mark.filterwarnings("ignore:w is nearly 0")
 def test_default_scores_are_those_of_score(data, regression, loss, convert):
     X, y = data if loss == "log_loss" else regression
     weights = np.random.default_rng(0).uniform(0.5, 3.0, len(y))
@@ -292,3 +295,14 @@ def test_the_warning_has_the_name_and_the_line_of_the_caller(data, kind):
         bmrm_path(*data, **few) if kind == "bmrm_path" else kind(cv=2, **few).fit(*data)
     (warning,) = caught
     assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("kind", [BMRMClassifierCV, SwapSVCCV])
+def test_a_score_of_what_the_model_lacks_is_refused_before_any_fit(data, kind):
+    search = kind(cv=2, scoring="neg_log_loss")
+    said = (
+        r"^scoring='neg_log_loss' needs predict_proba, which (BMRMClassifier with loss='hi|SwapSVC)"
+    )
+    with pytest.raises(ValueError, match=said):
+        search.fit(*data)
+    assert not hasattr(search, "scores_")

@@ -1,5 +1,8 @@
 """bmrm_path against single fits."""
 
+import pickle
+from copy import copy, deepcopy
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -13,6 +16,7 @@ from sklearn_bundle import (
     bmrm_path,
     reg_lambda_max,
 )
+from sklearn_bundle.estimators._path_result import PathResult
 from tests.subproblems import subproblems
 
 LAMBDAS = [1e-2, 1.0, 1e-1]
@@ -30,6 +34,7 @@ def iris():
 )
 @pytest.mark.parametrize("regularizer", ["l2", "lp", "l1", "elasticnet"])
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore:w is nearly 0")
 def test_a_path_is_fits_one_by_one(data, regression, loss, regularizer, weighted):
     regressing = loss in ("squared_error", "quantile", "poisson")
     X, y = regression if regressing else data
@@ -77,6 +82,33 @@ def test_shapes(iris, regression):
     np.testing.assert_allclose(values, np.logspace(0, -6, 7), rtol=1e-12)
 
 
+def test_the_fields_of_a_path_are_those_of_single_fits(iris):
+    X, y = iris
+    for loss in ("log_loss", "softmax"):  # a problem per class, and one
+        settings = {"loss": loss, "tol": 1e-6}
+        path = bmrm_path(X, y, reg_lambdas=LAMBDAS, **settings)
+        assert isinstance(path, PathResult) and isinstance(path, tuple)
+        fields = [path.reg_lambdas, path.coefs, path.intercepts, path.dual_gaps, path.n_iters]
+        assert all(a is b for a, b in zip(path, fields, strict=True))
+        assert np.array_equal(path.objectives - path.lower_bounds, path.dual_gaps)
+        assert (path.statuses == "converged").all() and path.statuses.shape == path.n_iters.shape
+        for k, reg_lambda in enumerate(DESCENDING):
+            one = BMRMClassifier(reg_lambda=reg_lambda, **settings).fit(X, y)
+            np.testing.assert_allclose(path.objectives[..., k], one.objective_, rtol=2e-6)
+            assert (path.lower_bounds[..., k] <= one.objective_).all()
+
+
+def test_a_path_is_copied_pickled_and_shown(iris):
+    path = bmrm_path(*iris, reg_lambdas=LAMBDAS)
+    assert not hasattr(path, "models")
+    for other in (copy(path), deepcopy(path), pickle.loads(pickle.dumps(path))):
+        assert type(other) is type(path) and vars(other).keys() == vars(path).keys()
+        for name, value in vars(path).items():
+            assert np.array_equal(getattr(other, name), value)
+        assert all(map(np.array_equal, other, path))
+    assert repr(path).startswith("<LinearPathResult: 3 values of reg_lambda from 1 to 0.01, 3 con")
+
+
 def test_lasso_path(regression):
     X, y = regression
     X, y = X - X.mean(axis=0), y - y.mean()
@@ -89,6 +121,7 @@ def test_lasso_path(regression):
 
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "log_loss", "squared_hinge"])
 @pytest.mark.parametrize("regularizer", ["l1", "elasticnet"])
+@pytest.mark.filterwarnings("ignore:w is nearly 0")
 def test_a_sparse_path_is_fits_one_by_one(data, regression, loss, regularizer):
     regressing = loss in ("squared_error", "huber")
     X, y = regression if regressing else data

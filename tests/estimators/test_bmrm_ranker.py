@@ -279,7 +279,7 @@ def test_sparse_equals_dense_and_threads_change_nothing(
         ranker(loss, tol=1e-8).fit(data, y, group=queries) for data in (Z, sp.csr_array(Z))
     )
     assert sparse.objective_ == pytest.approx(dense.objective_, rel=2e-8)
-    assert sparse.coef_.dtype == np.float64
+    assert sparse.coef_.dtype == dense.coef_.dtype
     for data in (Z, sp.csr_array(Z)):
         one, two = (ranker(loss, n_jobs=n).fit(data, y, group=queries) for n in (1, 2))
         assert np.array_equal(one.coef_, two.coef_) and one.lower_bound_ == two.lower_bound_

@@ -55,6 +55,18 @@ def test_a_path_takes_iterators():
     np.testing.assert_array_equal(model.coef_, crf_path(X, y, **settings)[1][0].coef_)
 
 
+def test_the_fields_of_a_path_are_those_of_its_models():
+    X, y = named_chains()
+    path = crf_path(X, y, reg_lambdas=LAMBDAS, random_state=0)
+    reg_lambdas, models = path
+    assert reg_lambdas is path.reg_lambdas and models is path.models and not hasattr(path, "coefs")
+    for name in ("objective", "lower_bound", "dual_gap", "n_iter"):
+        expected = [getattr(model, f"{name}_") for model in models]
+        assert getattr(path, f"{name}s").tolist() == expected
+    assert path.statuses.tolist() == [model.status_ for model in models]
+    assert "3 values of reg_lambda from 2 to 0.02, 3 converged" in repr(path)
+
+
 def by_hand(X, y, folds, score, weights=None, **settings):
     """Scores of a fit of its own for each fold and value."""
     scores = []
@@ -106,7 +118,7 @@ def test_attributes_that_are_rare_in_a_fold():
     model = SDCACRFCV(reg_lambdas=LAMBDAS, cv=FOLDS, **TIGHT, **settings).fit(X, y, WEIGHTS)
     scores = by_hand(X, y, FOLDS.split(X), token_accuracy_score, WEIGHTS, **settings)
     np.testing.assert_allclose(model.scores_, scores, rtol=1e-12)
-    assert model.n_features_in_ < SDCACRF(max_iter=1, tol=10.0).fit(X, y).n_features_in_
+    assert model.n_features_in_ < SDCACRF(max_iter=1, tol=1.0).fit(X, y).n_features_in_
 
 
 def test_scores():
@@ -177,7 +189,7 @@ def test_a_search_is_an_estimator():
     np.testing.assert_allclose(model.reg_lambdas_, np.array([10.0, 1.0, 0.1]) / len(X))
     loaded = pickle.loads(pickle.dumps(model))
     assert loaded.predict(X) == model.predict(X)
-    assert len(SDCACRFCV(cv=2, max_iter=1, tol=10.0).fit(X, y).reg_lambdas_) == 8
+    assert len(SDCACRFCV(cv=2, max_iter=1, tol=1.0).fit(X, y).reg_lambdas_) == 8
 
 
 def test_a_miss_is_told():

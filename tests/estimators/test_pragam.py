@@ -86,8 +86,8 @@ def test_certificate_in_plain_numpy(lipschitz, classes):
         assert abs(signed.sum()) < 1e-14
         p = X.T @ signed
         D = alpha.sum() - p @ p / (2.0 * 1e-2)
-        assert np.atleast_1d(model.lower_bound_)[k] == pytest.approx(D, rel=1e-10)
-        assert D <= J
+        # What rounding may add is taken off: more of it at a larger gap.
+        assert (1.0 - 1e-8) * D <= np.atleast_1d(model.lower_bound_)[k] <= (1.0 + 1e-14) * D <= J
 
 
 def test_dual_point_gives_the_weights(data):
@@ -130,7 +130,9 @@ def test_a_weight_is_a_repeated_row_in_every_iteration(data, fit_intercept, lips
     # The curvature that adapts L is a quotient of small differences: it has 8 digits or so.
     rtol = 1e-7 if lipschitz == "adaptive" else 1e-11
     for name in ("objective", "lower_bound"):
-        np.testing.assert_allclose(weighted[name], repeated[name], rtol=rtol)
+        np.testing.assert_allclose(weighted[name][:-1], repeated[name][:-1], rtol=rtol)
+        # What is taken off the confirmed bound for rounding depends on the number of rows.
+        np.testing.assert_allclose(weighted[name][-1], repeated[name][-1], rtol=max(rtol, 1e-9))
     assert np.array_equal(weighted["passes"], repeated["passes"])
 
 

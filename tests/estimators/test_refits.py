@@ -90,7 +90,8 @@ def test_refits_go_on(row):
         again, objectives, bounds, spent = refit(model, X, y, metadata, max_iter)
         assert set(np.atleast_1d(again.status_)) == {"converged"}
         assert (np.diff(objectives, axis=0) <= 0.0).all()
-        assert (np.diff(bounds, axis=0) >= 0.0).all()
+        # What is taken off for rounding changes with the point, most with L1 and a large gap.
+        assert (np.diff(bounds, axis=0) >= -1e-7 * np.abs(objectives[1:])).all()
         # The exit of a fit looks once more, and chance takes other paths.
         assert spent <= 1.1 * np.max(once.n_iter_) + max_iter + 1
         bound, objective = again.lower_bound_, once.objective_

@@ -11,9 +11,9 @@ from tests.sequences import DICTS, FIRST, ROWS, SECOND, STRINGS, Model, Y, frame
     "X, y, message",
     [
         ([], [], "Found no sequence in X"),
-        ([[], STRINGS[1]], Y, "Sequence 0 of X is empty"),
-        ([FIRST, np.empty((0, 3))], Y, "Sequence 1 of X is empty"),
-        ([[], []], Y, "Sequence 0 of X is empty"),
+        ([[], STRINGS[1]], Y, "Sequence 0 has 0 positions in X, but 2 labels in y"),
+        ([FIRST, np.empty((0, 3))], Y, "Sequence 1 has 0 positions in X, but 1 labels in y"),
+        ([[], []], [[], []], "X has no position: all its 2 sequences are empty"),
         (STRINGS, None, "Model estimator requires y to be passed, but the target y is None"),
         (STRINGS, Y[:1], "inconsistent numbers of sequences: 2 in X, 1 in y"),
         (STRINGS, [["A", "B"], ["A", "B"]], "Sequence 1 has 1 positions in X, but 2 labels in y"),
@@ -185,9 +185,8 @@ def test_bad_prediction_input():
     arrays, strings, plain = (
         Model().fit(*FITTED[form]) for form in ("rows of numbers", "lists of strings", "a 2-D X")
     )
-    for model in (arrays, strings, plain):
-        with pytest.raises(ValueError, match="Found no sequence in X"):
-            model([])
+    with pytest.raises(ValueError, match="Found no sequence in X"):
+        plain([])
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
         plain(np.empty((0, 3)))
     with pytest.raises(ValueError, match="X has 2 features, but Model is expecting 3 features"):

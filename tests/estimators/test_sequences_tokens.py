@@ -51,7 +51,8 @@ def test_dicts():
 
 def test_dicts_of_equal_lengths_in_an_array():
     X = np.array([[{"a": 1}, {"b": 2}], [{}, {"b": "c"}]], dtype=object)  # a 2-D one
-    data = train(X, [["A", "B"], ["A", "B"]])
+    with pytest.warns(UserWarning, match="values of 'b'"):
+        data = train(X, [["A", "B"], ["A", "B"]])
     assert data.lengths.tolist() == [2, 2]
     assert np.array_equal(data.X.toarray(), [[1, 0, 0], [0, 2, 0], [0, 0, 0], [0, 0, 1]])
 
@@ -157,6 +158,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.filterwarnings("ignore:The values of")
 @given(st.lists(st.dictionaries(NAMES, VALUES), min_size=2, max_size=2))
 def test_any_dict_is_read_as_crfsuite_reads_it(tokens):
     pycrfsuite = pytest.importorskip("pycrfsuite")

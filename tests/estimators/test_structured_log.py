@@ -173,8 +173,9 @@ def test_planes_are_kept_for_a_larger_reg_lambda_alone():
 
 def test_more_pairs_take_other_steps():
     X, y = CHAINS
-    few, many = (likelihood(cache_size=size, tol=1e-8).fit(X, y) for size in (2, 20))
-    default, ten = likelihood(tol=1e-8).fit(X, y), likelihood(cache_size=10, tol=1e-8).fit(X, y)
+    few, many = (likelihood(n_cached_outputs=size, tol=1e-8).fit(X, y) for size in (2, 20))
+    default = likelihood(tol=1e-8).fit(X, y)
+    ten = likelihood(n_cached_outputs=10, tol=1e-8).fit(X, y)
     assert few.n_iter_ > many.n_iter_
     assert_array_equal(default.w_, ten.w_)
 
@@ -221,7 +222,6 @@ class OneSided(Orders):
     ("chain", {"solver": "bcfw"}, "loss='log' takes one of the solvers 'auto', 'lbfgs', 'bundle', "
      "got solver='bcfw'"),
     ("chain", {"solver": "rsd"}, "got solver='rsd'"),
-    ("chain", {"scaling": "slack"}, "leave scaling at 'margin', got scaling='slack'"),
     ("chain", {"loss": "hinge", "solver": "lbfgs"}, "solver='lbfgs' is only for loss='log', got "
      "loss='hinge'"),
     (Ranking(), {}, "loss='log' needs the sums over all outputs of a method expected_features, "

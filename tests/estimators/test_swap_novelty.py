@@ -18,6 +18,7 @@ def cloud():
     return np.random.default_rng(0).normal(size=(80, 3)) * [1.0, 2.0, 0.5]
 
 
+@pytest.mark.filterwarnings("ignore:The origin must not lie inside the data")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_optimum_of_an_interior_point_solver(cloud, kernel, weighted):
@@ -114,3 +115,11 @@ def test_outliers_are_found_as_well_as_by_one_class_svm():
     peer = OneClassSVM(nu=0.1).fit(train)
     area, theirs = (roc_auc_score(y, m.score_samples(X)) for m in (ours, peer))
     assert area >= theirs - 0.01
+
+
+def test_the_origin_inside_the_data_is_named():
+    X = np.array([[1.0, 2.0], [-1.0, -2.0], [2.0, -1.0], [-2.0, 1.0]])
+    with pytest.warns(UserWarning, match="^The origin must not lie inside .* Use kernel='rbf'"):
+        model = SwapNoveltyDetector(kernel="linear").fit(X)
+    assert (model.predict(X) == -1).all() and np.abs(model.score_samples(X)).max() < 1e-9
+    assert (SwapNoveltyDetector(kernel="linear").fit(X + 5.0).predict(X + 5.0) == 1).any()

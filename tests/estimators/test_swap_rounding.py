@@ -93,16 +93,6 @@ def test_rounding_does_not_make_a_kernel_indefinite(kernel, width, C, solver):
     assert -np.inf < model.lower_bound_ <= model.objective_
 
 
-@pytest.mark.parametrize("solver", ["swap-2o", "decomposition"])
-def test_an_indefinite_kernel_has_no_bound(data, solver):
-    X, y = data
-    K = np.tanh(X @ X.T / 5.0)
-    with pytest.warns(UserWarning, match="not positive semidefinite"):
-        model = quiet(SwapSVC(1e4, kernel="precomputed", max_iter=3000, solver=solver), K, y)
-    assert model.lower_bound_ == -np.inf and model.status_ == "stalled"
-    assert np.isfinite(model.decision_function(K)).all()
-
-
 def test_a_bound_from_before_the_promotion_is_forgotten():
     """Rows in single precision had made it so large that no step in double precision got there."""
     X, y = spread_out(np.random.default_rng(0), 30, 2, 8.0, 1.7)

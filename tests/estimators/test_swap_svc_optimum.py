@@ -28,6 +28,9 @@ from tests.kernel_machines import (
 )
 from tests.reference_cones import by_clarabel, halflines
 
+# Some parametrizations set gamma for kernels without one.
+pytestmark = pytest.mark.filterwarnings("ignore:.* ignores ")
+
 # ---- the optimum ------------------------------------------------------------------------------
 
 

@@ -22,6 +22,9 @@ from tests.kernel_machines import (
     signs_of,
 )
 
+# Some parametrizations set gamma for kernels without one.
+pytestmark = pytest.mark.filterwarnings("ignore:.* ignores ")
+
 # ---- the growing active set -------------------------------------------------------------------
 
 
@@ -163,7 +166,7 @@ def test_ctrl_c_with_an_active_set(many, method, call, monkeypatch):
 def test_ctrl_c_with_several_pairs(n_jobs, monkeypatch):
     X, y = load_digits(return_X_y=True)
     interrupt(monkeypatch, 7, *STEPS, after=True)
-    model = SwapSVC(tol=1e-9, n_jobs=n_jobs, warm_start=True)
+    model = SwapSVC(tol=1e-9, solver="swap-2o", n_jobs=n_jobs, warm_start=True)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert "interrupted" in model.status_ and len(model.status_) == 45

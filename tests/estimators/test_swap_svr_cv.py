@@ -13,6 +13,9 @@ from sklearn.preprocessing import scale
 
 from sklearn_bundle import SwapSVR, SwapSVRCV
 
+# Some parametrizations set gamma for kernels without one.
+pytestmark = pytest.mark.filterwarnings("ignore:.* ignores ")
+
 CS = [0.01, 0.1, 10.0]
 GAMMA = 0.05
 FOLDS = KFold(3, shuffle=True, random_state=0)

@@ -180,8 +180,8 @@ def test_inputs_are_not_written_to(loss):
     [
         (ROCAUC(), [1.0, 1.0], "both classes"),
         (FBeta(), [-1.0, -1.0], "y has none"),
-        (FBeta(0.0), [1.0, -1.0], "beta must be positive and finite, but is 0.0"),
-        (FBeta(np.nan), [1.0, -1.0], "beta must be positive and finite, but is nan"),
+        (FBeta(0.0), [1.0, -1.0], "beta must be positive and finite, below 1e.150, but is 0.0"),
+        (FBeta(np.nan), [1.0, -1.0], "beta must be positive and finite, below 1e.150, but is nan"),
     ],
 )
 def test_check_names_what_is_wrong(loss, labels, match):
@@ -207,3 +207,9 @@ def test_bundle_method_reaches_the_optimum(name, fit_intercept):
         if state.gap <= 1e-7 * state.primal:
             break
     assert state.gap <= 1e-7 * state.primal
+
+
+@pytest.mark.parametrize("beta", [0.0, -1.0, 1e150, 1e300, np.inf, np.nan])
+def test_beta_whose_square_is_no_number_is_refused(beta):
+    with pytest.raises(ValueError, match=r"^beta must be positive and finite, below 1e"):
+        FBeta(beta).check(np.array([1.0, -1.0]))

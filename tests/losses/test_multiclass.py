@@ -10,29 +10,13 @@ from scipy.optimize import minimize_scalar
 
 from sklearn_bundle.losses import MulticlassHinge, MulticlassLoss, Ontology, Softmax
 from tests import reference_multiclass as reference
+from tests.user_losses import SquaredMargins
 
 K = 4
 COST = np.array([[0, 1, 2, 3], [0.5, 0, 1, 2], [2, 1, 0, 0], [3, 1, 0.2, 0]])
 # 3 has two paths from the root; "rare" and its child have no class below them
 EDGES = [("root", "a"), ("root", "b"), ("a", 0), ("a", 1), ("a", "c"), ("b", "c"), ("b", 2)]
 EDGES += [("c", 3), ("root", "rare"), ("rare", "none")]
-
-
-class SquaredMargins(MulticlassLoss):
-    """Sum of squared hinges of f_k - f_y: a user's loss, in plain numpy."""
-
-    def _slacks(self, scores, y):
-        slacks = np.maximum(0.0, 1.0 + scores - np.take_along_axis(scores, y[:, None], 1))
-        slacks[np.arange(len(y)), y] = 0.0
-        return slacks
-
-    def value(self, scores, y):
-        return np.sum(self._slacks(scores, y) ** 2, axis=1)
-
-    def gradient(self, scores, y):
-        gradient = 2.0 * self._slacks(scores, y)
-        gradient[np.arange(len(y)), y] = -gradient.sum(axis=1)
-        return gradient
 
 
 class Generic(MulticlassLoss):

@@ -303,7 +303,7 @@ def test_without_matplotlib(monkeypatch):
 def test_path(ax):
     X, y = load_diabetes(return_X_y=True)
     path = bmrm_path(X, y, loss="squared_error", reg_lambdas=[1e-2, 1e-4])
-    display = RegularizationPathDisplay.from_path(*path, n_named=2, ax=ax, marker=None)
+    display = RegularizationPathDisplay.from_path(path, n_named=2, ax=ax, marker=None)
     assert display.ax_ is ax and display.figure_ is ax.figure
     assert ax.get_xscale() == "log" and ax.xaxis_inverted()
     order = np.argsort(-np.abs(path[1]).max(axis=1))

@@ -6,24 +6,14 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.losses import AbsoluteError, Hinge, LogLoss, Softmax, SquaredError
+from sklearn_bundle.losses._newton_loss import Start
 from sklearn_bundle.problems.row_block import RowBlock
 from sklearn_bundle.problems.row_blocks import RowBlocks, formulation
 from sklearn_bundle.solvers.lbfgs_rounds import RoundsGradientDescent
+from sklearn_bundle.solvers.newton_rounds import RoundsDescent
+from tests.fits import Here
 
 N, D = 60, 4
-
-
-class Here:
-    """Blocks in this process, summed one after the other."""
-
-    def __init__(self, blocks):
-        self.blocks, self.n_blocks = blocks, len(blocks)
-
-    def ask(self, task, *args):
-        return [task(block, *args) for block in self.blocks]
-
-    def total(self, task, *args, answer_bytes):
-        return [sum(parts) for parts in zip(*self.ask(task, *args), strict=True)]
 
 
 RISKS = {
@@ -132,3 +122,25 @@ def test_planes_of_lbfgs_hold_for_every_intercept(case):
             assert gradient @ w + offset <= value(w, b) + 1e-12
         descent.step()
     assert value(*here) - gradient @ here[0] - offset <= 1e-5
+
+
+@pytest.mark.parametrize("ulps", [1, -1])
+@pytest.mark.parametrize("far", [2.0**20, -(2.0**20)])
+def test_a_coefficient_of_b_that_counts_as_rounding_lifts_no_bound(ulps, far):
+    """One of 256 targets is off by an ulp: b is wrong by 5e-13, times b = 1e6 in the offset."""
+    y = far + np.resize([1.0, -1.0], 256)
+    y[0] += ulps * np.spacing(abs(far))
+    blocks = [
+        RowBlock(np.zeros((128, 1)), part, np.full(128, 1.0 / 256)) for part in (y[::2], y[1::2])
+    ]
+    form = formulation(SquaredError(), n_outputs=None)
+    problem = RowBlocks(Here(blocks), form, (256, 1), 256, 1.0, np.ones(1), True)
+    descent = RoundsDescent(
+        *(problem, 1.0, Start(far, 1.0, 1.0), np.ones(1), np.zeros(1), far, 1.0), n_curved=256
+    )
+    descent.differentiate()
+    ((gradient, offset, balance),) = descent.planes
+    exact = y.astype(np.longdouble) - far
+    optimum = float(0.5 * np.mean((exact - exact.mean()) ** 2))
+    assert balance == 0.0 and not gradient.any()
+    assert optimum - 1e-5 <= offset <= optimum

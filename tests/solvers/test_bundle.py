@@ -128,7 +128,10 @@ def test_aggregate_plane_proves_the_bound(problem, cancer):
     solver = BundleSolver(problem(), 1e-3)
     result = run(solver, tol=1e-6, max_iter=1000)
     a, c = solver.plane
-    assert result.lower_bound == c - a @ a / (2 * 1e-3)
+    bound = c - a @ a / (2 * 1e-3)
+    assert (
+        (1.0 - 1e-11) * bound <= result.lower_bound <= bound
+    )  # what rounding may add is taken off
     rng = np.random.default_rng(0)
     weights = np.full(len(y), 1 / len(y))
     for scale in 20 * [0.0, 0.01, 0.1, 1.0]:

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from sklearn_bundle.problems.linear import Point
 from sklearn_bundle.solvers._certificate import Best
 from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.solvers.linear_start import Proof
 
 
 def numbers(best):
@@ -31,6 +33,19 @@ def test_only_what_is_better_is_kept():
     assert not best.prove(np.nan, "none")
     assert (best.point, best.proof, best.gap) == ("second", "high", 1.0)
     assert numbers(best) == (2.0, 1.0)
+
+
+def test_kept_arrays_are_copies():
+    """Solvers offer views of arrays that their steps change."""
+    w, b, a = np.ones(3), np.ones(2), np.ones(3)
+    best = Best()
+    best.offer(2.0, Point(w, None, b))
+    best.prove(1.0, Proof(0.1, (a, 0.5)))
+    w[:] = b[:] = a[:] = 0.0
+    assert best.point.w.all() and best.point.intercept.all() and best.proof.plane[0].all()
+    best.renew(2.0, Point(w, None, b), 1.0, best.proof)
+    w[:] = b[:] = 1.0
+    assert not best.point.w.any() and not best.point.intercept.any()
 
 
 def test_state_has_all_that_it_is_given():
@@ -93,12 +108,17 @@ def test_rounding_of_large_terms_explains_more():
         best.renew(1e-9, "point", 1e-6, "plane", terms=lambda: 1e5)
 
 
-def test_rounded_products_are_no_fault_of_the_loss():
+def test_rounding_is_taken_off_every_bound_and_explains_a_crossing():
     best = Best(advice="take a convex loss")
-    with pytest.raises(ValueError, match="center and scale"):
-        best.renew(1e-9, "point", 1e-6, products=lambda: 1e7)
+    best.offer(1.0, "point")
+    best.renew(1.0, "point", 0.5, "plane", rounding=0.125)
+    assert best.bound == 0.375
+    assert not best.prove(0.5, "the same")
+    assert best.prove(0.75, "better") and best.bound == 0.625
+    best.renew(1.0, "point", 1.0625, "plane", rounding=0.125)
+    assert best.bound == 1.0 - 0.0625 - 0.125
     with pytest.raises(ValueError, match="take a convex loss"):
-        best.renew(1e-9, "point", 1e-6, products=lambda: 1e5)
+        best.renew(1.0, "point", 1.25, "plane", rounding=0.125)
 
 
 def test_terms_are_asked_for_only_where_bounds_cross():

@@ -70,6 +70,29 @@ def test_a_gap_that_confirmation_closes_is_converged(max_iter, states):
     assert run(solver, tol=1e-3, max_iter=max_iter).status is Status.CONVERGED
 
 
+TOL, ABOVE = 0.125, (1.0, np.nextafter(0.875, 0.0))  # the least gap that is larger than tol
+
+
+@pytest.mark.parametrize(
+    "states, confirmed, max_iter, status, n_confirms",
+    [
+        ([(1.0, 0.875)], [], 9, Status.CONVERGED, 1),
+        ([ABOVE, (2.0, 0.0)], [], 9, Status.STALLED, 1),  # at the end only
+        ([ABOVE], [], 1, Status.MAX_ITER, 1),
+        ([ABOVE], [], 9, Status.STALLED, 1),
+        ([(1.0, 0.875), (1.0, 0.5)], [ABOVE, (0.5, 0.0)], 9, Status.STALLED, 2),
+    ],
+)
+def test_a_gap_that_is_the_least_above_tol_is_not_converged(
+    states, confirmed, max_iter, status, n_confirms
+):
+    """A gap of exactly tol is. What is confirmed above it is not what the run ends with."""
+    solver = Scripted(states, confirmed)
+    result = run(solver, tol=TOL, max_iter=max_iter)
+    assert result.status is status and solver.confirms == n_confirms
+    assert result.primal == (confirmed or states)[-1][0]
+
+
 def test_warnings_of_steps_stay_inside_and_those_of_the_observer_do_not():
     class Overflowing(Scripted):
         def states(self):

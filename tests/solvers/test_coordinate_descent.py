@@ -12,7 +12,12 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor, reg_lambda_max
-from sklearn_bundle.regularizers import ElasticNet, WeightedL1
+from sklearn_bundle.losses import LogLoss
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.memory_rows import rows_in_memory
+from sklearn_bundle.regularizers import L1, ElasticNet, WeightedL1
+from sklearn_bundle.solvers.contract import run
+from sklearn_bundle.solvers.coordinate_descent import CoordinateDescentSolver
 from tests.certificates import judge
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -117,6 +122,22 @@ def test_every_bound_is_below_the_optimum(loss, omega):
     assert len(history) > 2
     assert (history["lower_bound"] <= ours.objective_).all()
     assert (history["objective"] >= ours.lower_bound_).all()
+
+
+def test_a_kept_proof_is_not_forgotten():
+    """From w = 0 again, the bound of the solution holds from the first state on, and confirmed."""
+    X, y = drawn("log_loss")
+    problem = LinearProblem(rows_in_memory(X), y, np.full(len(y), 1 / len(y)), LogLoss(), True)
+    solved = CoordinateDescentSolver(problem, 0.02, tol=1e-10, omega=L1())
+    result = run(solved, tol=1e-10, max_iter=200)
+    proof = solved.kept((result.point, result.intercept)).proof
+    for reg_lambda in (0.02, 0.01):  # at another one it proves nothing
+        again = CoordinateDescentSolver(problem, reg_lambda, tol=1e-10, omega=L1(), proof=proof)
+        bounds = [next(again.states()).lower_bound, again.confirm().lower_bound]
+        kept = reg_lambda == 0.02
+        # Far from the optimum more is taken off for rounding.
+        assert [b == pytest.approx(result.lower_bound, rel=1e-6) for b in bounds] == [kept, kept]
+        assert again.confirm().primal > 1.05 * result.primal
 
 
 def test_above_the_largest_reg_lambda():

@@ -179,7 +179,8 @@ def test_the_dual_point_is_feasible_however_long_the_steps(data, scale, lipschit
     result = run(solver, tol=1e-6, max_iter=200)
     u = solver.dual_point.u
     assert (u >= 0.0).all() and (u <= 1.0).all() and abs(np.sum(weights * y * u)) < 1e-15
-    assert result.lower_bound == pytest.approx(dual(X * scale, y, weights, 10.0, u), abs=1e-12)
+    taken_off = dual(X * scale, y, weights, 10.0, u) - result.lower_bound  # for rounding
+    assert -1e-12 <= taken_off <= 1e-12 + 2e-13 * scale
     if scale <= 1.0:
         tight = run(ExcessiveGapSolver(problem, None), tol=1e-9, max_iter=20_000)
         assert result.lower_bound <= tight.primal * (1.0 + 1e-12)

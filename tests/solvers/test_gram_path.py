@@ -106,3 +106,19 @@ def test_a_limit_of_time_leaves_the_rest_of_the_path():
     path = GramPath(problem.column_model(), L1().bind(D, D))
     found = path.solve(LAMBDAS, 1e-4, 100, 0.0)
     assert found[0] is not None and not any(found[1:])
+
+
+def test_a_bound_where_slopes_are_as_small_as_their_rounding():
+    """At w = 0 only the allowance for rounding lowers the bound.
+
+    With X = [a - e b, a + e b] and y = b, orthogonal and of length 1, w = (-t, t) / (2 e) has the
+    objective reg_lambda t / e + (1 - t)^2 / 2. At 0 the dual point is y, and X'y = (-e, e); e is
+    what rounding may amount to.
+    """
+    a, b = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, 1.0, -1.0, -1.0])
+    e = (4 + 4 * 2 + 40) * np.finfo(float).eps  # a multiple of the precision: X is exact
+    X, reg_lambda = np.c_[a - e * b, a + e * b], 0.2 * e
+    problem = LinearProblem(rows_in_memory(X), b, np.full(4, 0.25), SquaredError(), False)
+    path = GramPath(problem.column_model(), L1().bind(2, 2))
+    bound, _ = path._prove(np.zeros(2), np.array([e, -e]), np.full(2, reg_lambda), reg_lambda)
+    assert bound <= 0.2 * 0.8 + 0.2**2 / 2  # at t = 0.8

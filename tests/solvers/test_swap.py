@@ -222,6 +222,16 @@ def test_no_bound_where_either_point_shows_an_indefinite_kernel(proofs):
     assert (primal, bound) == (2.0, -np.inf)
 
 
+def test_the_rounding_of_the_objective_is_taken_off_the_bound():
+    """Or added to the objective, where it leaves less than six digits."""
+    candidates = [(a, a, a) for a in np.eye(2)]
+    few, many = Certified(2.0, 1e-6, 1.5), Certified(2.0, 0.5, 1.5)
+    primal, _, bound = confirmed(Proofs(few, Certified(3.0, 0.0, 1.0)), *candidates, True)
+    assert (primal, bound) == (2.0, 1.5 - 1e-6)
+    primal, _, bound = confirmed(Proofs(many, Certified(3.0, 0.0, 1.0)), *candidates, True)
+    assert (primal, bound) == (2.5, 1.5)
+
+
 def test_the_longest_unused_slot():
     owners, used = np.array([5, 1, 3]), np.array([0, 4, 0, 2, 0, 9])
     assert lazy.longest_unused(used, owners) == 2

@@ -202,6 +202,19 @@ def master_for(omega: Regularizer, n_free: int) -> Master | BalancedMaster | L1M
     return BalancedMaster() if n_free else Master()
 
 
+def alone(
+    bundle: Planes, index: int, reg_lambda: float, intercept: Array
+) -> tuple[float, tuple[Array, float]]:
+    """The bound of one balanced plane, scaled down for L1 if need be, and what proves it."""
+    alpha = np.zeros(len(bundle.offsets))
+    alpha[index] = 1.0
+    if bundle.omega.is_l1:
+        limits = reg_lambda * bundle.omega.lasso_form.thresholds
+        alpha = l1_master.scaled(alpha, bundle.planes, limits)
+    _, value, plane = bundle.point(alpha, reg_lambda)
+    return value - _imbalance(bundle, intercept, alpha), plane
+
+
 def _look_near(
     bundle: Planes, omega: Regularizer, lam: float, tolerance: float, center: Center, pull: float
 ) -> tuple[Array, Array, float]:

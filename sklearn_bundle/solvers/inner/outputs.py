@@ -26,15 +26,15 @@ class OutputCache:
     Parameters
     ----------
     n_blocks : int
-    cache_size : int or None
+    n_cached_outputs : int or None
         Outputs that a block may keep in addition to the true one, at least 2; None is 48, and more
         while there is memory.
     squared : bool
         Whether the weights of a block have a free sum: true outputs then begin without weight.
     """
 
-    def __init__(self, n_blocks: int, cache_size: int | None, squared: bool = False):
-        limit = 1 + (_LIMIT if cache_size is None else cache_size)
+    def __init__(self, n_blocks: int, n_cached_outputs: int | None, squared: bool = False):
+        limit = 1 + (_LIMIT if n_cached_outputs is None else n_cached_outputs)
         room = min(_FIRST_ROOM, limit)
         n, blocks = n_blocks * room, np.arange(n_blocks, dtype=np.int64)
         self.outputs = Outputs(
@@ -53,7 +53,7 @@ class OutputCache:
             indices=np.empty(0, np.uint32),
             values=np.empty(0),
             used=np.array([n, n * room, 0, 0, room], np.int64),
-            budget=0 if cache_size is not None else _MEMORY // BYTES_PER_ENTRY,
+            budget=0 if n_cached_outputs is not None else _MEMORY // BYTES_PER_ENTRY,
         )
         if not squared:
             self.outputs.q[self.outputs.at] = 1.0

@@ -1,0 +1,91 @@
+"""Users' arrays that numpy would read as something else: masked, with fields, dates."""
+
+from collections.abc import Iterable
+from itertools import chain
+from reprlib import repr as short
+from typing import Any
+
+import numpy as np
+
+_DATES = np.datetime64, np.timedelta64
+# How the types of dates, times and durations begin, of columns of pandas, polars and pyarrow.
+_NAMES_OF_DATES = "date", "time", "duration", "period"
+_CONVERT = (
+    "Convert dates and durations to numbers first, for instance to days: "
+    "(x - x.min()) / np.timedelta64(1, 'D')."
+)
+
+
+def refuse_misread(name: str, values: Any, *, dates: bool = False) -> None:
+    """ValueError for masked entries, for an array with fields and, unless ``dates``, for dates.
+
+    numpy ignores the mask, reads dates as counts of days or nanoseconds, and rows with fields as
+    one value. A masked array without a masked entry is an array. Labels and queries may be dates.
+    """
+    if isinstance(values, list | tuple):
+        _refuse_in_list(name, values, dates)
+        return
+    if hasattr(values, "columns"):
+        odd = [] if dates else columns_of_dates(values)
+        if odd:
+            raise ValueError(
+                f"{name} must hold numbers, but the columns {short(odd)} hold dates or durations. "
+                f"{_CONVERT}"
+            )
+        return
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "V":
+        raise ValueError(
+            f"{name} must be an array of plain values, got a structured array with the fields "
+            f"{short(list(dtype.names or ()))}. Convert it first, for instance with "
+            "numpy.lib.recfunctions.structured_to_unstructured."
+        )
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} must not be masked, got a masked array with {np.ma.count_masked(values)} "
+            "masked entries. Replace them, for instance with filled(), or leave those samples out."
+        )
+    if not dates and _holds_dates(values, dtype):
+        raise ValueError(f"{name} must hold numbers, got dates or durations ({dtype}). {_CONVERT}")
+
+
+def columns_of_dates(frame: Any) -> list[Any]:
+    """Names of the columns of a data frame that hold dates, times or durations."""
+    types = getattr(frame, "dtypes", None)
+    if types is None:
+        return []
+    pairs = zip(frame.columns, types, strict=False)
+    return [name for name, dtype in pairs if _is_of_dates(dtype)]
+
+
+def _is_of_dates(dtype: Any) -> bool:
+    return str(dtype).casefold().startswith(_NAMES_OF_DATES)
+
+
+def _holds_dates(values: Any, dtype: Any) -> bool:
+    if dtype is None:
+        return isinstance(values, _DATES)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return dtype.kind in "mM"
+    if isinstance(values, np.ndarray):  # float() takes numpy's dates among objects
+        return _are_dates(map(type, values.ravel().tolist()))
+    return _is_of_dates(dtype)
+
+
+def _are_dates(kinds: Iterable[type]) -> bool:
+    return any(issubclass(kind, _DATES) for kind in set(kinds))
+
+
+def _refuse_in_list(name: str, values: list | tuple, dates: bool) -> None:
+    """The same for the rows of a list, and for the entries of its rows."""
+    kinds = set(map(type, values))
+    if any(issubclass(kind, np.ndarray) for kind in kinds):
+        for i, row in enumerate(values):
+            if isinstance(row, np.ndarray):
+                refuse_misread(f"{name}[{i}]", row, dates=dates)
+    rows = [kind for kind in kinds if issubclass(kind, list | tuple)]
+    if rows:
+        nested = (row for row in values if isinstance(row, list | tuple))
+        kinds |= set(map(type, chain.from_iterable(nested)))
+    if not dates and _are_dates(kinds):
+        raise ValueError(f"{name} must hold numbers, got dates or durations. {_CONVERT}")

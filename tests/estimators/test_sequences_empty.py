@@ -1,0 +1,106 @@
+"""Empty sequences and none, keys with values of two kinds, data frames of tokens."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle import SDCACRF, SDCACRFCV, StructuredSVM
+from sklearn_bundle.metrics import flat_f1_scorer, sequence_accuracy_scorer, token_accuracy_scorer
+
+X = [[{"w": "a"}, {"w": "b"}], [], [{"w": "b"}], [{"w": "a"}], []]
+Y = [["A", "B"], [], ["B"], ["A"], []]
+WEIGHTS, KEPT = np.array([1.0, 5.0, 2.0, 1.0, 3.0]), [0, 2, 3]
+SEGMENTS = [[("A", 0, 1), ("B", 1, 2)], [], [("B", 0, 1)], [("A", 0, 1)], []]
+MODELS = {
+    "SDCACRF": (SDCACRF(random_state=0), Y),
+    "lbfgs": (SDCACRF(solver="lbfgs"), Y),
+    "structured": (StructuredSVM("chain", random_state=0), Y),
+    "segments": (StructuredSVM("segments", random_state=0), SEGMENTS),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_fit_leaves_empty_sequences_out(kind):
+    """With their labels and weights; predictions have empty ones in their places."""
+    model, y = MODELS[kind]
+    without = [X[i] for i in KEPT], [y[i] for i in KEPT], WEIGHTS[KEPT]
+    expected = model.fit(*without)
+    coef, objective, reg_lambda = expected.coef_, expected.objective_, expected.reg_lambda_
+    model.fit(X, y, WEIGHTS)
+    assert (model.objective_, model.reg_lambda_) == (objective, reg_lambda)
+    np.testing.assert_array_equal(model.coef_, coef)
+    assert model.predict(X) == y
+    assert model.predict([]) == [] and model.predict([[]]) == [[]]
+    assert model.score(X, y, WEIGHTS) == 1.0
+
+
+@pytest.mark.parametrize("name", ["score", "predict_log_proba"])
+def test_nothing_to_score(name):
+    model = SDCACRF(random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="inconsistent numbers of sequences: 0 in X, 1 in y"):
+        getattr(model, name)([], [[]])
+
+
+def test_a_score_of_no_position_is_refused():
+    with pytest.raises(ValueError, match="nothing to score"):
+        SDCACRF(random_state=0).fit(X, Y).score([[]], [[]])
+
+
+def test_probabilities_of_empty_sequences():
+    model = SDCACRF(random_state=0).fit(X, Y)
+    assert [p.shape for p in model.predict_marginals(X)] == [(len(x), 2) for x in X]
+    pairs = [p.shape for p in model.predict_pairwise_marginals(X)]
+    assert pairs == [(max(len(x) - 1, 0), 2, 2) for x in X]
+    assert [p == 0.0 for p in model.predict_log_proba(X, Y)] == [not x for x in X]
+    assert model.decode([[], X[0]], n_best=4)[0] == [([], 0.0)]
+    assert model.decode([]) == model.predict_marginals([]) == model.predict_pairwise_marginals([])
+    assert len(model.predict_log_proba([])) == 0
+
+
+@pytest.mark.parametrize("empty", [np.empty((0, 2)), [], np.empty((0, 5))], ids=str)
+def test_empty_arrays(empty):
+    """Among arrays; an array of no sequence, too."""
+    arrays = [empty, np.ones((2, 2)), np.zeros((1, 2))]
+    model = SDCACRF().fit(arrays, [[], [0, 1], [1]])
+    assert list(map(len, model.predict(arrays))) == [0, 2, 1]
+    assert model.predict([empty]) == [[]]
+    assert model.predict(np.empty((0, 3, 2))) == model.predict(np.empty(0, object)) == []
+
+
+@pytest.mark.parametrize(
+    "scorer", [token_accuracy_scorer, sequence_accuracy_scorer, flat_f1_scorer], ids=str
+)
+def test_scorers_take_empty_sequences(scorer):
+    model = SDCACRF(random_state=0).fit(X, Y)
+    assert scorer(model, X, Y, sample_weight=WEIGHTS) == 1.0
+
+
+def test_folds_are_of_the_others():
+    settings = {"cv": 2, "reg_lambdas": [1.0, 0.1], "random_state": 0}
+    found = SDCACRFCV(**settings).fit(X * 3, Y * 3)
+    without = [x for x in X if x] * 3, [y for y in Y if y] * 3
+    np.testing.assert_array_equal(found.scores_, SDCACRFCV(**settings).fit(*without).scores_)
+
+
+@pytest.mark.parametrize(
+    "first, second", [(3, "4"), (True, b"x"), (2.5, ["x", "y"]), (np.float32(1), "x")], ids=str
+)
+def test_a_key_with_numbers_and_strings(first, second):
+    sequences = [[{"len": first, "w": "a"}], [{"len": second, "w": "b"}, {"w": "c"}]]
+    with pytest.warns(UserWarning, match="values of 'len' in X are numbers at some") as record:
+        SDCACRF(random_state=0).fit(sequences, [["A"], ["B", "A"]])
+    assert len(record) == 1
+
+
+def test_a_key_with_numbers_of_several_kinds():
+    sequences = [[{"len": 3, "w": "a"}], [{"len": 4.5, "w": "b"}, {"len": True}]]
+    SDCACRF(random_state=0).fit(sequences, [["A"], ["B", "A"]])
+
+
+def test_a_frame_of_tokens():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"sentence": [1, 1], "word": ["a", "b"], "label": ["A", "B"]})
+    for model in (SDCACRF(), SDCACRFCV(), StructuredSVM("chain")):
+        with pytest.raises(ValueError, match=r"words in \['word', 'label'\].*sequences_from_frame"):
+            model.fit(frame, ["A", "B"])
+    numbers = pandas.DataFrame({"a": ["1", "2"], "b": [1, 0]})
+    assert SDCACRF(random_state=0).fit(numbers, ["A", "B"]).n_features_in_ == 2

@@ -1,0 +1,60 @@
+"""What rounding takes off the bounds of linear problems, against sums in extended precision."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle import BMRMClassifier
+from sklearn_bundle.losses import AbsoluteError, Hinge, Loss, SquaredError
+from sklearn_bundle.problems.linear_rounding import Certified, Sizes, _of_gradient
+from sklearn_bundle.problems.memory_rows import rows_in_memory
+from sklearn_bundle.regularizers import L2
+from tests.fits import quiet
+
+LONG = np.longdouble
+
+
+@pytest.mark.parametrize("n", [7, 300])
+def test_error_of_the_gradient(n):
+    """The conjugate at the exact X'g is higher than at the computed one by at most this."""
+    least = np.inf
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, g = np.round(4.0 * rng.normal(size=(n, 6))) + 2.0**20, rng.normal(size=n) / n
+        a, exact = rows_in_memory(X).gradient(g), X.T.astype(LONG) @ g.astype(LONG)
+        omega, reg_lambda = L2(), 1e-3
+        rise = float((exact @ exact - a.astype(LONG) @ a.astype(LONG)) / (2 * LONG(reg_lambda)))
+        lengths = np.linalg.norm(g) * np.linalg.norm(X, axis=0)
+        certified = Certified(a, 0.0, 1.0, (a, 0.0))
+        conjugate = reg_lambda * omega.conjugate(-a / reg_lambda)
+        taken = _of_gradient(float(n), lengths, certified, omega, reg_lambda, conjugate)
+        assert rise <= taken
+        least = min(least, taken / abs(rise))
+    assert least < 1e3
+
+
+@pytest.mark.parametrize("loss", [Hinge(), AbsoluteError(), SquaredError()], ids=repr)
+def test_derivatives_of_dual_points_within_the_gap(loss: Loss):
+    """Derivatives anywhere are covered by those nearby and the gap that they leave."""
+    rng = np.random.default_rng(0)
+    f, weights = rng.normal(size=40), np.full(40, 0.025)
+    y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    f[:20] = y[:20]  # at kinks
+    sizes = Sizes.of(np.ones(1), loss, y, weights, f)
+    for size in 0.0, 1e-4, 1e-2, 1.0:
+        there, g, at = f + size * rng.normal(size=40), np.empty(40), np.empty(40)
+        value = loss.evaluate(there, y, weights, g)
+        gap = loss.evaluate(f, y, weights, at) - value - g @ (f - there)
+        assert np.abs(g).sum() <= sizes.with_gap(gap).totals[0] * (1.0 + 1e-12)
+
+
+def test_softmax_far_from_zero():
+    """Probabilities next to 1 leave an imbalance of the size of an ulp, times intercepts of 1e7."""
+    rng = np.random.default_rng(46)
+    n, d = rng.integers(2, 12), rng.integers(1, 7)
+    X = rng.integers(-3, 4, (n, d)).astype(float)
+    reg_lambda = 10 ** rng.uniform(-7, 0)
+    target = X[:, 0] + rng.standard_normal(n)
+    y = (target > np.median(target)).astype(int)
+    best = BMRMClassifier("softmax", reg_lambda=reg_lambda, tol=1e-9, solver="lbfgs").fit(X, y)
+    far = quiet(BMRMClassifier("softmax", reg_lambda=reg_lambda), X + 2.0**20, y)
+    assert far.lower_bound_ <= best.objective_
