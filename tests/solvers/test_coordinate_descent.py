@@ -131,7 +131,7 @@ def test_a_kept_proof_is_not_forgotten():
     solved = CoordinateDescentSolver(problem, 0.02, tol=1e-10, omega=L1())
     result = run(solved, tol=1e-10, max_iter=200)
     proof = solved.kept((result.point, result.intercept)).proof
-    for reg_lambda in (0.02, 0.01):  # at another one it proves nothing
+    for reg_lambda in (0.02, 0.021):  # at another one it is not used
         again = CoordinateDescentSolver(problem, reg_lambda, tol=1e-10, omega=L1(), proof=proof)
         bounds = [next(again.states()).lower_bound, again.confirm().lower_bound]
         kept = reg_lambda == 0.02
