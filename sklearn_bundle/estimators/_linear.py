@@ -109,7 +109,8 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
         allowed = self.tol * abs(primal)
         if result.status is not Status.CONVERGED:
             allowed = max(allowed, _LARGER_GAP * result.gap)
-        if not primal - bound <= allowed:
+        # Rounded weights may have left the domain of the regularizer: the simplex, say.
+        if not (np.isfinite(primal) and primal - bound <= allowed):
             return result
         history = result.history.copy()
         history["objective"] = np.maximum(history["objective"], primal)
