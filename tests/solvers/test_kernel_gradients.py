@@ -14,6 +14,7 @@ from sklearn_bundle.solvers.kernel_gradients import KernelGradients
 from tests.reference_tube import TubeMachine
 
 N = 650  # above it the matrix is not kept
+WORKING = 5e-5  # relative error of values in float32: up to 1.6e-5 seen among BLAS's kernels
 
 
 def problem(kind="regression", C=30.0, cache_bytes=1e6):
@@ -36,10 +37,10 @@ def test_weak_duality_at_every_step(kind):
     optimum = reference.optimum()
     gaps = []
     for k, state in enumerate(solver.states()):
-        slack = 1e-5 * optimum.value  # of float32, until a step is confirmed
+        slack = WORKING * optimum.value  # until a step is confirmed
         assert state.lower_bound <= optimum.value + slack
         assert state.primal >= optimum.least - slack
-        assert_allclose(float(reference.objective(state.point)), state.primal, rtol=1e-5)
+        assert_allclose(float(reference.objective(state.point)), state.primal, rtol=WORKING)
         gaps.append(state.gap)
         if k % 5 == 4:
             state = solver.confirm()
@@ -49,7 +50,7 @@ def test_weak_duality_at_every_step(kind):
         if state.relative_gap <= 1e-6 or k > 200:
             break
     assert state.relative_gap <= 1e-6
-    assert (np.diff(gaps) <= 1e-5 * optimum.value).all()
+    assert (np.diff(gaps) <= WORKING * optimum.value).all()
 
 
 @pytest.mark.wide
