@@ -13,6 +13,7 @@ from sklearn_bundle.losses.multiclass import check_cost
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain import Weights, pack, padded
 from sklearn_bundle.models.examples import CompiledExamples
+from sklearn_bundle.models.score_rounding import ScoreRounding
 
 Array = NDArray[np.float64]
 
@@ -234,6 +235,15 @@ class Chain(StructuredModel):
         terms = np.diff(chains.tokens)
         examples = CompiledExamples(structure, *given, likelihood=True, terms=terms)
         examples.has_edges = True
+        factor = levels - 1.0 if scaling == "slack" else 1.0
+        rounding = ScoreRounding(
+            X.X,
+            chains.tokens,
+            lambda w: (w[: d * S].reshape(d, S), w[d * S :]),
+            others=3,  # a bias and a transition; two more per sequence
+            factor=factor,
+        )
+        examples.roundings = (rounding,)
         return examples
 
     def _costs(self) -> Array:

@@ -16,6 +16,7 @@ from sklearn_bundle.losses.multiclass import check_cost
 from sklearn_bundle.losses.ontology import hierarchy
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Array, CompiledExamples, Examples
+from sklearn_bundle.models.score_rounding import ScoreRounding
 
 Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
 
@@ -122,7 +123,16 @@ class _Classes(StructuredModel, ABC):
         )
         entries, depths = np.diff(indptr) if width == 0 else width, np.diff(starts)
         longest = entries * (depths[labels] + depths.max())
-        return CompiledExamples(outputs, n_parameters, longest, likelihood=True)
+        examples = CompiledExamples(outputs, n_parameters, longest, likelihood=True)
+        rounding = ScoreRounding(
+            rows.X,
+            np.arange(n + 1),
+            lambda w: (w.reshape(-1, d).T, w[:0]),
+            columns=int(depths.max()),
+            factor=float(self.costs_.max()) if outputs.slack else 1.0,
+        )
+        examples.roundings = (rounding,)
+        return examples
 
     def _class_scores(self, x: Array, w: Array) -> Array:
         return self.ancestors_ @ (w.reshape(-1, len(x)) @ x)

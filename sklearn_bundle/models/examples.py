@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import structures
+from sklearn_bundle.models.score_rounding import ScoreRounding
 
 Array = NDArray[np.float64]
 
@@ -62,6 +63,8 @@ class Examples(ABC):
     terms : ndarray of int64 of shape (n_examples,)
         Maximum number of times that ``expect`` adds to an entry of the gradient for each example,
         if there is a likelihood.
+    roundings : tuple of ScoreRounding
+        Their sum bounds the rounding of scores; none if inference is a user's.
     """
 
     n_examples: int
@@ -75,6 +78,7 @@ class Examples(ABC):
     likelihood: bool = False
     has_edges: bool = False
     terms: NDArray[np.int64]
+    roundings: tuple[ScoreRounding, ...] = ()
 
     @abstractmethod
     def find(self, w: Array, first: int, last: int) -> Found:
@@ -82,6 +86,10 @@ class Examples(ABC):
 
         w lies in the cone. Called from several threads at a time, for different examples.
         """
+
+    def errors(self, w: Array) -> Array:
+        """How far rounding may move the score of any output at w, for each example."""
+        return sum((each.of(w) for each in self.roundings), np.zeros(self.n_examples))
 
     def expect(self, w: Array, first: int, last: int, weights: Array, gradient: Array) -> Expected:
         """Losses of the conditional likelihood of the examples from first to last.

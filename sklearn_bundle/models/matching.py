@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.examples import Array, Examples, Found
+from sklearn_bundle.models.score_rounding import ScoreRounding
 
 # Cost of a call of the oracle, without reading the features, in entries read in the same time: 50
 # microseconds, for the assignment of 30 points and numpy's calls.
@@ -128,6 +129,9 @@ class MatchingExamples(Examples):
         self.n_examples, self.n_parameters = len(X), X[0].shape[2]
         self.n_entries = sum(x.size for x in X)
         self.oracle_cost = _CALL + self.n_entries / self.n_examples
+        rows = np.concatenate([np.abs(x).max(axis=1) for x in X])  # no pair of a point has more
+        starts = np.cumsum([0, *map(len, X)])
+        self.roundings = (ScoreRounding(rows, starts, lambda w: (w[:, None], w[:0])),)
 
     def find(self, w: Array, first: int, last: int) -> Found:
         """See :class:`Examples`."""

@@ -21,6 +21,7 @@ from sklearn_bundle._values import as_numbers, shown
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.classes import Matrix, stored
 from sklearn_bundle.models.examples import Array, CompiledExamples, Examples
+from sklearn_bundle.models.score_rounding import ScoreRounding
 
 Numbers = NDArray[np.int64]
 
@@ -212,7 +213,19 @@ class Multilabel(StructuredModel):
             )
         if len(sets) != rows.X.shape[0]:
             raise ValueError(f"y must have {rows.X.shape[0]} rows, as X, got {len(sets)}.")
-        return self._bound(self._outputs(rows.X, sets, 1.0, slack=scaling == "slack"))
+        outputs = self._outputs(rows.X, sets, 1.0, slack=scaling == "slack")
+        examples = self._bound(outputs)
+        (n, d), L = rows.X.shape, self.n_labels_
+        rounding = ScoreRounding(
+            rows.X,
+            np.arange(n + 1),
+            lambda w: (w[: L * d].reshape(L, d).T, w[L * d :]),
+            columns=L,
+            others=L + 2 * len(self.edges_),
+            factor=float(L) if outputs.slack else 1.0,
+        )
+        examples.roundings = (rounding,)
+        return examples
 
     @property
     def _bias(self) -> float:

@@ -19,6 +19,7 @@ from sklearn_bundle.models.pairwise_input import (
     ordered,
 )
 from sklearn_bundle.models.pairwise_relaxed import Relaxed, RelaxedExamples
+from sklearn_bundle.models.score_rounding import ScoreRounding
 
 Labels = NDArray[np.int64]
 
@@ -223,9 +224,24 @@ class PairwiseGraph(StructuredModel):
             )
         if self.relaxed:
             of_model = self.n_labels_, n_parameters, self._potentials, self.joint_feature
-            return RelaxedExamples(graphs, labels, *of_model)
-        outputs, exact, _ = self._outputs(graphs, labels, 1.0)
-        return PairwiseExamples(outputs, n_parameters, exact)
+            examples: Examples = RelaxedExamples(graphs, labels, *of_model)
+        else:
+            outputs, exact, _ = self._outputs(graphs, labels, 1.0)
+            examples = PairwiseExamples(outputs, n_parameters, exact)
+        examples.roundings = self._roundings(graphs)
+        return examples
+
+    def _roundings(self, graphs: list[GraphInput]) -> tuple[ScoreRounding, ScoreRounding]:
+        """Of the scores of nodes and of edges."""
+        K, size = self.n_labels_, self.n_labels_ * self._d
+        nodes = np.concatenate([graph.nodes for graph in graphs])
+        edges = np.concatenate([graph.edge_features for graph in graphs])
+        of_nodes = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
+        of_edges = np.cumsum([0, *(len(graph.edge_features) for graph in graphs)])
+        return (
+            ScoreRounding(nodes, of_nodes, lambda w: (w[:size].reshape(K, -1).T, w[:0])),
+            ScoreRounding(edges, of_edges, lambda w: (w[size:].reshape(-1, K * K), w[:0])),
+        )
 
     def _checked(self, X: Any, y: Any) -> tuple[list[GraphInput], list[Labels]]:
         """Check the data and the parameters."""

@@ -14,6 +14,7 @@ from sklearn_bundle._values import shown
 from sklearn_bundle.models.base import StructuredModel
 from sklearn_bundle.models.chain_structure import TokenRows
 from sklearn_bundle.models.examples import CompiledExamples
+from sklearn_bundle.models.score_rounding import ScoreRounding
 from sklearn_bundle.models.segment_layout import (
     Array,
     SegmentWeights,
@@ -233,7 +234,17 @@ class Segments(StructuredModel):
         given = self.max_lengths_, bool(self.boundaries), y, _COSTS[self.cost]
         outputs = structure(X.X, X.lengths, *given)
         longest, terms = longest_entries(outputs), np.diff(outputs.chains.tokens)
-        return CompiledExamples(outputs, n_parameters, longest, likelihood=True, terms=terms)
+        examples = CompiledExamples(outputs, n_parameters, longest, likelihood=True, terms=terms)
+        size = d * outputs.chains.width
+        rounding = ScoreRounding(
+            X.X,
+            outputs.chains.tokens,
+            lambda w: (w[:size].reshape(d, -1), w[size:]),
+            columns=3 if self.boundaries else 1,
+            others=4,  # a transition, a length, and biases at both ends
+        )
+        examples.roundings = (rounding,)
+        return examples
 
     @property
     def _longest(self) -> int:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._compiled.forward_backward import BLOCK, STRIDE
 from sklearn_bundle._roundoff import DOUBLE
+from sklearn_bundle.models.score_rounding import RowSizes
 
 _BIASES = 3  # per token: for its label at any, the first and the last position
 _OTHERS = 8.0  # bounds the norms of a token's pairs and biases, see chain_rounding.py
@@ -39,21 +40,14 @@ class ChainRounding:
     """
 
     def __init__(self, X: sp.csr_array, tokens: NDArray[np.int64], width: int):
-        n, d = X.shape
-        values = X.data.astype(np.float64)
-        self._largest = max(np.abs(values).max(initial=0.0), np.finfo(float).tiny)
-        values /= self._largest
-        np.square(values, out=values)
-        squares = sp.csr_array((values, X.indices, X.indptr), X.shape)
-        counts = np.bincount(X.indices, minlength=d)
-        scales = (np.ones(n) @ squares) / np.maximum(counts, 1)
-        inverses = np.divide(1.0, scales, out=np.ones(d), where=scales > 0.0)
-        self._scales = np.concatenate([scales, np.zeros(width)])  # squared
+        sizes = RowSizes.of(X)
+        self._largest = sizes.largest
+        self._scales = np.concatenate([sizes.scales**2, np.zeros(width)])
         self._width = width
-        terms = np.diff(X.indptr) + _BIASES + 1.0
-        reach = terms * np.sqrt(squares @ inverses + _BIASES)
+        reach = (sizes.entries + _BIASES + 1.0) * np.sqrt(sizes.lengths**2 + _BIASES)
         self._reach = DOUBLE * np.add.reduceat(reach, tokens[:-1])
-        self.norms = self._largest * np.sqrt(squares @ np.ones(d)) + _OTHERS
+        self.norms = sizes.norms + _OTHERS
+        counts = np.bincount(X.indices, minlength=X.shape[1])
         longest, n_sequences = np.diff(tokens).max(), len(tokens) - 1
         self.depth = float(max(counts.max(initial=0), longest + n_sequences))
         passed_on = STRIDE * (width + 24.0) + BLOCK + longest / BLOCK

@@ -4,9 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._compiled import chain_marginals
+from sklearn_bundle._compiled.chain import Chains
 from sklearn_bundle._parallel import row_blocks
 from sklearn_bundle.problems.linear import Point
-from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.problems.structured import StructuredProblem, sum_of_features
 
 Array = NDArray[np.float64]
 
@@ -15,6 +16,7 @@ Array = NDArray[np.float64]
 # gap condition depends on them: at 0.1 it fails in most steps. How much smaller the value has to be
 # was not measured.
 PRECISION = 1e-10
+_OTHERS = 8.0  # bounds the norms of a token's pairs and biases
 
 
 class MarginalDual:
@@ -54,6 +56,7 @@ class MarginalDual:
         self._chains, self._labels = outputs.chains, outputs.labels
         K, S = self._size = self._chains.n_labels, self._chains.width
         self._charges = outputs.costs.reshape(K, S)[self._labels].ravel()
+        self._lengths = _lengths(self._chains, problem.weights)
         T = np.diff(self._chains.tokens)
         sizes = np.where(T > 1, (T - 1) * K * S, S)
         self._places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -109,8 +112,13 @@ class MarginalDual:
     objective = primal_value
 
     def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
-        """0: it is not known."""
-        return 0.0
+        """What rounding of the features that the marginals lack may add to D(u).
+
+        Each sequence adds at most the features of its tokens, and subtracts as many of the truth.
+        """
+        length = float(np.sum(combined[:-1] * combined[:-1])) ** 0.5
+        error = sum_of_features(self._chains.tokens[-1]) * 2.0 * self._lengths
+        return error * (length + 0.5 * error) / self.problem.reg_lambda
 
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""
@@ -167,3 +175,11 @@ class MarginalDual:
         if slope <= 0.0:
             return 0.0
         return min(1.0, slope / curvature) if curvature > 0.0 else 1.0
+
+
+def _lengths(chains: Chains, weights: Array) -> float:
+    """The sum of the norms of the features of all tokens, with the weights of their sequences."""
+    sequences = np.repeat(np.arange(len(weights)), np.diff(chains.entries))
+    tokens = chains.tokens[sequences] + chains.positions
+    squares = np.bincount(tokens, chains.values.astype(np.float64) ** 2, chains.tokens[-1])
+    return float(np.repeat(weights, np.diff(chains.tokens)) @ (np.sqrt(squares) + _OTHERS))

@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle._parallel import BlockRunner, row_blocks
+from sklearn_bundle._roundoff import DOUBLE
 from sklearn_bundle.models.examples import Examples, Found
 
 Array = NDArray[np.float64]
+
+_ADDED = 16.0  # roundings of a sum of features beside the root of the number of examples
 
 
 def not_exact(where: str) -> ValueError:
@@ -19,6 +22,14 @@ def not_exact(where: str) -> ValueError:
         "higher score that it had found before: loss_augmented_inference (or "
         "slack_rescaled_inference) must find the highest; if it cannot, set exact = False."
     )
+
+
+def sum_of_features(n_examples: int) -> float:
+    """Rounding of a sum of features over examples, relative to the sum of their lengths.
+
+    The roundings add up like the steps of a random walk, a few per output.
+    """
+    return DOUBLE * (n_examples**0.5 + _ADDED)
 
 
 class StructuredRisk(ABC):
@@ -87,6 +98,14 @@ class StructuredRisk(ABC):
     def plane(self, found: Any) -> tuple[Array, float]:
         """A plane ``<gradient, w> + offset`` that is nowhere above R and touches it there."""
 
+    def of_plane(self, found: Any) -> float:
+        """Bound on the rounding, in the 2-norm, of a gradient that :meth:`plane` does not cover."""
+        return 0.0
+
+    def doubt(self, w: Array, objective: float) -> float:
+        """By how much the objective at w may be too low if bounds do not cover it already."""
+        return 0.0
+
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """R(w) and a subgradient, for w in the cone and exact examples."""
         found = self.find(w)
@@ -142,6 +161,28 @@ class StructuredProblem(StructuredRisk):
             scores = np.concatenate([part.scores for _, part in found])
         return float(np.sum(self.weights * (0.5 * scores * scores if self.squared else scores)))
 
+    def doubt(self, w: Array, objective: float) -> float:
+        """By how much the objective at w may be higher than it was computed to be.
+
+        Scores H_i may be higher by errors e_i. With ``squared`` they add ``sum_i s_i (H_i e_i +
+        e_i^2 / 2)``, where the first part is at most the root of ``2 R sum_i s_i e_i^2``.
+        """
+        errors = self.examples.errors(w)
+        if not self.squared:
+            return float(self.weights @ errors)
+        risk = max(objective - 0.5 * self.reg_lambda * float(w @ w), 0.0)
+        squares = float(self.weights @ errors**2)
+        return (2.0 * risk * squares) ** 0.5 + 0.5 * squares
+
+    def of_plane(self, found: list[tuple[int, Found]]) -> float:
+        """Bound on the rounding of the gradient of :meth:`plane`, in the 2-norm."""
+        size = 0.0
+        for first, part in found:
+            squares = np.concatenate([np.zeros(1), np.cumsum(part.values * part.values)])
+            lengths = np.sqrt(np.maximum(np.diff(squares[part.starts]), 0.0))
+            size += float(self._factors(first, part) @ lengths)
+        return sum_of_features(self.n_examples) * size
+
     def plane(self, found: list[tuple[int, Found]]) -> tuple[Array, float]:
         """A plane ``<gradient, w> + offset`` that is nowhere above R, from any outputs.
 
@@ -150,11 +191,15 @@ class StructuredProblem(StructuredRisk):
         """
         gradient, offset = np.zeros(self.dimension), 0.0
         for first, part in found:
-            factors = self.weights[first : first + len(part.losses)]
+            factors = self._factors(first, part)
             if self.squared:
-                offset -= float(np.sum(factors * part.scores * part.scores)) / 2.0
-                factors = factors * part.scores
+                offset -= float(np.sum(factors * part.scores)) / 2.0
             offset += float(np.sum(factors * part.losses))
             repeated = np.repeat(factors, np.diff(part.starts))
             gradient -= np.bincount(part.indices, repeated * part.values, self.dimension)
         return gradient, offset
+
+    def _factors(self, first: int, part: Found) -> Array:
+        """Factors of the outputs in the gradient: weights, with ``squared`` times scores."""
+        factors = self.weights[first : first + len(part.losses)]
+        return factors * part.scores if self.squared else factors

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sklearn_bundle.problems.structured import StructuredRisk
+from sklearn_bundle.solvers._certificate import in_doubt
 from sklearn_bundle.solvers.contract import State
 
 
@@ -51,4 +52,4 @@ class AdaptedSolver(ABC):
         return self._counted(self._solver.confirm(moving=moving))
 
     def _counted(self, state: State) -> State:
-        return replace(state, further=(self._problem.oracle_calls,))
+        return in_doubt(self._problem, replace(state, further=(self._problem.oracle_calls,)))

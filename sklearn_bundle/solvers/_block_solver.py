@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from sklearn_bundle.problems.structured import StructuredProblem
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._certificate import Best, in_doubt
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.blocks import BlockDual
 from sklearn_bundle.solvers.inner.idling import Idling
@@ -117,4 +117,5 @@ class BlockSolver(ABC):
     def _state(self) -> State:
         problem = self.problem
         further = problem.oracle_calls, self._estimate()
-        return self._best.state(self._best.point, None, problem.passes, None, further)
+        state = self._best.state(self._best.point, None, problem.passes, None, further)
+        return in_doubt(problem, state)

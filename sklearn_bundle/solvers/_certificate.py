@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._roundoff import SIX_DIGITS
 from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.asks import Points
 from sklearn_bundle.solvers.contract import State, uncrossed
 
@@ -57,6 +58,16 @@ def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
     if excess > SIX_DIGITS * abs(primal):
         return primal + excess, bound
     return primal, max(bound - excess, 0.0) if bound > -np.inf else bound
+
+
+def in_doubt(problem: StructuredRisk, state: State) -> State:
+    """The state of a structured problem, with its scores only as certain as rounding leaves them.
+
+    See :func:`attained`.
+    """
+    excess = problem.doubt(state.point, state.primal)
+    primal, bound = attained(state.primal, excess, state.lower_bound)
+    return replace(state, primal=primal, lower_bound=bound)
 
 
 def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float) -> float:

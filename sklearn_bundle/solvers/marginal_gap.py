@@ -53,4 +53,4 @@ class MarginalGapSolver(AdaptedSolver):
     def _counted(self, state: State) -> State:
         dual = self._dual
         counts = dual.problem.oracle_calls, dual.projections, dual.projection_passes
-        return replace(state, further=counts)
+        return replace(super()._counted(state), further=counts)

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from sklearn_bundle._compiled import simplex_qp
 from sklearn_bundle.models.examples import Found
 from sklearn_bundle.problems.structured import StructuredProblem, not_exact
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.solvers._certificate import Best, in_doubt
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.inner.idling import Idling
 
@@ -89,6 +89,7 @@ class OneSimplexSolver:
         self._best = Best(least=0.0)
         self._idling = Idling(_IDLE)
         self._w: Array | None = None  # where the oracle was last called
+        self._error = 0.0  # bounds the rounding of the sum of features of any point
 
     @property
     def kept(self) -> Points:
@@ -132,8 +133,10 @@ class OneSimplexSolver:
         if problem.examples.exact and not problem.squared:
             terms = np.abs(self._points.gamma) + np.abs(self._points.beta) @ np.abs(w)
             excess = self._points.gamma - self._points.beta @ w - risk
-            if (excess > _MISSED * (terms + abs(risk))).any():
+            doubt = 2.0 * problem.doubt(w, risk)  # of both sides
+            if (excess > _MISSED * (terms + abs(risk)) + doubt).any():
                 raise not_exact("for some examples")
+        self._error = max(self._error, problem.of_plane(found))
         best.offer(0.5 * problem.reg_lambda * float(w @ w) + risk, w)
         best.prove(self._bound())
         self._idling.note(best)
@@ -215,11 +218,13 @@ class OneSimplexSolver:
         if problem.squared:
             penalty += 0.5 * float(problem.weights @ x.zeta[0] ** 2)
         gamma = float(x.gamma[0])
-        return gamma - penalty - _ROUNDING * (abs(gamma) + penalty)
+        error = self._error * float(self._q.sum()) * float(w @ w) ** 0.5
+        return gamma - penalty - error - _ROUNDING * (abs(gamma) + penalty)
 
     def _state(self) -> State:
         problem, best = self.problem, self._best
-        return best.state(best.point, None, problem.passes, None, (problem.oracle_calls,))
+        state = best.state(best.point, None, problem.passes, None, (problem.oracle_calls,))
+        return in_doubt(problem, state)
 
 
 def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array:

@@ -16,6 +16,8 @@ from sklearn_bundle.solvers.linear_start import LinearStart
 
 Array = NDArray[np.float64]
 
+_LESS = 1e-2  # of reg_lambda: that of another fit that may use the same planes
+
 
 class OneSlackSolver(AdaptedSolver):
     """Algorithm 2 of the BMRM paper on a structured risk, with oracle calls in the history.
@@ -42,7 +44,7 @@ class OneSlackSolver(AdaptedSolver):
     ):
         start = LinearStart() if kept is None else kept
         bundle = start.bundle
-        if bundle is None or not (problem.any_lambda or _is_larger(problem.reg_lambda, start)):
+        if bundle is None or not _hold(problem, start):
             bundle = Bundle(problem.dimension)
         bundle.resize(n_cached_outputs)
         super().__init__(problem)
@@ -70,9 +72,10 @@ class OneSlackSolver(AdaptedSolver):
         return super()._counted(state)
 
 
-def _is_larger(reg_lambda: float, start: LinearStart) -> bool:
-    """Whether reg_lambda is at least the largest one for which planes were cut."""
-    return start.proof is not None and reg_lambda >= start.proof.reg_lambda
+def _hold(problem: StructuredRisk, start: LinearStart) -> bool:
+    """Whether planes that were cut for another reg_lambda hold for this one."""
+    least = _LESS if problem.any_lambda else 1.0
+    return start.proof is not None and problem.reg_lambda >= least * start.proof.reg_lambda
 
 
 class _Planes(Oracle):
@@ -80,11 +83,16 @@ class _Planes(Oracle):
 
     If the oracle may have missed outputs, the risk is taken to be at least as high as the planes
     that it gave elsewhere: otherwise the bound would rise above the objective.
+
+    Planes are lowered by what rounding of their gradients may add to them at the minimizer of P,
+    and at that for any reg_lambda down to ``_LESS`` of this one. Its penalty alone is at most P at
+    any point.
     """
 
     def __init__(self, problem: StructuredRisk, bundle: Bundle):
         super().__init__(problem)
         self._bundle = bundle
+        self._lowest = np.inf  # P of the best point so far
 
     def risk(self, point: Point) -> float:
         """R(w), or an upper bound of it."""
@@ -97,6 +105,10 @@ class _Planes(Oracle):
         if not risk <= risk_limit:
             return None
         gradient, offset = self._problem.plane(found)
+        reg_lambda = self._problem.reg_lambda
+        self._lowest = min(self._lowest, 0.5 * reg_lambda * float(point.w @ point.w) + risk)
+        farthest = np.sqrt(2.0 * self._lowest / (_LESS * reg_lambda))
+        offset -= self._problem.of_plane(found) * farthest
         if offset > -np.inf:
             return Plane(gradient, offset, risk)
         # The risk is nowhere below the plane 0, from which a fit can continue.

@@ -90,6 +90,16 @@ def test_sparsify_and_densify_keep_the_type():
     assert np.array_equal(model.densify().coef_, dense)
 
 
+def test_weights_that_rounding_moves_off_the_simplex_keep_all_digits():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(60, 200)).astype(np.float32)
+    model = BMRMRegressor(regularizer="entropy_simplex", reg_lambda=0.1, fit_intercept=False)
+    with np.errstate(invalid="ignore"):  # of an objective of inf, which the next lines would see
+        model.fit(wide, wide @ rng.dirichlet(np.ones(200)))
+    assert model.coef_.dtype == np.float64 and model.converged_
+    assert np.isfinite(model.objective_) and abs(model.coef_.sum() - 1.0) < 1e-12
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_fit_that_just_converged_has_still_converged_when_rounded(seed):
     rng = np.random.default_rng(seed)

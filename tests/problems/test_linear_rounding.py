@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.losses import AbsoluteError, Hinge, Loss, SquaredError
-from sklearn_bundle.problems.linear_rounding import Certified, Sizes, _of_gradient
+from sklearn_bundle.losses import AbsoluteError, Hinge, Loss, Softmax, SquaredError
+from sklearn_bundle.problems.linear import LinearProblem
+from sklearn_bundle.problems.linear_rounding import Certified, Sizes, _of_gradient, rounding
 from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L2
-from tests.fits import quiet
 
 LONG = np.longdouble
 
@@ -47,14 +46,13 @@ def test_derivatives_of_dual_points_within_the_gap(loss: Loss):
         assert np.abs(g).sum() <= sizes.with_gap(gap).totals[0] * (1.0 + 1e-12)
 
 
-def test_softmax_far_from_zero():
-    """Probabilities next to 1 leave an imbalance of the size of an ulp, times intercepts of 1e7."""
-    rng = np.random.default_rng(46)
-    n, d = rng.integers(2, 12), rng.integers(1, 7)
-    X = rng.integers(-3, 4, (n, d)).astype(float)
-    reg_lambda = 10 ** rng.uniform(-7, 0)
-    target = X[:, 0] + rng.standard_normal(n)
-    y = (target > np.median(target)).astype(int)
-    best = BMRMClassifier("softmax", reg_lambda=reg_lambda, tol=1e-9, solver="lbfgs").fit(X, y)
-    far = quiet(BMRMClassifier("softmax", reg_lambda=reg_lambda), X + 2.0**20, y)
-    assert far.lower_bound_ <= best.objective_
+def test_probabilities_next_to_one():
+    """They leave an imbalance of up to half an ulp of 1, which costs that times the intercept."""
+    X, y, slope = np.array([[3.0], [-3.0]]) + 2.0**20, np.array([0, 1]), np.array([10.0, -10.0])
+    problem = LinearProblem(rows_in_memory(X), y, np.full(2, 0.5), Softmax(), True)
+    intercept = -(2.0**20) * slope
+    point = problem.point(slope, intercept)
+    assert (problem.sizes(point).totals < 1e-20).all()
+    certified = Certified(slope, intercept, 1e-3 * 100.0, (-1e-3 * slope, 0.0))
+    taken = rounding(problem, point, certified, L2(), 1e-3)
+    assert taken >= 2.0**-53 * np.abs(intercept).sum()

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.solvers.one_slack import _Planes
 from tests.structures import KINDS, MANY_ENTRIES, VARIANTS, bound, drawn
 
 every_variant = pytest.mark.parametrize("scaling, squared", VARIANTS)
@@ -121,3 +124,30 @@ def test_a_plane_of_an_oracle_that_is_not_exact(scaling, squared, excess):
         gradient, offset = ours.plane(ours.find(w))
         for other in points(reference):
             assert reference.risk(other) >= gradient @ other + offset - 1e-11
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_rounding_of_planes(squared):
+    """Planes are lowered by the rounding of their sums of features of 2^40 that nearly cancel."""
+    reference = drawn("listed", 3, 40, reg_lambda=1e-3, squared=squared)
+    long, covered = np.longdouble, []
+    for psi in reference.psi:
+        psi *= 1.0 + 2.0**40 * np.sign(psi)
+    ours = bound(reference)
+    for seed in range(20):
+        w = 2.0**-40 * np.random.default_rng(seed).normal(size=reference.d)
+        found = ours.find(w)
+        exact = np.zeros(reference.d, long)
+        for first, part in found:
+            for k, weight in enumerate(reference.weights[first : first + len(part.losses)]):
+                entries = slice(part.starts[k], part.starts[k + 1])
+                factor = long(weight) * long(part.scores[k]) if squared else long(weight)
+                exact[part.indices[entries]] -= factor * part.values[entries].astype(long)
+        gradient, offset = ours.plane(found)
+        error = float(np.linalg.norm((gradient - exact).astype(float)))
+        covered.append(error / ours.of_plane(found))
+        plane = _Planes(ours, Bundle(reference.d)).cut(Point(w, None, None), np.inf)
+        value = reference.objective(w)
+        farthest = np.sqrt(2.0 * value / ours.reg_lambda)
+        assert plane.offset <= offset - error * farthest * (1.0 - 1e-9)
+    assert 1e-3 < max(covered) <= 1.0

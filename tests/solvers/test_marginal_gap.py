@@ -117,6 +117,21 @@ def test_the_bound_is_that_of_a_distribution_of_labelings():
             assert point.value == pytest.approx(reference.dual_objective(q), abs=1e-12)
 
 
+def test_rounding_of_the_bound_grows_with_the_features():
+    """Sums of features are off by a few roundings of the features' sizes."""
+    taken = []
+    for size in (1.0, 2.0**20):
+        problem, _ = made()
+        chains = problem.examples.structure.chains
+        chains.values[:] *= size
+        dual = MarginalDual(problem)
+        combined = np.ones(problem.dimension + 1)
+        taken.append(dual.rounding(dual.point(combined[:-1]), 1.0, combined, 0.0))
+        largest = np.abs(chains.values).max() * np.sqrt(problem.dimension) / problem.reg_lambda
+        assert 2.0**-53 * largest < taken[-1] < 1e4 * 2.0**-53 * largest
+    assert taken[1] > 2.0**16 * taken[0]
+
+
 def test_the_condition_at_every_step():
     """J_mu(w) <= D(u), with projections that are exact."""
     problem, reference = made()

@@ -423,3 +423,56 @@ def test_a_risk_that_was_missed_is_at_least_that_of_the_planes(seed):
     bounds = [state.lower_bound for state in states]
     assert bounds == sorted(bounds) and 0.0 < bounds[-1] <= best * (1.0 + 1e-9)
     assert all(state.primal >= bound for state, bound in zip(states, bounds, strict=True))
+
+
+# ---- rounding of scores -------------------------------------------------------------------------
+
+
+class Uncertain(EnumeratedExamples):
+    """Scores are off by up to 1e-3, for the second half of the examples by nothing."""
+
+    noise = 0.0
+
+    def errors(self, w):
+        """See Examples."""
+        return np.where(np.arange(self.n_examples) < self.n_examples // 2, 1e-3, 0.0)
+
+    def find(self, w, first, last):
+        found = super().find(w, first, last)
+        lowered = np.maximum(found.scores - self.noise * self.errors(w)[first:last], 0.0)
+        return found._replace(scores=lowered, bounds=lowered)
+
+
+def uncertain(reference):
+    return StructuredProblem(
+        Uncertain(reference), reference.weights, reference.reg_lambda, reference.squared
+    )
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@every_solver
+def test_no_gap_is_smaller_than_what_scores_are_off_by(name, squared):
+    reference = drawn("chain", 2, weighted=True, squared=squared)
+    problem = uncertain(reference)
+    result = run(made(name, problem), tol=1e-9, max_iter=200)
+    errors = problem.examples.errors(result.point)
+    scores = reference.slacks(result.point)
+    off = reference.weights @ (scores * errors + errors**2 / 2 if squared else errors)
+    assert result.gap >= off * (1.0 - 1e-9) > 0.0
+    assert result.gap <= 20.0 * off
+    assert result.lower_bound <= reference.optimum().value
+
+
+@pytest.mark.parametrize("noise", [1.0, 200.0])
+@pytest.mark.parametrize("name", CACHING)
+def test_scores_that_are_off_by_rounding_are_not_missed_outputs(name, noise):
+    """An oracle that is exact up to its errors is exact; one that is worse is not."""
+    problem = uncertain(drawn("chain", 2))
+    problem.examples.noise = noise
+    solver = made(name, problem)
+    try:
+        run(solver, tol=1e-9, max_iter=200)
+        refused = ""
+    except ValueError as error:
+        refused = str(error)
+    assert ("declared exact, but" in refused) == (noise > 1.0)

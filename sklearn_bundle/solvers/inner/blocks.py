@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sklearn_bundle._compiled import block_steps
 from sklearn_bundle._compiled.block_steps import Dual
 from sklearn_bundle._compiled.sampling import Sampling, next_block, note
-from sklearn_bundle._roundoff import DOUBLE
 from sklearn_bundle.models.examples import Found
-from sklearn_bundle.problems.structured import StructuredProblem, not_exact
+from sklearn_bundle.problems.structured import StructuredProblem, not_exact, sum_of_features
 from sklearn_bundle.solvers.inner.faces import Face
 from sklearn_bundle.solvers.inner.outputs import OutputCache
 
@@ -22,9 +21,6 @@ Array = NDArray[np.float64]
 _FACES = 10  # most faces in a row: then blocks may need others
 _FACE_SHARE = 0.1  # of the largest gain of a face: once a face gains less, the steps end
 _ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
-# Roundings of a sum of features, times the root of the number of examples: they add up like steps
-# of a random walk, a few per output.
-_ADDED = 16.0
 
 
 class Look(NamedTuple):
@@ -103,7 +99,7 @@ class BlockDual:
         factor = 1.0 / (reg_lambda + kappa)
         of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
         self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
-        error = DOUBLE * (problem.n_examples**0.5 + _ADDED) * lengths * squared**0.5 / reg_lambda
+        error = sum_of_features(problem.n_examples) * lengths * squared**0.5 / reg_lambda
         penalty = 0.5 * squared / reg_lambda
         return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
 
@@ -112,13 +108,16 @@ class BlockDual:
         gained = self.gained
         bound, problem, w = self.refresh(), self.problem, self.w
         found = problem.find(w)
+        errors = problem.examples.errors(w)
         for first, part in found:
-            self.take_in(first, part)
+            self.take_in(first, part, errors[first : first + len(part.losses)])
         primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found)
         return Look(w, primal, bound, gained)
 
-    def take_in(self, first: int, found: Found) -> None:
+    def take_in(self, first: int, found: Found, errors: Array) -> None:
         """Keep an output for each of a range of examples, found at w, and note the gaps.
+
+        Scores are known up to ``errors``.
 
         Raises
         ------
@@ -128,7 +127,8 @@ class BlockDual:
         row, n = 0, len(found.losses)
         of_rows = found.starts, found.indices, found.values, found.losses, found.scores
         if self.problem.examples.exact:
-            missed = block_steps.missed(self.cache.outputs, self._dual, first, found.scores)
+            highest = found.scores + 2.0 * errors  # of both scores that are compared
+            missed = block_steps.missed(self.cache.outputs, self._dual, first, highest)
             if missed >= 0:
                 raise not_exact(f"for example {first + missed}")
         while row < n:
@@ -138,8 +138,10 @@ class BlockDual:
 
     def look_at(self, blocks: NDArray[np.int64]) -> None:
         """Call the oracle for some examples, all at w: keep outputs, note gaps, take no step."""
+        examples = self.problem.examples
+        errors = examples.errors(self.w)
         for i in blocks.tolist():
-            self.take_in(i, self.problem.examples.find(self.w, i, i + 1))
+            self.take_in(i, examples.find(self.w, i, i + 1), errors[i : i + 1])
         self.problem.oracle_calls += len(blocks)
 
     def sampled_pass(self, sampling: Sampling) -> None:
