@@ -60,6 +60,7 @@ class KernelData:
         self.X, self.kernel, self.dtype = X, kernel, np.dtype(dtype)
         self.given = kernel.name == "precomputed"
         self.definite = not (self.given or callable(kernel.name))
+        self._type = X.dtype if self.given else np.dtype(np.float64)  # of the caller's values
         self._samples = np.arange(X.shape[0]) if samples is None else samples
         self._rows: dict[np.dtype, KernelRows] = {}
         self._local = local()
@@ -110,6 +111,8 @@ class KernelData:
         n, name = self.X.shape[0], self.kernel.name
         if self.definite:
             return
+        points = some_points(n, POINTS if self.given else _CALLED)
+        values = self._values_between(points)
         lowest = int(self.diagonal.argmin())
         if self.diagonal[lowest] < -self._allowed:
             raise ValueError(
@@ -118,36 +121,44 @@ class KernelData:
             )
         if self.given:
             refuse_asymmetric(self.X, name, self._samples)
-            self._check_part(self.X)
+            refuse_indefinite(values, name, n)
         else:
-            self._check_called(some_points(n, _CALLED))
+            self.check_values(values, points)
 
     def check_costs(self, points: np.ndarray, costs: Array) -> None:
-        """Raise if a matrix is too rough for a problem with these costs.
+        """Raise if the caller's values are too rough for a problem with these costs.
 
         Rounding may make eigenvalues negative, but not ``K + diag(1/C)`` indefinite.
         """
-        if not self.definite and self.given:
-            ridge = 1.0 / costs
-            if ridge.min() < self._allowed:
-                part = some_points(len(points), POINTS)
-                chosen, n = points[part], len(self.X)
-                values = self.X[np.ix_(chosen, chosen)]
-                refuse_indefinite(values, self.kernel.name, n, ridge[part])
+        ridge = 1.0 / costs
+        if not self.definite and ridge.min() < self._allowed:
+            part = some_points(len(points), POINTS if self.given else _CALLED)
+            values, n = self._values_between(points[part]), self.X.shape[0]
+            refuse_indefinite(values, self.kernel.name, n, ridge[part])
 
-    def _check_called(self, points: np.ndarray) -> None:
+    def _values_between(self, points: np.ndarray) -> np.ndarray:
+        """The caller's values, in their own type: that of a callable is known from then on."""
+        if self.given:
+            return self.X[np.ix_(points, points)]
         called = Called(self.X, self.kernel, np.dtype(np.float64)).X[points]
-        self.check_values(Called(called, self.kernel).values(called, called), points)
+        values = Called(called, self.kernel).values(called, called)
+        if values.dtype.kind == "f":
+            self._type = values.dtype
+        return values
 
     def check_values(self, values: np.ndarray, points: np.ndarray) -> None:
-        """Raise if values between some points, by the caller, are not those of a kernel."""
+        """Raise if values between some points, by the caller, are not those of a kernel.
+
+        In whatever type they come, no digits are expected that the caller's type does not have.
+        """
+        values = values.astype(self._type)
         refuse_asymmetric(values, self.kernel.name, self._samples[points])
         refuse_indefinite(values, self.kernel.name, self.X.shape[0])
 
     @property
     def _allowed(self) -> float:
         """How far eigenvalues of all values may lie below 0 by rounding."""
-        return allowance(self.diagonal, self.X.dtype if self.given else np.dtype(np.float64))
+        return allowance(self.diagonal, self._type)
 
     def _check_part(self, values: np.ndarray) -> None:
         """Raise if the symmetric matrix of all values has a part that is not semidefinite."""
@@ -164,9 +175,9 @@ class KernelData:
         n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:POINTS]
         chosen = np.sort(points[largest])
         if self.given:
-            refuse_indefinite(self.X[np.ix_(chosen, chosen)], self.kernel.name, n)
+            refuse_indefinite(self._values_between(chosen), self.kernel.name, n)
         else:
-            self._check_called(chosen)
+            self.check_values(self._values_between(chosen), chosen)
         if len(points) > POINTS:
             active = np.flatnonzero(coef)
             weights = coef[active] / np.linalg.norm(coef)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import KernelCenterer
@@ -150,6 +151,34 @@ def test_rounding_is_allowed(kind, name):
     if len(K) > 1 or kind is SwapNoveltyDetector:
         model = quiet(kind(kernel="precomputed"), K, y)
         assert 0.0 <= model.lower_bound_ <= model.objective_
+
+
+def looked_up(K):
+    """A callable that returns entries of K, for samples that are their numbers."""
+    samples = np.arange(float(len(K)))[:, np.newaxis]
+    return samples, lambda A, B: K[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
+
+
+@pytest.mark.parametrize("model", MACHINES, ids=NAMES)
+def test_rounding_in_the_type_of_what_a_callable_returns(model):
+    """Single precision allows for eigenvalues of -1e-7 that double precision does not."""
+    X, y = points(60)
+    K = X.astype(np.float32) @ X.T.astype(np.float32)
+    assert np.linalg.eigvalsh(K.astype(float))[0] < -1e-7
+    samples, kernel = looked_up(K)
+    assert quiet(clone(model).set_params(kernel=kernel), samples, y).lower_bound_ >= 0.0
+    in_double, wrong = looked_up(K - 1e-5 * np.eye(60))[1], looked_up(K - np.eye(60, dtype="f"))[1]
+    model.set_params(kernel=lambda A, B: in_double(A, B).astype(float))
+    refused(model, samples, y, "eigenvalue -1")
+    refused(model.set_params(kernel=wrong), samples, y, "not positive semidefinite")
+
+
+@pytest.mark.parametrize("kind", [SwapSVC, SwapSVR, SwapNoveltyDetector])
+def test_a_callable_whose_rounding_is_larger_than_1_over_C(kind):
+    X, y = points()
+    K = rbf_kernel(X[:, :2].astype(np.float32), gamma=0.01)
+    samples, kernel = looked_up(K)
+    refused(kind(1e8, kernel=kernel), samples, y, "100 of the 150 samples .* 1/C of 1e-08")
 
 
 @pytest.mark.parametrize("kind", [SwapSVC, SwapSVR, SwapNoveltyDetector])
