@@ -137,10 +137,10 @@ class HingeDual(Linear):
         value = alpha.sum() - self.reg_lambda * (w @ w) / 2
         lengths = np.sqrt((np.asarray(self.X, LONG) ** 2).sum(axis=0))
         sizes = np.sqrt(self.weights @ self.weights) * (lengths @ np.abs(w)) + alpha.sum()
-        # What rounding takes off, which is more at a larger gap and where columns are far from 0.
-        far = np.abs(self.X).max() > 1e3
-        share = 1e-5 if far else 1e-9
-        most = (2 * (n + self.X.shape[1]) + 100) * EPS * sizes + share * self.objective(self.point)
+        # What rounding takes off, and a hundredth of the gap, with which the allowance grows.
+        sizes += np.abs(self.point[1]).sum() * self.free
+        most = (2 * (n + self.X.shape[1]) + 100) * EPS * sizes
+        most += max(self.objective(self.point) - bound, 0) / 100
         holds = value - most <= bound <= value * (1 + 4 * EPS) or bound == 0.0
         return holds, f"lower_bound_ {bound} is {value} at dual_coef_"
 
@@ -205,7 +205,8 @@ def linear_models(model, X, y, sample_weight, group):
             which = (k,) if loss in _OF_SPREAD else ()
             out.append(linear(risk(model, weights, column, *which), (w, b), k=k))
         return out
-    labels = np.searchsorted(model.classes_, y)
+    # Labels of weight 0 alone are no classes of the model: any class will do for these rows.
+    labels = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
     if loss in ("softmax", "multiclass_hinge", "ontology"):
         risk, A = _joint(model, weights, labels)
         if len(model.classes_) == 2:  # what the model has is the difference of the two

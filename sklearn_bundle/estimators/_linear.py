@@ -104,7 +104,7 @@ class CertifiedLinear(SparseCoefMixin, CertifiedEstimator):
             b = b if b.ndim else float(b)
             point = problem.point(w, b)
             point.intercept = b
-            primal = self._objective_at(problem, point)
+            primal = self._objective_at(problem, point) + result.excess
         bound = uncrossed(result.lower_bound, primal)
         allowed = self.tol * abs(primal)
         if result.status is not Status.CONVERGED:

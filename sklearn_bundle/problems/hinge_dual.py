@@ -8,7 +8,7 @@ from sklearn_bundle._jit import frozen
 from sklearn_bundle._numeric.multiplier import constant, multiplier, solution
 from sklearn_bundle.losses.hinge import Hinge
 from sklearn_bundle.problems.linear import LinearProblem, Point
-from sklearn_bundle.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.problems.linear_rounding import Certified, Rounding, rounding
 from sklearn_bundle.problems.rows import RowOperator
 from sklearn_bundle.regularizers import L2
 
@@ -90,7 +90,7 @@ class HingeDual:
         """``w(u) = X'(s y u) / reg_lambda`` with its scores: one product with X."""
         return self.point(combined / self._lambda)
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
         """See :func:`~.linear_rounding.rounding`."""
         offset = bound + float(combined @ combined) / (2.0 * self._lambda)
         certified = Certified(point.w, point.intercept, objective, (-combined, offset))

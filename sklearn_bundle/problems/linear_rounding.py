@@ -87,6 +87,19 @@ def _nearby_slopes(loss: Loss, target: Any, weights: Array, scores: Array) -> Ar
     return largest
 
 
+class Rounding(NamedTuple):
+    """By how much rounding may have moved an objective, and lifted a bound."""
+
+    of_objective: float = 0.0
+    of_bound: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Infinity if it is not a number."""
+        total = self.of_objective + self.of_bound
+        return total if np.isfinite(total) else np.inf
+
+
 class Certified(NamedTuple):
     """A point w with its intercept, its objective, and the plane (a, c) that proves the bound."""
 
@@ -98,11 +111,12 @@ class Certified(NamedTuple):
 
 def rounding(
     problem: Any, point: Any, certified: Certified, omega: Regularizer, reg_lambda: float
-) -> float:
+) -> Rounding:
     """What is to be taken off the computed bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
 
-    The result is then no higher than the optimum, and its distance to the computed objective is no
-    less than the distance of the true objective to the optimum. Allowed for are the roundings of
+    Less the total, the bound is no higher than the optimum, and its distance to the computed
+    objective is no less than the distance of the true objective to the optimum. Allowed for are the
+    roundings of
 
     * the scores, sums of d products, in the objective;
     * the losses, the regularizer and their sums;
@@ -120,7 +134,7 @@ def rounding(
     """
     sizes: Sizes | None = problem.sizes(point)
     if sizes is None:
-        return 0.0
+        return Rounding()
     w, intercept, objective, (a, c) = certified
     conjugate = reg_lambda * omega.conjugate(-a / reg_lambda)
     sizes = sizes.with_gap(objective - (c - conjugate))
@@ -137,8 +151,7 @@ def rounding(
     of_bound = (likely(n) + _UPDATES) * (of_intercept + sizes.moved) + of_terms
     of_bound += (likely(n) + likely(p) + _FEW) * (abs(c) + abs(conjugate))
     of_gradient = _of_gradient(n, lengths, certified, omega, reg_lambda, conjugate)
-    taken = DOUBLE * (of_objective + of_bound) + of_gradient
-    return taken if np.isfinite(taken) else np.inf
+    return Rounding(float(DOUBLE * of_objective), float(DOUBLE * of_bound + of_gradient))
 
 
 def _of_gradient(

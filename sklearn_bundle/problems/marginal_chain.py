@@ -7,6 +7,7 @@ from sklearn_bundle._compiled import chain_marginals
 from sklearn_bundle._compiled.chain import Chains
 from sklearn_bundle._parallel import row_blocks
 from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.problems.linear_rounding import Rounding
 from sklearn_bundle.problems.structured import StructuredProblem, sum_of_features
 
 Array = NDArray[np.float64]
@@ -111,14 +112,14 @@ class MarginalDual:
 
     objective = primal_value
 
-    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> Rounding:
         """What rounding of the features that the marginals lack may add to D(u).
 
         Each sequence adds at most the features of its tokens, and subtracts as many of the truth.
         """
         length = float(np.sum(combined[:-1] * combined[:-1])) ** 0.5
         error = sum_of_features(self._chains.tokens[-1]) * 2.0 * self._lengths
-        return error * (length + 0.5 * error) / self.problem.reg_lambda
+        return Rounding(of_bound=error * (length + 0.5 * error) / self.problem.reg_lambda)
 
     def dual_value(self, u: Array, combined: Array) -> float:
         """D(u)."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_bundle._roundoff import SIX_DIGITS
 from sklearn_bundle.problems.linear import Point
+from sklearn_bundle.problems.linear_rounding import Rounding
 from sklearn_bundle.problems.structured import StructuredRisk
 from sklearn_bundle.solvers.asks import Points
 from sklearn_bundle.solvers.contract import State, uncrossed
@@ -18,6 +19,7 @@ from sklearn_bundle.solvers.contract import State, uncrossed
 CROSSED = 1e-6
 # Relative to the terms that objective and bound are differences of: 5,000 times the precision.
 ROUNDED = 1e-12
+_NONE = Rounding()
 _TINY = 1e-100  # replaces terms of size 0
 
 
@@ -51,13 +53,16 @@ def confirmed(
 def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
     """Objective and bound of a model whose objective rounding made too small by up to ``excess``.
 
-    The bound is lowered by as much, but not below 0, so that the model is no farther from the
-    optimum than the gap says. Where less than six digits of the objective are left, it becomes the
-    largest value that it may have, and the bound stays. -inf stays: there is no bound.
+    The bound is lowered by as much, but not below 0, and the objective raised by the rest, so that
+    the model is no farther from the optimum than the gap says. Where less than six digits of the
+    objective are left, it becomes the largest value that it may have, and the bound stays. -inf
+    stays: there is no bound.
     """
     if excess > SIX_DIGITS * abs(primal):
         return primal + excess, bound
-    return primal, max(bound - excess, 0.0) if bound > -np.inf else bound
+    if bound == -np.inf or bound >= excess:
+        return primal, bound - excess
+    return primal + (excess - max(bound, 0.0)), 0.0
 
 
 def in_doubt(problem: StructuredRisk, state: State) -> State:
@@ -137,6 +142,7 @@ class Best:
         self._provisional, self._advice = provisional, advice
         self.primal, self.point = np.inf, None
         self._rounding = 0.0  # taken off every bound, as of the last recomputed one
+        self._excess = 0.0  # added to the last recomputed objective
         self.withdraw()
 
     @property
@@ -148,7 +154,7 @@ class Best:
         """Keep the point if its objective is lower; returns whether it is."""
         better = primal < self.primal
         if better:
-            self.primal, self.point = primal, owned(point)
+            self.primal, self.point, self._excess = primal, owned(point), 0.0
         return better
 
     def prove(self, bound: float, proof: Any = None) -> bool:
@@ -172,20 +178,25 @@ class Best:
         proof: Any = None,
         *,
         terms: Callable[[], float] | None = None,
-        rounding: float = 0.0,
+        rounding: Rounding = _NONE,
     ) -> None:
         """Replace the kept values by recomputed ones, whether these are better or not.
 
-        ``rounding`` is what has to be taken off the bound: see :mod:`~.linear_rounding`.
+        ``rounding``, see :mod:`~.linear_rounding`, is taken off the bound. The rest, where the
+        bound is then ``least``, is added to the objective, up to the objective's own part: the
+        point is no farther from the optimum than the gap says. An objective of ``least`` stays: as
+        far as its precision can tell, it is the optimum.
 
         Raises
         ------
         ValueError
             As in :func:`confirmed`, which explains ``terms``.
         """
-        self.primal, self.point = primal, owned(point)
-        self._rounding = rounding
-        fresh = confirmed(bound, primal, self._advice, terms, rounding)
+        self._rounding = rounding.total
+        fresh = confirmed(bound, primal, self._advice, terms, self._rounding)
+        missing = min(self.least - fresh, rounding.of_objective)
+        self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
+        self.primal, self.point = primal + self._excess, owned(point)
         self.bound = max(fresh, self.least)
         self.proof = proof
 
@@ -206,4 +217,4 @@ class Best:
         An objective below ``least`` is so by rounding: ``least`` is then correct.
         """
         bound = max(min(self.bound, self.primal), self.least)
-        return State(self.primal, bound, point, intercept, passes, n_steps, further)
+        return State(self.primal, bound, point, intercept, passes, n_steps, further, self._excess)

@@ -74,7 +74,8 @@ class State(Certificate):
     """The state of a solver after an iteration: the best point and the best bound so far.
 
     A solver whose states are many steps apart gives their number as ``n_steps``; ``further`` has
-    the values of the solver's ``history_fields``.
+    the values of the solver's ``history_fields``; ``excess`` is what the objective was raised by,
+    since rounding may hide as much.
     """
 
     point: NDArray[np.float64]
@@ -82,6 +83,7 @@ class State(Certificate):
     passes: int
     n_steps: int | None = None
     further: tuple = ()
+    excess: float = 0.0
 
 
 class Solver(Protocol):
@@ -132,6 +134,7 @@ class SolverResult(Certificate):
     status: Status
     n_iter: int
     history: np.ndarray
+    excess: float = 0.0  # as of the last state
 
 
 def run(
@@ -211,6 +214,7 @@ def run(
         status=status,
         n_iter=rows[-1][0],
         history=history,
+        excess=final.excess,
     )
 
 

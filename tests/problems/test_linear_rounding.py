@@ -55,4 +55,4 @@ def test_probabilities_next_to_one():
     assert (problem.sizes(point).totals < 1e-20).all()
     certified = Certified(slope, intercept, 0.1, (-1e-3 * slope, 0.2))  # whose bound is .1 too
     taken = rounding(problem, point, certified, L2(), 1e-3)
-    assert taken >= 2.0**-53 * np.abs(intercept).sum()
+    assert taken.of_objective >= 2.0**-53 * np.abs(intercept).sum()

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sklearn_bundle.problems.linear import Point
-from sklearn_bundle.solvers._certificate import Best
+from sklearn_bundle.problems.linear_rounding import Rounding
+from sklearn_bundle.solvers._certificate import Best, attained
 from sklearn_bundle.solvers.contract import State
 from sklearn_bundle.solvers.linear_start import Proof
 
@@ -111,14 +112,27 @@ def test_rounding_of_large_terms_explains_more():
 def test_rounding_is_taken_off_every_bound_and_explains_a_crossing():
     best = Best(advice="take a convex loss")
     best.offer(1.0, "point")
-    best.renew(1.0, "point", 0.5, "plane", rounding=0.125)
+    best.renew(1.0, "point", 0.5, "plane", rounding=Rounding(0.0625, 0.0625))
     assert best.bound == 0.375
     assert not best.prove(0.5, "the same")
     assert best.prove(0.75, "better") and best.bound == 0.625
-    best.renew(1.0, "point", 1.0625, "plane", rounding=0.125)
+    best.renew(1.0, "point", 1.0625, "plane", rounding=Rounding(0.0, 0.125))
     assert best.bound == 1.0 - 0.0625 - 0.125
     with pytest.raises(ValueError, match="take a convex loss"):
-        best.renew(1.0, "point", 1.25, "plane", rounding=0.125)
+        best.renew(1.0, "point", 1.25, "plane", rounding=Rounding(0.0, 0.125))
+
+
+def test_rounding_that_no_bound_can_give_up_is_added_to_the_objective():
+    best = Best(least=0.0)
+    best.renew(1.0, "point", 0.0625, rounding=Rounding(0.25, 0.5))
+    assert (best.primal, best.bound) == (1.25, 0.0)  # a point at 1.25, and an optimum at 0
+    best.renew(1.0, "point", 0.6875, rounding=Rounding(0.25, 0.5))
+    assert (best.primal, best.bound) == (1.0625, 0.0)
+    best.renew(0.0, "point", 0.0, rounding=Rounding(0.25, 0.5))
+    assert (best.primal, best.bound) == (0.0, 0.0)
+    assert attained(1.0, 2.0**-20, 2.0**-21) == (1.0 + 2.0**-21, 0.0)
+    assert attained(1.0, 2.0**-20, 0.5) == (1.0, 0.5 - 2.0**-20)
+    assert attained(1.0, 2.0**-20, -np.inf) == (1.0, -np.inf)
 
 
 def test_terms_are_asked_for_only_where_bounds_cross():

@@ -126,7 +126,7 @@ def test_rounding_of_the_bound_grows_with_the_features():
         chains.values[:] *= size
         dual = MarginalDual(problem)
         combined = np.ones(problem.dimension + 1)
-        taken.append(dual.rounding(dual.point(combined[:-1]), 1.0, combined, 0.0))
+        taken.append(dual.rounding(dual.point(combined[:-1]), 1.0, combined, 0.0).total)
         largest = np.abs(chains.values).max() * np.sqrt(problem.dimension) / problem.reg_lambda
         assert 2.0**-53 * largest < taken[-1] < 1e4 * 2.0**-53 * largest
     assert taken[1] > 2.0**16 * taken[0]
