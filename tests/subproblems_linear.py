@@ -46,6 +46,12 @@ class Linear:
         W, b = point
         return self.reg_lambda * self.omega.value(W) + self.risk.value((self.X @ W.T + b).ravel())
 
+    @property
+    def size(self):
+        """Of the terms: those of the objective, and the risk without features."""
+        W, b = self.point
+        return float(self.objective(self.point) + abs(self.objective((0 * W + 1 / W.size, 0 * b))))
+
     def _rounding(self, W, b):
         """Scores of d + 2 terms, then a sum over the samples and one over the weights."""
         (n, d), scores = self.X.shape, self.X @ W.T + b

@@ -137,21 +137,30 @@ def rounding(
         return Rounding()
     w, intercept, objective, (a, c) = certified
     conjugate = reg_lambda * omega.conjugate(-a / reg_lambda)
-    sizes = sizes.with_gap(objective - (c - conjugate))
     n, (d, p) = sizes.n_rows, (len(sizes.squares), len(w))
     penalty = reg_lambda * omega.value(w)
     risk = abs(objective - penalty) + (0.0 if problem.nonnegative else sizes.moved)
-    lengths = np.outer(np.sqrt(sizes.slopes), np.sqrt(sizes.squares)).ravel()
     # Probabilities are rounded relative to 1, however small their differences to the labels are.
-    totals = sizes.totals if problem.class_loss is None else np.maximum(sizes.totals, 1.0)
-    of_intercept = float(np.sum(np.abs(intercept) * totals))
-    of_terms = _FEW * (of_intercept + sizes.moved) + (likely(n) + _FEW) * risk
-    of_objective = (likely(d) + _FEW) * float(lengths @ np.abs(w)) + of_terms
-    of_objective += (likely(p) + _FEW) * penalty
-    of_bound = (likely(n) + _UPDATES) * (of_intercept + sizes.moved) + of_terms
+    least = 0.0 if problem.class_loss is None else 1.0
+    of_terms, lengths = _of_terms(sizes, intercept, least), _lengths(sizes)
+    of_objective = (likely(d) + _FEW) * float(lengths @ np.abs(w)) + _FEW * of_terms
+    of_objective += (likely(n) + _FEW) * risk + (likely(p) + _FEW) * penalty
+    sizes = sizes.with_gap(objective - (c - conjugate))  # those of the plane are a dual point's
+    of_terms, lengths = _of_terms(sizes, intercept, least), _lengths(sizes)
+    of_bound = (likely(n) + _UPDATES + _FEW) * of_terms + (likely(n) + _FEW) * risk
     of_bound += (likely(n) + likely(p) + _FEW) * (abs(c) + abs(conjugate))
     of_gradient = _of_gradient(n, lengths, certified, omega, reg_lambda, conjugate)
     return Rounding(float(DOUBLE * of_objective), float(DOUBLE * of_bound + of_gradient))
+
+
+def _of_terms(sizes: Sizes, intercept: Any, least: float) -> float:
+    """Sum of the derivatives times the scores and the intercept."""
+    return float(np.sum(np.abs(intercept) * np.maximum(sizes.totals, least))) + sizes.moved
+
+
+def _lengths(sizes: Sizes) -> Array:
+    """``||x_j|| ||G||`` of each column and output."""
+    return np.outer(np.sqrt(sizes.slopes), np.sqrt(sizes.squares)).ravel()
 
 
 def _of_gradient(
