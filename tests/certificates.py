@@ -94,7 +94,7 @@ def _certificate(said, problem, best):
     objective, bound, gap = said.objective, said.bound, said.gap
     far = value - best.value
     # With a bound of 0 the objective may be raised by what rounding of large terms may hide.
-    hidden = UPPER * getattr(problem, "size", 0.0) if bound == 0.0 < objective else 0.0
+    hidden = UPPER * getattr(problem, "size", value) if bound == 0.0 < objective else 0.0
     above = -rounding <= objective - value <= max(rounding, hidden)
     yield above, "objective", f"objective_ {objective} is {value}"
     yield objective >= least, "objective", f"objective_ {objective} is below {least}"
