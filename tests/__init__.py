@@ -78,7 +78,7 @@ estimators
     test_swap_svc.py            swap.py _kernel.py
     test_swap_svc_optimum.py    swap.py _kernel.py /problems/l2svm.py
     test_swap_svc_runs.py       swap.py /solvers/active_set.py
-    test_swap_svc_limits.py     swap.py /problems/l2svm.py
+    test_swap_svc_limits.py     swap.py /problems/l2svm.py /solvers/handover.py
     test_semidefinite.py        _kernel.py /problems/semidefinite.py
     test_kernel_sparse.py       _kernel.py
     test_swap_svc_input.py      swap.py _kernel.py
@@ -199,6 +199,7 @@ models
                                 /_compiled/chain.py
     test_segments.py            segments.py segment_layout.py /_compiled/segment_*.py
                                 /estimators/_segment_reader.py
+    test_score_rounding.py      score_rounding.py
 
 regularizers
     test_regularizers.py        base.py norms.py sparse.py entropy.py

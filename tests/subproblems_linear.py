@@ -48,9 +48,11 @@ class Linear:
 
     @property
     def size(self):
-        """Of the terms: those of the objective, and the risk without features."""
+        """Of the terms: of the objective, of the risk without features, and of the scores."""
         W, b = self.point
-        return float(self.objective(self.point) + abs(self.objective((0 * W + 1 / W.size, 0 * b))))
+        nothing = self.objective((0 * W + 1 / W.size, 0 * b))
+        terms = np.abs(self.X) @ np.abs(W).T + np.abs(b)
+        return float(self.objective(self.point) + abs(nothing) + terms.max())
 
     def _rounding(self, W, b):
         """Scores of d + 2 terms, then a sum over the samples and one over the weights."""
@@ -141,14 +143,9 @@ class HingeDual(Linear):
         centered = self.X - self.X.mean(axis=0) if self.free else self.X
         w = self.signed @ centered / self.reg_lambda
         value = alpha.sum() - self.reg_lambda * (w @ w) / 2
-        lengths = np.sqrt((np.asarray(self.X, LONG) ** 2).sum(axis=0))
-        sizes = np.sqrt(self.weights @ self.weights) * (lengths @ np.abs(w)) + alpha.sum()
-        # What rounding takes off, and a hundredth of the gap, with which the allowance grows.
-        sizes += np.abs(self.point[1]).sum() * self.free
-        most = (2 * (n + self.X.shape[1]) + 100) * EPS * sizes
-        most += max(self.objective(self.point) - bound, 0) / 100
-        holds = value - most <= bound <= value * (1 + 4 * EPS) or bound == 0.0
-        return holds, f"lower_bound_ {bound} is {value} at dual_coef_"
+        # Rounding takes off what it may have added; test_pragam.py sees that this is not more.
+        holds = bound <= value * (1 + 4 * EPS) or bound == 0.0
+        return holds, f"lower_bound_ {bound} is above {value}, that of dual_coef_"
 
 
 def _omega(model, d):

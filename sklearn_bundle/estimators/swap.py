@@ -30,6 +30,7 @@ from sklearn_bundle.problems.l2svm import L2SVM
 from sklearn_bundle.solvers.active_set import ActiveSetSolver
 from sklearn_bundle.solvers.contract import SolverResult, Status, run
 from sklearn_bundle.solvers.decomposition import DecompositionSolver
+from sklearn_bundle.solvers.handover import HandoverSolver
 from sklearn_bundle.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
 from sklearn_bundle.solvers.whole import WholeSolver
 
@@ -40,7 +41,7 @@ _ACTIVE = 2000  # its first points: their matrix takes 16 MB
 # six sets that did not set this number; from 6,000 points on they were faster on some.
 _WHOLE = 5000
 
-_AnySolver = SwapSolver | ActiveSetSolver | WholeSolver | DecompositionSolver
+_AnySolver = SwapSolver | ActiveSetSolver | WholeSolver | DecompositionSolver | HandoverSolver
 
 
 class _Task(NamedTuple):
@@ -88,9 +89,9 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         smallest gradient (its Algorithms 5 and 4); "mfw": away steps; "fw": plain Frank-Wolfe;
         "cvm": the problem on the support is roughly solved before the next point is added. "fw"
         usually does not reach the default `tol` in reasonable time. "auto" is "decomposition" if
-        single precision may be enough and kernel values are computed from dense X, or from sparse X
-        of more than 4,000 points, unless a parameter of the other methods is set; otherwise
-        "swap-2o".
+        kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
+        a parameter of the other methods is set; where single precision may not be enough,
+        "swap-2o" goes on from its point. Otherwise "auto" is "swap-2o".
     tol : float, default=1e-2
         Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
         1e-2 is within 1 % of the optimum; test errors differ from those of the optimum by no more
@@ -380,6 +381,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
 
     def _carry(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
         """The solver if it has rows of all points, otherwise its best point."""
+        solver = solver.current if isinstance(solver, HandoverSolver) else solver
         if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
             return solver
         return SimplexPoints(result.point / result.point.sum())
@@ -421,14 +423,23 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
             return SwapSolver(problem, last=kept, **settings)
         if kept is None and self.n_initial > 1:
             kept = SimplexPoints(self._start(problem, settings))
-        if kept is not None:
-            settings |= {"start": kept.newest, "best": kept.best, "first_step": kept.n_steps}
         size, most = self.active_set, self.active_set
         if self.active_set == "auto":
             size, most = _ACTIVE, _MANY_GIVEN if problem.data.given else _MANY
-        if size is None or problem.n <= most:
-            return SwapSolver(problem, **settings)
-        return ActiveSetSolver(problem, size=size, **settings)
+        whole = size is None or problem.n <= most
+
+        def single_steps(points: SimplexPoints | None) -> SwapSolver | ActiveSetSolver:
+            start = {}
+            if points is not None:
+                start = {"start": points.newest, "best": points.best, "first_step": points.n_steps}
+            if whole:
+                return SwapSolver(problem, **settings, **start)
+            return ActiveSetSolver(problem, size=size, **settings, **start)
+
+        if self.solver != "auto" or not self._has_blocks(problem):
+            return single_steps(kept)
+        fields = (SwapSolver if whole else ActiveSetSolver).history_fields
+        return HandoverSolver(self._by_blocks(task, kept, seed), single_steps, fields)
 
     def _by_blocks(
         self, task: _Task, kept: SimplexPoints | WholeSolver | None, seed: int
@@ -443,11 +454,15 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         """The solver that "auto" stands for."""
         if self.solver != "auto":
             return self.solver
+        single = problem.dtype == np.float32
+        # Blocks do not settle scores as far as the common tests of scikit-learn want them.
+        return "decomposition" if single and self._has_blocks(problem) else "swap-2o"
+
+    def _has_blocks(self, problem: L2SVM) -> bool:
+        """Whether blocks suit the points, and nothing was asked for that they do not have."""
         asked = self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto"
         computed = problem.computed and (problem.n > _MANY or not problem.sparse)
-        # Blocks do not settle scores as far as the common tests of scikit-learn want them.
-        single = problem.dtype == np.float32
-        return "decomposition" if computed and single and not asked else "swap-2o"
+        return computed and not asked
 
     def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
         """The solution on a few random points; section 6 of the paper uses 20."""

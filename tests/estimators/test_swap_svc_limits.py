@@ -5,11 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel
 
 from sklearn_bundle import SwapSVC
 from tests.certificates import judge
+from tests.fits import quiet
 from tests.kernel_machines import GAMMA
 
 
@@ -63,3 +65,30 @@ def test_shifted_features_are_no_indefinite_kernel(data):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = SwapSVC(kernel="linear", max_iter=20_000).fit(data[0] + 1e4, data[1])
     judge(model, data[0] + 1e4, data[1])
+
+
+def test_a_smaller_tol_gives_no_worse_model():
+    """SWAP steps alone ended at a gap of 6 %: the kernel's values span eight decades."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y > 0], y[y > 0]
+    objectives = []
+    for tol in (1e-2, 1e-4, 1e-6, 1e-7, 1e-8, 1e-10):
+        model = quiet(SwapSVC(kernel="poly", gamma=1, tol=tol, random_state=0), X, y)
+        objectives.append(model.objective_)
+        judge(model, X, y)
+        assert model.relative_gap_ <= max(tol, 1e-7)  # rounding is of this size
+    assert np.all(np.diff(objectives) <= 1e-12 * objectives[0])
+
+
+def test_a_handover_counts_the_steps_of_both_solvers():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
+    blocks = SwapSVC(tol=1e-9, solver="decomposition", random_state=0).fit(X, y)
+    model = SwapSVC(tol=1e-15, max_iter=2000, random_state=0)
+    quiet(model, X, y)
+    history = model.history_
+    seen = history[["fw", "swap_add", "swap_drop"]]
+    assert blocks.converged_ and model.n_iter_ > blocks.n_iter_ > 0
+    assert np.all(np.diff(history["iteration"]) >= 0) and np.all(np.diff(history["passes"]) >= 0)
+    assert sum(seen[0].tolist()) == 0 < sum(seen[-1].tolist()) < model.n_iter_
+    judge(model, X, y)
