@@ -93,8 +93,9 @@ def _certificate(said, problem, best):
     lowest, least = min(best.value, value), best.least - rounding
     objective, bound, gap = said.objective, said.bound, said.gap
     far = value - best.value
-    # With a bound of 0 the objective may be raised by what rounding of large terms may hide.
-    hidden = UPPER * getattr(problem, "size", value) if bound == 0.0 < objective else 0.0
+    # Where rounding of large terms may hide the objective, it is an upper bound, and not converged.
+    raised = said.status != "converged"
+    hidden = UPPER * size_of_terms(problem, value) if raised else 0.0
     above = -rounding <= objective - value <= max(rounding, hidden)
     yield above, "objective", f"objective_ {objective} is {value}"
     yield objective >= least, "objective", f"objective_ {objective} is below {least}"
@@ -105,6 +106,13 @@ def _certificate(said, problem, best):
     yield far <= gap + untold, "gap", f"{value} is {far} above the optimum, dual_gap_ is {gap}"
     holds, text = problem.dual(bound)
     yield holds, "dual", text
+
+
+def size_of_terms(problem, value):
+    """Of the terms of the objective; those at a point of zeros for machines with L2."""
+    if hasattr(problem, "size"):
+        return problem.size
+    return value + abs(problem.objective(np.zeros_like(problem.point)))
 
 
 def _status(said, model):
