@@ -91,7 +91,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         usually does not reach the default `tol` in reasonable time. "auto" is "decomposition" if
         kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
         a parameter of the other methods is set; where single precision may not be enough,
-        "swap-2o" goes on from its point. Otherwise "auto" is "swap-2o".
+        "swap-2o" ends it, from its point. Otherwise "auto" is "swap-2o".
     tol : float, default=1e-2
         Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
         1e-2 is within 1 % of the optimum; test errors differ from those of the optimum by no more
@@ -439,7 +439,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         if self.solver != "auto" or not self._has_blocks(problem):
             return single_steps(kept)
         fields = (SwapSolver if whole else ActiveSetSolver).history_fields
-        return HandoverSolver(self._by_blocks(task, kept, seed), single_steps, fields)
+        return HandoverSolver(self._by_blocks(task, kept, seed), single_steps, fields, self.tol)
 
     def _by_blocks(
         self, task: _Task, kept: SimplexPoints | WholeSolver | None, seed: int

@@ -11,10 +11,10 @@ from sklearn_bundle.solvers.whole import WholeSolver
 
 
 class HandoverSolver:
-    """Takes steps by blocks while they gain, then SWAP steps from where these ended.
+    """Takes steps by blocks until they reach ``tol`` or stall, then SWAP steps from there.
 
     Steps in two variables of the dual without its simplex need far fewer steps on ill-conditioned
-    kernels, and SWAP steps settle the scores further than blocks do.
+    kernels, and SWAP steps settle the scores further: the last states are always theirs.
 
     Parameters
     ----------
@@ -23,6 +23,8 @@ class HandoverSolver:
         Makes the second solver from the points that the first one leaves.
     history_fields : tuple
         Those of the second solver; the first one has zeros there.
+    tol : float
+        Relative gap at which the second one takes over.
     """
 
     def __init__(
@@ -30,10 +32,13 @@ class HandoverSolver:
         first: WholeSolver | DecompositionSolver,
         then: Callable[[SimplexPoints], SwapSolver | ActiveSetSolver],
         history_fields: tuple,
+        tol: float,
     ):
         self.current: WholeSolver | DecompositionSolver | SwapSolver | ActiveSetSolver = first
-        self._then, self.history_fields = then, history_fields
-        self._before: State | None = None  # the last state of the first solver, once it has ended
+        self._then, self.history_fields, self._tol = then, history_fields, tol
+        self._first = first
+        self._steps = self._passes = 0  # of the solver that does not run
+        self._further = (0,) * len(history_fields)  # of the second one, while the first runs
 
     @property
     def kept(self) -> SimplexPoints:
@@ -41,23 +46,32 @@ class HandoverSolver:
         return self.current.kept
 
     def states(self) -> Iterator[State]:
-        """The states of both; ends when the second one does."""
-        last = None
-        for last in self.current.states():
+        """The states of both; ends when the second one does, at the smaller gap of the two."""
+        first, last = self.current, None
+        for last in first.states():
+            if last.relative_gap <= self._tol and first.confirm().relative_gap <= self._tol:
+                break
             yield self._as_one(last)
         if last is None:
             return
-        self.current, self._before = self._then(self.current.kept), last
+        last = first.confirm()
+        self._steps, self._passes = last.n_steps or 0, last.passes
+        self.current = self._then(first.kept)
+        state = None
         for state in self.current.states():
             yield self._as_one(state)
+        if state is None or self.current.confirm().gap > last.gap:
+            if state is not None:
+                self._steps, self._passes = state.n_steps or 0, state.passes
+                self._further = state.further
+            self.current = first
+            yield self._as_one(last)
 
     def confirm(self, *, moving: bool = True) -> State:
         """Objective and bound, recomputed by the solver that runs."""
         return self._as_one(self.current.confirm(moving=moving))
 
     def _as_one(self, state: State) -> State:
-        before = self._before
-        if before is None:
-            return replace(state, further=(0,) * len(self.history_fields))
-        steps = (before.n_steps or 0) + (state.n_steps or 0)
-        return replace(state, passes=before.passes + state.passes, n_steps=steps)
+        steps, passes = self._steps + (state.n_steps or 0), self._passes + state.passes
+        further = self._further if self.current is self._first else state.further
+        return replace(state, n_steps=steps, passes=passes, further=further)
