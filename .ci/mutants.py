@@ -332,7 +332,7 @@ def check_mutants(mutants: list[Mutant], runs: Runs, base: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--list", action="store_true", help="print names and files, run nothing")
+    parser.add_argument("--list", action="store_true", help="check the entries, run no tests")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose name has a text")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count()), help="runs at once")
     options = parser.parse_args()
@@ -340,13 +340,13 @@ def main() -> int:
     mutants = read_list()
     if options.only:
         mutants = [m for m in mutants if any(text in m.name for text in options.only)]
-    if options.list:
-        print("\n".join(f"{mutant.name}  ({mutant.path})" for mutant in mutants))
-        return 0
     faults = [fault for mutant in mutants for fault in mutant.faults()]
     if faults or not mutants:
         print("\n".join(faults) or "no such mutant")
         return 1
+    if options.list:
+        print("\n".join(f"{mutant.name}  ({mutant.path})" for mutant in mutants))
+        return 0
 
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # no threads to fork
     os.environ.pop("NUMBA_CACHE_DIR", None)  # it would be another cache for every copy

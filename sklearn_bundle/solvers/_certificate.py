@@ -198,7 +198,7 @@ class Best:
         self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
         self.primal, self.point = primal + self._excess, owned(point)
         self.bound = max(fresh, self.least)
-        self.proof = proof
+        self.proof = owned(proof)
 
     def withdraw(self) -> None:
         """Forget the bound and its proof."""
