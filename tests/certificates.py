@@ -93,9 +93,8 @@ def _certificate(said, problem, best):
     lowest, least = min(best.value, value), best.least - rounding
     objective, bound, gap = said.objective, said.bound, said.gap
     far = value - best.value
-    # Where rounding of large terms may hide the objective, it is an upper bound, and not converged.
-    raised = said.status != "converged"
-    hidden = UPPER * size_of_terms(problem, value) if raised else 0.0
+    # Where rounding of large terms may hide the objective, it is an upper bound, within the gap.
+    hidden = min(UPPER * size_of_terms(problem, value), gap)
     above = -rounding <= objective - value <= max(rounding, hidden)
     yield above, "objective", f"objective_ {objective} is {value}"
     yield objective >= least, "objective", f"objective_ {objective} is below {least}"

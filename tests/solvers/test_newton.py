@@ -97,11 +97,12 @@ def assert_certified(solver, result, loss, X, y, weights, reg_lambda):
     their sum: 2e-5 where features are of size 1e6.
     """
     value = objective(loss, X, y, weights, reg_lambda, result.point, result.intercept)
-    assert result.primal == pytest.approx(value, rel=1e-9, abs=1e-15)
+    assert result.primal - result.excess == pytest.approx(value, rel=1e-9, abs=1e-15)
     gradient, offset = solver.plane
     bound = offset - gradient @ gradient / (2.0 * reg_lambda)
     rounding = 1e-12 * (1.0 + abs(offset))
     taken = 3e-5 if np.abs(X).max() > 1e3 else 1e-11 + 1e-9 * abs(offset)
+    assert 0.0 <= result.excess <= max(taken, 1e-10)  # where the bound has nothing to give up
     assert max(bound, 0.0) - rounding - taken <= result.lower_bound <= max(bound, 0.0)
     assert 0.0 <= result.lower_bound <= result.primal
 
