@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / ".ci" / "mutants.toml"
 PACKAGE = "sklearn_bundle"
 COPIED = (PACKAGE, "tests", "pyproject.toml")
-STAMPED = ("_compiled", "losses")  # folders whose sources _jit.py's stamp is a hash of
+STAMPED = {"jit", "_compiled", "losses"}  # folders that jit/decorators.py's stamp is a hash of
 IMPORTED = (  # what takes long to import
     *("numba", "pytest", "hypothesis", "clarabel", "joblib", "pandas", "scipy.optimize"),
     *("sklearn.datasets", "sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing"),
@@ -135,7 +135,7 @@ class Mutant:
 
         It is where the text is in a class, or in a function that has no decorator.
         """
-        if Path(self.file).parts[0] not in STAMPED:
+        if not STAMPED.intersection(Path(self.file).parts):
             return True
         source = (ROOT / self.path).read_text(encoding="utf-8")
         start = source[: source.index(self.old)].count("\n") + 1
@@ -271,14 +271,15 @@ def _child(files: Path, folder: Path, arguments: list[str], mutant: Mutant | Non
 
 def _use_cache_of(original: Path) -> None:
     """Make numba take compiled functions, of which none was changed, from the original's cache."""
-    spec = spec_from_file_location("_jit_of_the_original", original / PACKAGE / "_jit.py")
+    path = original / PACKAGE / "jit" / "decorators.py"
+    spec = spec_from_file_location("_decorators_of_the_original", path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     stamp = module.source_stamp()
-    parent = ModuleType(PACKAGE)  # in its place, so that _jit is there before what it compiles
+    parent = ModuleType(PACKAGE)  # in its place, so that this is there before what it compiles
     parent.__path__ = find_spec(PACKAGE).submodule_search_locations
     sys.modules[PACKAGE] = parent
-    import_module(f"{PACKAGE}._jit").source_stamp = lambda: stamp
+    import_module(f"{PACKAGE}.jit.decorators").source_stamp = lambda: stamp
     del sys.modules[PACKAGE]
 
 

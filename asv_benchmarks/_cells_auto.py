@@ -18,15 +18,15 @@ from _measure import Table
 from _parts import Session, geometric_mean
 from benchmarks.common import Array
 
+from sklearn_bundle.core.contract import SolverResult, State, Status
+from sklearn_bundle.core.contract import run as run_solver
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+from sklearn_bundle.linear.solvers.linear_auto import linear_solver, solver_class
+from sklearn_bundle.linear.solvers.linear_start import LinearStart
+from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.losses import BINARY_LOSSES, REGRESSION_LOSSES
-from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L2
-from sklearn_bundle.solvers.contract import SolverResult, State, Status
-from sklearn_bundle.solvers.contract import run as run_solver
-from sklearn_bundle.solvers.linear_auto import linear_solver, solver_class
-from sklearn_bundle.solvers.linear_start import LinearStart
-from sklearn_bundle.solvers.linear_task import Task
 
 LOSSES = ("hinge", "squared_hinge", "log_loss", "absolute_error", "epsilon_insensitive")
 _REG_LAMBDAS = (1e-2, 1e-4)

@@ -171,7 +171,7 @@ class _Bytes:
     def __enter__(self) -> "_Bytes":
         import pickle
 
-        from sklearn_bundle._dask import ClusterWorkers
+        from sklearn_bundle.linear.rows._dask import ClusterWorkers
 
         self._kind, self.bytes = ClusterWorkers, 0
         self._submit, self._answers = ClusterWorkers._submit, ClusterWorkers._answers
@@ -313,7 +313,7 @@ def _sets(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _killed(client: Any, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    from sklearn_bundle._dask import ClusterWorkers
+    from sklearn_bundle.linear.rows._dask import ClusterWorkers
 
     X, scores = _on_workers(client, int(min(1e6, max(arguments.rows))))
     y = _on(client, scores, "hinge")

@@ -13,7 +13,7 @@ from _crfsuite import PEERS
 from _measure import LONG, cpu_seconds
 
 from sklearn_bundle import SDCACRF
-from sklearn_bundle.models.chain import taken_apart
+from sklearn_bundle.chain.model import taken_apart
 
 TARGETS = (1e-1, 1e-3, 1e-6)
 POINTS = 0.2  # of the score

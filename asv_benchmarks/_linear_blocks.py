@@ -15,7 +15,7 @@ from _parts import Session
 from benchmarks.common import Array
 
 from sklearn_bundle import BMRMClassifier, BMRMRegressor
-from sklearn_bundle._parallel import BlockRunner
+from sklearn_bundle.core.parallel import BlockRunner
 
 TITLE = """\
 blocks: free intercept, reg_lambda=1e-4, to a certified relative gap of 1e-3. "counted" is what two

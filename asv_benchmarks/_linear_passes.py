@@ -13,9 +13,9 @@ from _measure import Table, cpu_seconds
 from _parts import Session
 from benchmarks.common import Array
 
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.losses import Hinge
-from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.memory_rows import rows_in_memory
 
 TITLE = """\
 passes: GB/s of the data (CSR: values, indices and row pointers), CPU time in one thread. "scores"

@@ -15,9 +15,9 @@ from _measures_common import Study, race
 from benchmarks.common import Array
 
 from sklearn_bundle import BMRMClassifier, BMRMRanker
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 from sklearn_bundle.losses import ROCAUC, Ordinal
-from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.memory_rows import rows_in_memory
 
 TASKS = SHIPPED = ("roc_auc", "ordinal")
 ASKED = 1.2  # exponent, at most

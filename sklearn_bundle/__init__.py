@@ -48,46 +48,46 @@ if TYPE_CHECKING:
         projection,
         regularizers,
     )
-    from sklearn_bundle.estimators._grid import reg_lambda_max
-    from sklearn_bundle.estimators._listing import list_losses, list_regularizers
-    from sklearn_bundle.estimators._path import bmrm_path
-    from sklearn_bundle.estimators.bmrm import BMRMClassifier
-    from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
-    from sklearn_bundle.estimators.bmrm_novelty import BMRMNoveltyDetector
-    from sklearn_bundle.estimators.bmrm_ranker import BMRMRanker
-    from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
-    from sklearn_bundle.estimators.crf import SDCACRF
-    from sklearn_bundle.estimators.crf_cv import SDCACRFCV, crf_path
-    from sklearn_bundle.estimators.pragam import PragamSVC
-    from sklearn_bundle.estimators.structured import StructuredSVM
-    from sklearn_bundle.estimators.swap import SwapSVC
-    from sklearn_bundle.estimators.swap_cv import SwapSVCCV
-    from sklearn_bundle.estimators.swap_novelty import SwapNoveltyDetector
-    from sklearn_bundle.estimators.swap_svr import SwapSVR
-    from sklearn_bundle.estimators.swap_svr_cv import SwapSVRCV
+    from sklearn_bundle.chain.estimators.crf import SDCACRF
+    from sklearn_bundle.chain.estimators.crf_cv import SDCACRFCV, crf_path
+    from sklearn_bundle.kernel.estimators.swap import SwapSVC
+    from sklearn_bundle.kernel.estimators.swap_cv import SwapSVCCV
+    from sklearn_bundle.kernel.estimators.swap_novelty import SwapNoveltyDetector
+    from sklearn_bundle.kernel.estimators.swap_svr import SwapSVR
+    from sklearn_bundle.kernel.estimators.swap_svr_cv import SwapSVRCV
+    from sklearn_bundle.linear.estimators._grid import reg_lambda_max
+    from sklearn_bundle.linear.estimators._listing import list_losses, list_regularizers
+    from sklearn_bundle.linear.estimators._path import bmrm_path
+    from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
+    from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+    from sklearn_bundle.linear.estimators.bmrm_novelty import BMRMNoveltyDetector
+    from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
+    from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
+    from sklearn_bundle.linear.estimators.pragam import PragamSVC
+    from sklearn_bundle.structured.estimators.structured import StructuredSVM
 
 # Public names and the modules that define them; each is loaded on first use.
 _HOMES = {
-    "reg_lambda_max": "sklearn_bundle.estimators._grid",
-    "list_losses": "sklearn_bundle.estimators._listing",
-    "list_regularizers": "sklearn_bundle.estimators._listing",
-    "bmrm_path": "sklearn_bundle.estimators._path",
-    "BMRMClassifier": "sklearn_bundle.estimators.bmrm",
-    "BMRMClassifierCV": "sklearn_bundle.estimators.bmrm_cv",
-    "BMRMRegressorCV": "sklearn_bundle.estimators.bmrm_cv",
-    "BMRMNoveltyDetector": "sklearn_bundle.estimators.bmrm_novelty",
-    "BMRMRanker": "sklearn_bundle.estimators.bmrm_ranker",
-    "BMRMRegressor": "sklearn_bundle.estimators.bmrm_regressor",
-    "SDCACRF": "sklearn_bundle.estimators.crf",
-    "SDCACRFCV": "sklearn_bundle.estimators.crf_cv",
-    "crf_path": "sklearn_bundle.estimators.crf_cv",
-    "PragamSVC": "sklearn_bundle.estimators.pragam",
-    "StructuredSVM": "sklearn_bundle.estimators.structured",
-    "SwapSVC": "sklearn_bundle.estimators.swap",
-    "SwapSVCCV": "sklearn_bundle.estimators.swap_cv",
-    "SwapNoveltyDetector": "sklearn_bundle.estimators.swap_novelty",
-    "SwapSVR": "sklearn_bundle.estimators.swap_svr",
-    "SwapSVRCV": "sklearn_bundle.estimators.swap_svr_cv",
+    "reg_lambda_max": "sklearn_bundle.linear.estimators._grid",
+    "list_losses": "sklearn_bundle.linear.estimators._listing",
+    "list_regularizers": "sklearn_bundle.linear.estimators._listing",
+    "bmrm_path": "sklearn_bundle.linear.estimators._path",
+    "BMRMClassifier": "sklearn_bundle.linear.estimators.bmrm",
+    "BMRMClassifierCV": "sklearn_bundle.linear.estimators.bmrm_cv",
+    "BMRMRegressorCV": "sklearn_bundle.linear.estimators.bmrm_cv",
+    "BMRMNoveltyDetector": "sklearn_bundle.linear.estimators.bmrm_novelty",
+    "BMRMRanker": "sklearn_bundle.linear.estimators.bmrm_ranker",
+    "BMRMRegressor": "sklearn_bundle.linear.estimators.bmrm_regressor",
+    "SDCACRF": "sklearn_bundle.chain.estimators.crf",
+    "SDCACRFCV": "sklearn_bundle.chain.estimators.crf_cv",
+    "crf_path": "sklearn_bundle.chain.estimators.crf_cv",
+    "PragamSVC": "sklearn_bundle.linear.estimators.pragam",
+    "StructuredSVM": "sklearn_bundle.structured.estimators.structured",
+    "SwapSVC": "sklearn_bundle.kernel.estimators.swap",
+    "SwapSVCCV": "sklearn_bundle.kernel.estimators.swap_cv",
+    "SwapNoveltyDetector": "sklearn_bundle.kernel.estimators.swap_novelty",
+    "SwapSVR": "sklearn_bundle.kernel.estimators.swap_svr",
+    "SwapSVRCV": "sklearn_bundle.kernel.estimators.swap_svr_cv",
 }
 # Public modules, also loaded on first use.
 _MODULES = frozenset(

@@ -10,8 +10,8 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any
 
-from sklearn_bundle._bars import Bars, Path, display
-from sklearn_bundle._values import shown
+from sklearn_bundle.core.bars import Bars, Path, display
+from sklearn_bundle.core.values import shown
 
 __all__ = ["ProgressBar"]
 

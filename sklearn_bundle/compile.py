@@ -20,10 +20,10 @@ from numba.core import config
 from sklearn.exceptions import ConvergenceWarning
 
 import sklearn_bundle
-from sklearn_bundle._announce import logged
+from sklearn_bundle.jit.announce import logged
+from sklearn_bundle.linear.solvers.linear_auto import knows
 from sklearn_bundle.losses import BINARY_LOSSES, MEASURES, MULTICLASS_LOSSES, REGRESSION_LOSSES
 from sklearn_bundle.regularizers import L2
-from sklearn_bundle.solvers.linear_auto import knows
 
 __all__ = ["compile_estimators"]
 

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._values import shown
-from sklearn_bundle.estimators.bmrm import BMRMClassifier
-from sklearn_bundle.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
-from sklearn_bundle.estimators.bmrm_regressor import BMRMRegressor
-from sklearn_bundle.estimators.pragam import PragamSVC
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
+from sklearn_bundle.linear.estimators.pragam import PragamSVC
 from sklearn_bundle.losses import LogLoss, Poisson, RegressionLoss, Softmax
 
 __all__ = ["register"]

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle._compiled import box
-from sklearn_bundle._jit import frozen
-from sklearn_bundle._numeric.multiplier import FEASIBILITY, constant, multiplier, ratios, solution
-from sklearn_bundle._values import as_float, as_numbers, is_between, shown
+from sklearn_bundle.core._compiled import box
+from sklearn_bundle.core.numeric.multiplier import (
+    FEASIBILITY,
+    constant,
+    multiplier,
+    ratios,
+    solution,
+)
+from sklearn_bundle.core.values import as_float, as_numbers, is_between, shown
+from sklearn_bundle.jit.decorators import frozen
 
 __all__ = ["project"]
 

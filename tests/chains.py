@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sklearn_bundle.problems.chain import ChainProblem
+from sklearn_bundle.chain.problem import ChainProblem
 from tests import reference_chain as reference
 
 DUAL = ["exponentiated", "sdca"]

@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
-from sklearn_bundle.problems.kernel_data import KernelData
-from sklearn_bundle.problems.kernel_function import Kernel
-from sklearn_bundle.problems.l2svm import L2SVM
+from sklearn_bundle.kernel.problems.l2svm import L2SVM
+from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_function import Kernel
 from tests.kernel_machines import optimum
 
 KERNELS = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from sklearn_bundle.estimators._sequences import (
+from sklearn_bundle.chain.readers.sequences import (
     Sequences,
     check_prediction_sequences,
     check_training_sequences,

@@ -3,9 +3,9 @@
 import numpy as np
 
 from sklearn_bundle.models import Multiclass
-from sklearn_bundle.models.classes import Rows
-from sklearn_bundle.models.examples import Examples, Found
-from sklearn_bundle.problems.structured import StructuredProblem
+from sklearn_bundle.structured.models.classes import Rows
+from sklearn_bundle.structured.models.examples import Examples, Found
+from sklearn_bundle.structured.problems.structured import StructuredProblem
 from tests import reference_chain
 from tests.reference_structured import Outputs, Structured, chains, classes, grids
 

@@ -16,9 +16,9 @@ from sklearn_bundle import (
     SwapSVC,
     SwapSVR,
 )
-from sklearn_bundle.estimators import _fit
+from sklearn_bundle.core import fit
+from sklearn_bundle.core.contract import run
 from sklearn_bundle.models import Chain, Multiclass
-from sklearn_bundle.solvers.contract import run
 from tests.fits import quiet
 
 # Of the objective: states of kernel machines are in single precision until confirmed. The linear
@@ -95,7 +95,7 @@ def watched(monkeypatch):
         runs.append((np.array(states), result))
         return result
 
-    monkeypatch.setattr(_fit, "run", recorded)
+    monkeypatch.setattr(fit, "run", recorded)
     return runs
 
 

@@ -32,7 +32,7 @@ from sklearn_bundle import (
     SwapSVR,
     SwapSVRCV,
 )
-from sklearn_bundle.estimators import _monitor
+from sklearn_bundle.core import monitor
 from sklearn_bundle.models import Chain, Multiclass, Ontology
 from sklearn_bundle.regularizers import Lp, Quadratic
 from tests.callbacks import StopAt
@@ -283,8 +283,8 @@ def ctrl_c_at(monkeypatch):
             if len(lines) == call:
                 ctrl_c()
 
-        monkeypatch.setattr(_monitor, "monotonic", lambda: next(clock))
-        monkeypatch.setattr(_monitor, "print", interrupt, raising=False)
+        monkeypatch.setattr(monitor, "monotonic", lambda: next(clock))
+        monkeypatch.setattr(monitor, "print", interrupt, raising=False)
 
     return at
 

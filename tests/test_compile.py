@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from numba.core import caching, config, event
 
-from sklearn_bundle import BMRMNoveltyDetector, _announce
-from sklearn_bundle._jit import jit
+from sklearn_bundle import BMRMNoveltyDetector
 from sklearn_bundle.compile import ESTIMATORS, compile_estimators, main
+from sklearn_bundle.jit import announce
+from sklearn_bundle.jit.decorators import jit
 
 X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
 
@@ -25,10 +26,10 @@ X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
 @pytest.fixture
 def uncached(monkeypatch):
     """A function that is to be compiled, and nobody who was told so before."""
-    monkeypatch.setattr(_announce, "_is_ours", lambda event: True)
-    monkeypatch.setattr(_announce._ANNOUNCER, "_told", set())
-    monkeypatch.setattr(_announce._ANNOUNCER, "_warned", True)
-    monkeypatch.setattr(_announce._ANNOUNCER, "_logged", False)
+    monkeypatch.setattr(announce, "_is_ours", lambda event: True)
+    monkeypatch.setattr(announce._ANNOUNCER, "_told", set())
+    monkeypatch.setattr(announce._ANNOUNCER, "_warned", True)
+    monkeypatch.setattr(announce._ANNOUNCER, "_logged", False)
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
 
     @jit
@@ -49,53 +50,53 @@ class Fit:
 def test_a_line_per_kind_of_fit_and_none_without_compilation(uncached):
     first, second, ended = Fit(), Fit(), Fit()
     for fit in (first, second, ended):
-        _announce.listen(fit, "SomeEstimator")
-    _announce.leave(ended)
+        announce.listen(fit, "SomeEstimator")
+    announce.leave(ended)
     assert uncached(1.0) == 3.0
     assert uncached(1.0) == 3.0
     assert uncached(np.float32(1.0)) == 3.0
     lines = first.lines + second.lines
     assert len(lines) == 1 and "compiling" in lines[0]
     assert not ended.lines
-    _announce.leave(first)
-    _announce.leave(second)
+    announce.leave(first)
+    announce.leave(second)
 
 
 def test_long_compilation_is_logged_once(uncached, caplog, monkeypatch):
-    monkeypatch.setattr(_announce, "_is_watched", lambda: True)
-    monkeypatch.setattr(_announce._ANNOUNCER, "seconds", 0.0)
+    monkeypatch.setattr(announce, "_is_watched", lambda: True)
+    monkeypatch.setattr(announce._ANNOUNCER, "seconds", 0.0)
     caplog.set_level(logging.DEBUG, "sklearn_bundle")
     uncached(1.0)
     assert not caplog.records  # it took less than three seconds
-    monkeypatch.setattr(_announce, "_SECONDS_OF_SILENCE", 0.0)
+    monkeypatch.setattr(announce, "_SECONDS_OF_SILENCE", 0.0)
     fit = Fit()
-    _announce.listen(fit, "SomeEstimator")
+    announce.listen(fit, "SomeEstimator")
     uncached(1)
-    _announce.leave(fit)
+    announce.leave(fit)
     assert not caplog.records and len(fit.lines) == 1  # it was said already
     uncached(np.float32(1.0))
     uncached(np.int32(1))
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "compiling" in caplog.text
-    monkeypatch.setattr(_announce, "_is_watched", lambda: False)
-    monkeypatch.setattr(_announce._ANNOUNCER, "_logged", False)
+    monkeypatch.setattr(announce, "_is_watched", lambda: False)
+    monkeypatch.setattr(announce._ANNOUNCER, "_logged", False)
     uncached(True)
     assert caplog.records[-1].levelno == logging.INFO
 
 
 def test_who_watches(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert _announce._is_watched()
+    assert announce._is_watched()
     for other in (None, SimpleNamespace(write=print)):  # without a console; a user's own log
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stderr", other)
-            assert not _announce._is_watched()
+            assert not announce._is_watched()
     monkeypatch.setattr(multiprocessing.current_process(), "_name", "LokyProcess-1")
-    assert not _announce._is_watched()
+    assert not announce._is_watched()
 
 
 def test_log_has_what_is_compiled_within(uncached):
-    with _announce.logged() as log:
+    with announce.logged() as log:
         uncached(1.0)
         uncached(2.0)
     uncached(3)
@@ -105,7 +106,7 @@ def test_log_has_what_is_compiled_within(uncached):
 
 def test_fits_that_print_listen(monkeypatch, capsys):
     heard = []
-    monkeypatch.setattr(_announce, "listen", lambda fit, kind: heard.append((fit, kind)))
+    monkeypatch.setattr(announce, "listen", lambda fit, kind: heard.append((fit, kind)))
     BMRMNoveltyDetector().fit(X)
     assert not heard
     BMRMNoveltyDetector(verbose=1).fit(X)
@@ -122,14 +123,14 @@ def test_functions_without_a_module_compile():
         return 2 * x
 
     twice.__module__ = None
-    with _announce.logged() as log:
+    with announce.logged() as log:
         assert numba.njit(twice)(2) == 4
     assert not log
 
 
 def test_an_import_while_another_thread_compiles(uncached):
     """The first event is an end, of a compilation that began before the import."""
-    with _announce.logged() as log:
+    with announce.logged() as log:
         of_the_other = {"dispatcher": numba.njit(lambda x: x)}
         event.end_event("numba:compile", of_the_other)
         uncached(1.0)
@@ -139,16 +140,16 @@ def test_an_import_while_another_thread_compiles(uncached):
 def test_disabled_compilation_is_refused(monkeypatch):
     monkeypatch.setattr(config, "DISABLE_JIT", 1)
     with pytest.raises(ImportError, match="NUMBA_DISABLE_JIT is set"):
-        runpy.run_path(_announce.__file__)
+        runpy.run_path(announce.__file__)
 
 
 def test_a_warning_that_is_an_error_leaves_the_count_right(uncached, monkeypatch):
-    monkeypatch.setattr(_announce._ANNOUNCER, "_warned", False)
+    monkeypatch.setattr(announce._ANNOUNCER, "_warned", False)
     with warnings.catch_warnings(), pytest.raises(RuntimeWarning, match="NUMBA_CACHE_DIR"):
         warnings.simplefilter("error")
         uncached(1.0)
     assert gc.isenabled()
-    with _announce.logged() as log:
+    with announce.logged() as log:
         uncached(1.0)
     assert [entry.function for entry in log] == ["three_times"]
 

@@ -1,6 +1,7 @@
 """The map of tests/__init__.py against the folders; files of tests do not import each other."""
 
 import ast
+import re
 from pathlib import Path
 
 import tests
@@ -20,7 +21,7 @@ def read_map():
             (folder,) = words
         elif words:
             if words[0].startswith("test_"):
-                name = str(Path(folder.lstrip("_"), words.pop(0)))
+                name = str(Path(re.sub(r"(^|/)_", r"\1", folder), words.pop(0)))
                 rooms[name] = []
             rooms[name] += [w[1:] if w[0] == "/" else str(Path(folder, w)) for w in words]
     return rooms

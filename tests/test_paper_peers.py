@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.problems.chain import ChainProblem
+from sklearn_bundle.chain.problem import ChainProblem
 from tests import reference, reference_chain
 
 PAPERS = Path(__file__).parents[1] / "asv_benchmarks" / "papers"

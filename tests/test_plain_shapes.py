@@ -15,14 +15,14 @@ from sklearn_bundle import (
     BMRMRegressor,
     PragamSVC,
 )
+from sklearn_bundle.core import contract
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+from sklearn_bundle.linear.solvers.linear_auto import linear_solver
+from sklearn_bundle.linear.solvers.linear_start import LinearStart
+from sklearn_bundle.linear.solvers.linear_task import Task
 from sklearn_bundle.losses import Hinge, MulticlassHinge, Softmax, SquaredError
-from sklearn_bundle.problems.linear import LinearProblem
-from sklearn_bundle.problems.memory_rows import rows_in_memory
 from sklearn_bundle.regularizers import L2
-from sklearn_bundle.solvers import contract
-from sklearn_bundle.solvers.linear_auto import linear_solver
-from sklearn_bundle.solvers.linear_start import LinearStart
-from sklearn_bundle.solvers.linear_task import Task
 from tests.certificates import judge
 from tests.fits import quiet
 from tests.random_problems import Problem, verdict

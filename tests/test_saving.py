@@ -32,7 +32,7 @@ WORDS = [[{"a": 1.0}, {"b": 1.0}]] * 3
 LABELS = [["A", "B"]] * 3
 FEW = {"reg_lambdas": [1.0, 2.0], "cv": 2}
 KERNELS = {
-    f"sklearn_bundle.problems.{name}"
+    f"sklearn_bundle.kernel.values.{name}"
     for name in ("kernel_function.Kernel", "kernel_scores.KernelScores")
 }
 
@@ -42,7 +42,7 @@ KERNELS = {
     "model, data, target, further",
     [
         (BMRMClassifier(reg_lambda=1.0, warm_start=True), X, Y, set()),
-        (BMRMClassifier(LogLoss()), X, Y, {"sklearn_bundle.losses.logistic.LogLoss"}),
+        (BMRMClassifier(LogLoss()), X, Y, {"sklearn_bundle.linear.losses.logistic.LogLoss"}),
         (BMRMClassifierCV(**FEW), X, Y, set()),
         (BMRMRegressor(reg_lambda=1.0), X, X[:, 0], set()),
         (BMRMRegressorCV(**FEW), X, X[:, 0], set()),
@@ -57,13 +57,13 @@ KERNELS = {
             StructuredSVM(reg_lambda=1.0),
             WORDS,
             LABELS,
-            {"sklearn_bundle.models.chain_structure.Chain"},
+            {"sklearn_bundle.structured.models.chain_structure.Chain"},
         ),
         (
             StructuredSVM("multiclass", reg_lambda=1.0),
             X,
             Y,
-            {"sklearn_bundle.models.classes.Multiclass", "scipy.sparse._csr.csr_array"},
+            {"sklearn_bundle.structured.models.classes.Multiclass", "scipy.sparse._csr.csr_array"},
         ),
     ],
     ids=lambda v: type(v).__name__,
@@ -73,7 +73,9 @@ def test_types_to_trust(model, data, target, further):
     kind = type(model)
     own = f"{kind.__module__}.{kind.__name__}"
     assert set(io.get_untrusted_types(data=saved)) == {own} | further
-    assert all(name in PAGE for name in further - {"sklearn_bundle.models.classes.Multiclass"})
+    assert all(
+        name in PAGE for name in further - {"sklearn_bundle.structured.models.classes.Multiclass"}
+    )
     restored = io.loads(saved, trusted=[own, *further])
     assert np.array_equal(restored.predict(data), model.predict(data))
     assert (restored.objective_, restored.status_) == (model.objective_, model.status_)

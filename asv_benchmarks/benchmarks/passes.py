@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import Benchmark
-from sklearn_bundle.problems.memory_rows import rows_in_memory
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
 
 _ROWS = 20_000
 

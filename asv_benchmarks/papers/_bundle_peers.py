@@ -23,9 +23,9 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from sklearn_bundle import BMRMClassifier
-from sklearn_bundle.solvers._certificate import Best
-from sklearn_bundle.solvers.contract import State
-from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
 
 Array = np.ndarray
 

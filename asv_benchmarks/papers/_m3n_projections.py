@@ -12,9 +12,9 @@ from _m3n_fits import Task
 from scipy.sparse.linalg import LinearOperator, cg
 
 from sklearn_bundle import StructuredSVM
-from sklearn_bundle._compiled import chain_marginals, clique_projection
-from sklearn_bundle.problems.marginal_chain import MarginalDual
-from sklearn_bundle.solvers.excessive_gap import ExcessiveGapSolver
+from sklearn_bundle.linear.solvers.excessive_gap import ExcessiveGapSolver
+from sklearn_bundle.structured._compiled import chain_marginals, clique_projection
+from sklearn_bundle.structured.problems.marginal_chain import MarginalDual
 
 _DEFECTS = (1e-2, 1e-4, 1e-6)  # of the sums, to which a projection is followed
 _MOST = 3000  # iterations of Algorithm 3

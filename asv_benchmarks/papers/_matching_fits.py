@@ -9,12 +9,12 @@ from _structured_house import error, unlearned
 from scipy.optimize import linprog
 
 from sklearn_bundle import StructuredSVM
+from sklearn_bundle.core.contract import run
+from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
 from sklearn_bundle.models import Matching
-from sklearn_bundle.problems.structured import StructuredProblem
 from sklearn_bundle.regularizers import L1
-from sklearn_bundle.solvers.bundle import BundleSolver
-from sklearn_bundle.solvers.contract import run
-from sklearn_bundle.solvers.inner.planes import Bundle
+from sklearn_bundle.structured.problems.structured import StructuredProblem
 
 # Of reg_lambda, for either regularizer: both ends are worse than the middle at most baselines.
 GRIDS = {

@@ -6,7 +6,7 @@ import numpy as np
 from _common import Study
 from scipy.linalg import hadamard
 
-from sklearn_bundle.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.bundle import BundleSolver
 
 Array = np.ndarray
 REG_LAMBDA = 0.01

@@ -29,13 +29,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_bundle import _jit
-from sklearn_bundle._compiled.chain import add_features, scores
-from sklearn_bundle._compiled.chain_dual import aggregate, largest
-from sklearn_bundle._compiled.chain_loss import loss_of
-from sklearn_bundle._compiled.forward_backward import marginals, new_room
-from sklearn_bundle._compiled.sampling import Sampling, pick, put, uniform
-from sklearn_bundle.solvers.contract import State
+from sklearn_bundle.chain._compiled.chain import add_features, scores
+from sklearn_bundle.chain._compiled.chain_dual import aggregate, largest
+from sklearn_bundle.chain._compiled.chain_loss import loss_of
+from sklearn_bundle.chain._compiled.forward_backward import marginals, new_room
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.jit import decorators
+from sklearn_bundle.jit.sampling import Sampling, pick, put, uniform
 
 Array = np.ndarray
 
@@ -46,11 +46,11 @@ SCALE, PATH, SEEN, CALLS = range(4)  # of the counts that steps keep
 
 
 def compiled(function: Any) -> Any:
-    """``_jit.jit``, whose cache has to see edits of this file, too."""
-    result = _jit.jit(function)
+    """``decorators.jit``, whose cache has to see edits of this file, too."""
+    result = decorators.jit(function)
     if hasattr(result, "_cache"):
         own = hashlib.sha256(Path(__file__).read_bytes()).digest()
-        result._cache._cache_file._source_stamp = _jit.source_stamp() + own
+        result._cache._cache_file._source_stamp = decorators.source_stamp() + own
     return result
 
 

@@ -13,7 +13,7 @@ from _sag_nus import SAGSolver
 from sklearn.utils._param_validation import StrOptions
 
 from sklearn_bundle import SDCACRF
-from sklearn_bundle.models.chain import taken_apart
+from sklearn_bundle.chain.model import taken_apart
 
 TOL = 1e-6  # relative gap at which a fit ends
 CURVE = ("epochs", "oracle_calls", "objective", "lower_bound", "gap", "estimate")

@@ -13,7 +13,7 @@ from _svm import Data, load
 from scipy.sparse import issparse
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
-from sklearn_bundle.problems.kernel_function import resolve_gamma
+from sklearn_bundle.kernel.values.kernel_function import resolve_gamma
 
 _MOST_TESTED = 10_000  # rows of a test part
 

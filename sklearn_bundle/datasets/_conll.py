@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from numbers import Integral
 from typing import Any
 
-from sklearn_bundle._parameters import checked_parameters
-from sklearn_bundle._values import plain, shown
+from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.values import plain, shown
 from sklearn_bundle.datasets._files import opener
 
 _DOCSTART = "-DOCSTART-"  # first column of the first line of a document, in CoNLL-2003

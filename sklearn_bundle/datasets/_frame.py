@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_bundle._misread import columns_of_dates
-from sklearn_bundle._values import shown
+from sklearn_bundle.core.misread import columns_of_dates
+from sklearn_bundle.core.values import shown
 
 
 def sequences_from_frame(

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from sklearn.utils._param_validation import Interval
 
-from sklearn_bundle._misread import refuse_misread
-from sklearn_bundle._parameters import checked_parameters
-from sklearn_bundle._sparse import well_formed
-from sklearn_bundle._values import shown
+from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.sparse import well_formed
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.datasets._svmlight import svmlight_chunks
 
 _CHUNK = 1 << 22  # bytes of text or array per step: few calls, little memory

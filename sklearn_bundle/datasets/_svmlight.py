@@ -11,8 +11,8 @@ from typing import Any
 from sklearn import datasets
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_bundle._parameters import checked_parameters
-from sklearn_bundle._values import shown
+from sklearn_bundle.core.parameters import checked_parameters
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.datasets._files import opener
 
 _CHUNK = 1 << 22  # bytes that are parsed at a time to find a line

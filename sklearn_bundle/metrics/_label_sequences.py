@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle._values import shown
-from sklearn_bundle._weights import check_sample_weight
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.weights import check_sample_weight
 
 # A scheme is the set of its tags; a tag means the same in all schemes.
 _SCHEMES = {

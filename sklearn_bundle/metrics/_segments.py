@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sklearn_bundle._values import shown
+from sklearn_bundle.core.values import shown
 from sklearn_bundle.metrics._label_sequences import OUTSIDE
 from sklearn_bundle.metrics._spans import spans
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_bundle._values import shown
+from sklearn_bundle.core.values import shown
 
 # Okabe and Ito's colors, which are safe for color-blind readers, without the pale yellow; the
 # markers distinguish the lines in gray.

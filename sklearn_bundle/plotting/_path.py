@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
-from sklearn_bundle.estimators._path import LinearPathResult, bmrm_path
+from sklearn_bundle.linear.estimators._path import LinearPathResult, bmrm_path
 from sklearn_bundle.plotting._figures import (
     axes_and_keywords,
     check_shapes,

@@ -1,1 +1,0 @@
-"""Compiled functions on plain arrays and scalars; no classes, no scikit-learn."""

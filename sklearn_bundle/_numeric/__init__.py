@@ -1,1 +1,0 @@
-"""Searches and factorizations that several layers share."""

@@ -1,0 +1,493 @@
+"""Linear-chain conditional random fields."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval
+
+from sklearn_bundle.chain._compiled.chain_dual import Blocks
+from sklearn_bundle.chain.estimators._chain_path import Passed
+from sklearn_bundle.chain.estimators._labeling import ChainLabeler
+from sklearn_bundle.chain.model import taken_apart
+from sklearn_bundle.chain.problem import ChainProblem
+from sklearn_bundle.chain.readers.packing import listed
+from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
+from sklearn_bundle.chain.solvers.chain_auto import LBFGS_ITERATIONS, ChainAutoSolver
+from sklearn_bundle.chain.solvers.lbfgs import LBFGSSolver
+from sklearn_bundle.chain.solvers.sdca import SAMPLINGS, DualSolver
+from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
+from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.validation import checked_reg_lambda
+from sklearn_bundle.core.warm import WarmStart, sequences_fingerprint
+
+_DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
+
+
+class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
+    """Linear-chain conditional random field, by stochastic dual ascent to a certified optimum.
+
+    For sequences x_i of T_i tokens with labels y_i it minimizes over w::
+
+        P(w) = reg_lambda (l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2)
+               + sum_i s_i (-log p(y_i | x_i; w))
+
+        p(y | x; w) proportional to exp(sum_t (<coef_[y_t], x_t> + intercept_[y_t])
+                                        + sum_{t>1} transitions_[y_{t-1}, y_t]
+                                        + start_[y_1] + end_[y_T])
+
+    where the s_i are the sample weights, one per sequence, normalized to sum to one (1/n each
+    without weights). The loss of a sequence is that of all its tokens together, not divided by its
+    length. The parameters w are one weight for each attribute with each label, whether or not they
+    occur together in the data, one for each pair of successive labels and, with `fit_intercept`,
+    three biases per label: at any token, the first and the last. All are regularized, as in [1]_.
+    Without the biases this is CRFsuite's model. Every fit returns a lower bound of the optimum, and
+    thus the duality gap.
+
+    How X and y are interpreted, with T the length of a sequence and d the number of features:
+
+    .. list-table::
+       :header-rows: 1
+       :widths: 55 45
+
+       * - X
+         - interpreted as
+       * - array (n, d), sparse matrix, data frame, list of rows of numbers
+         - n chains of length one; y of shape (n,), a weight per row; the output is an array
+       * - list of arrays (T, d), sparse matrices, data frames or lists of rows of numbers; array
+           (n, T, d)
+         - one sequence each; y is a list of sequences of labels, with a weight per sequence; the
+           same holds for all rows below
+       * - list of lists of lists of strings (the innermost may be tuples, sets, arrays)
+         - one sequence each, with a list of strings per position; a string is an attribute of value
+           1, or of value k if it occurs k times; bytes are strings in UTF-8, here and in dicts
+       * - list of lists of dicts
+         - one sequence each, with a dict per position that gives these attributes:
+       * - ``{"n": 2.5}`` (any real number)
+         - ``n`` of value 2.5
+       * - ``{"b": True}``, ``{"b": False}``
+         - ``b`` of value 1, of value 0
+       * - ``{"w": "x"}``
+         - ``w:x`` of value 1
+       * - ``{"s": ["x", "y"]}`` (or a tuple or set)
+         - ``s:x`` and ``s:y`` of value 1
+       * - ``{"f": {"w": "x", "n": 2}}``
+         - ``f:w:x`` of value 1 and ``f:n`` of value 2
+
+    Strings and dicts mean the same as in CRFsuite: the values of an attribute that occurs several
+    times are summed, a value of zero equals no attribute, and a token may have no attributes. The
+    outer list may also be a tuple, an object array, a Series or an iterator. All sequences must be
+    of one kind. In prediction it must be the kind used in fit, except that lists of strings and
+    dicts are interchangeable; attributes that fit has not seen are ignored. Write a single sequence
+    as ``[sequence]``, and a word as ``[word]`` or ``{"word": word}``: a bare string is an error, as
+    are None and NaN. Empty sequences are left out of a fit, and have no labels in prediction; no
+    sequences, ``[]``, have the prediction ``[]``. A key of dicts whose values are numbers at some
+    tokens and strings at others causes a warning. Labels are strings, integers, booleans, whole
+    floats, tuples, or other hashable objects that can be sorted.
+
+    Parameters
+    ----------
+    reg_lambda : float, default=None
+        Regularization strength, positive, relative to the mean loss of a sequence: it does not
+        scale with n. None means one over the sum of the sample weights: 1/n without weights.
+        CRFsuite's c2 is ``n reg_lambda / 2`` without L1.
+    l1_ratio : float, default=0.0
+        Share of L1 in the regularization, from 0 to 1: above 0, most weights are 0; see
+        :meth:`sparsify`. CRFsuite's c1 and c2 are ``n reg_lambda l1_ratio`` and ``n reg_lambda (1 -
+        l1_ratio) / 2``: ``reg_lambda = (c1 + 2 c2) / n``, ``l1_ratio = c1 / (c1 + 2 c2)``.
+    solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
+        "exponentiated": exponentiated gradient on the dual with the sampling of [1]_. "sdca":
+        Algorithm 2 of [1]_. "lbfgs": L-BFGS on P. "auto": L-BFGS if over half of the entries of X
+        are nonzero; otherwise "exponentiated". If, after at least ten epochs, the gap falls so
+        slowly that over 100 more would be needed, L-BFGS continues from the point reached, unless
+        the padded w has more than 5 million entries. L-BFGS does not support L1: "auto" is then
+        "exponentiated" with acceleration. See the notes.
+    fit_intercept : bool, default=True
+        Whether labels have biases at any, the first and the last token. They are regularized.
+    min_frequency : int, default=None
+        Drop named attributes (of dicts and of strings) that have a nonzero value at fewer tokens
+        than this. Sample weights count: a weight of 2 counts as a repeated sequence. None keeps
+        all.
+    sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
+        How the sequence of a step is sampled (section 5 of [1]_). "gap": in proportion to its last
+        known duality gap; "uniform": uniformly; "importance": in proportion to ``reg_lambda + s_i
+        R_i``, with R_i the squared radius of its features; "gap-importance": in proportion to the
+        product of both; "max": always the sequence with the largest last known gap, which may not
+        converge. Gaps are multiplied by s_i. L-BFGS ignores `sampling`.
+    nonuniformity : float, default=0.8
+        Share of the steps, in [0, 1], that use `sampling`; the others sample uniformly.
+    line_search_tol : float, default=1e-3
+        For "sdca": the line search ends when Newton's next step is at most this, positive; the step
+        length is in [0, 1].
+    tol : float, default=1e-2
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. With 1e-2
+        the objective is proved to be within 1 % of its minimum, which is usually enough for
+        prediction; with 1e-3 within .1 %, for weights that are read or compared.
+    max_iter : int, default=100
+        Maximum number of epochs, of as many steps as there are sequences; for "lbfgs", of its
+        iterations, three of which count as one epoch in "auto".
+    max_time : float, default=None
+        Time limit in seconds for the optimization, checked after every epoch. None means no limit.
+    warm_start : bool, default=False
+        Whether to keep the dual point (L-BFGS: w) and start from it when the next fit has the same
+        X, y, weights, `fit_intercept` and solver; reg_lambda, l1_ratio, tol and the sampling may
+        differ.
+        If they do not, the fit continues with the next iteration; L-BFGS keeps 20 vectors of the
+        size of w for this. An error or Ctrl-C discards all of it.
+    n_jobs : int, default=None
+        Threads for full passes over the data, L-BFGS and prediction; the steps are sequential. None
+        means 1 outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the sampling.
+    verbose : int, default=0
+        1 prints a line a few times per second.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    coef_ : ndarray or CSR matrix of shape (n_classes, n_features)
+        Weights of attributes with labels. Sparse after :meth:`sparsify`.
+    transitions_ : ndarray of shape (n_classes, n_classes)
+        Weights of pairs of successive labels, ``transitions_[from, to]``.
+    intercept_ : ndarray of shape (n_classes,)
+        Bias of each label; this and the next two are zero with ``fit_intercept=False``.
+    start_ : ndarray of shape (n_classes,)
+        Additional bias at the first token.
+    end_ : ndarray of shape (n_classes,)
+        Additional bias at the last token.
+    attribute_names_ : ndarray of shape (n_features,)
+        Names of the columns of ``coef_``, sorted, if X held dicts or lists of strings.
+    state_features_ : Mapping
+        The nonzero entries of ``coef_`` in sklearn-crfsuite's form, ``{(attribute, label):
+        weight}``; read-only. Unnamed attributes are given as columns of ``coef_``.
+    transition_features_ : Mapping
+        ``transitions_`` in the same form, ``{(from, to): weight}``.
+    objective_ : float
+        P at the returned point.
+    lower_bound_ : float
+        Lower bound of the minimum of P.
+    dual_gap_ : float
+        ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged".
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``: what `tol` limits.
+    n_iter_ : int
+        Epochs; for "lbfgs" iterations, three of which count as one in "auto".
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (L-BFGS only:
+        rounding prevents further progress).
+    solver_ : {"exponentiated", "sdca", "lbfgs"}
+        The solver that the fit ended with.
+    reg_lambda_ : float
+        The regularization that the fit used.
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective`` (at the best point that a full pass has
+        evaluated; before the first pass P(0)), ``lower_bound``, ``passes`` (oracle calls, each of
+        which computes the marginals of a sequence, over n) and ``estimate`` (the sum of the last
+        known gaps of the sequences, times s_i).
+    n_features_in_ : int
+        Number of features, or of attributes.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had data frames with string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, L-BFGS with L1, no sequence or only empty ones, X and y
+        that differ in the number or length of sequences, mixed kinds of features, NaN or infinity,
+        a data frame with words in it, a single class, labels that are missing or cannot be sorted,
+        negative or all-zero weights. Nothing is fitted then.
+    TypeError
+        For an X or y that is not a list of sequences.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        For a key of dicts with numbers at some tokens and strings at others.
+
+    See Also
+    --------
+    SDCACRFCV : Chooses reg_lambda by cross-validation.
+    crf_path : Models for many values of reg_lambda.
+    sklearn_bundle.metrics : Scores and scorers of label sequences and of the spans that they mark.
+    sklearn_bundle.datasets.load_conll : Reads files with a token per line.
+    sklearn_bundle.datasets.sequences_from_frame : Reads data frames with a row per token.
+
+    Notes
+    -----
+    The dual variables are a distribution mu_i over the labelings of each sequence, its block::
+
+        D(mu) = -reg_lambda / 2 ||w||^2 + sum_i s_i H(mu_i)
+        w = 1 / reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))
+
+    with F the features and H the entropy: (3) and (16) of [1]_. D at any mu is a lower bound of P,
+    and ``P(w) - D(mu)`` is the sum of the gaps ``s_i KL(mu_i || p(.|x_i; w))`` (11). A step changes
+    one block, and w with it.
+
+    "sdca" is Algorithm 2 of [1]_. It keeps the marginals of each pair of successive tokens, (T - 1)
+    K^2 numbers for K labels, in double precision. It moves them toward those of the model, with an
+    exact line search that computes no more marginals.
+
+    "exponentiated" is not in [1]_: it is exponentiated gradient [2]_ with gap sampling, a
+    combination that section 7 of [1]_ leaves open. It keeps each block as log-potentials theta_i: T
+    K numbers and, as transitions do not depend on the position, K^2 more. For a `tol` of 1e-8 and
+    above they are in single precision; w and the bound are those of the stored numbers. A step
+    mixes them with the scores of the model at w, ``theta_i <- (1 - g) theta_i + g scores_i(w)``,
+    with ``g = min(1, 1.5 J / (J + s_i u / reg_lambda))``: J is ``KL(mu||nu) + KL(nu||mu)`` of the
+    block and the model, and u is an estimate of ``||E_nu F - E_mu F||^2``: its ratio to the square
+    of the change of the tokens' marginals is that of the block's last step. g is halved while the
+    dual would fall. A step calls the oracle at least three times, a step of "sdca" once.
+
+    With L1, w is the raw sum of features v, with each entry moved by ``reg_lambda l1_ratio``
+    toward 0, divided by ``reg_lambda (1 - l1_ratio)``: the steps are proximal SDCA [3]_. The bound
+    is the dual of ``s mu + (1 - s) y``, mixtures of the block and the true labels with the best s
+    in [0, 1]: at least ``s sum_i s_i H(mu_i) - reg_lambda Omega*(s v / reg_lambda)``. A small s
+    makes it finite for ``l1_ratio=1``, where Omega* is infinite if an entry of its argument is
+    above 1. L1 alone has no strong convexity, and takes two to five times the epochs.
+
+    "lbfgs" is L-BFGS with 10 pairs, on the same oracle. Its bound is the dual at the marginals of
+    the model, and its gap ``||grad P(w)||^2 / (2 reg_lambda)``, (8) of [1]_, which is usually far
+    from tight: proving an optimum takes more iterations than reaching it.
+
+    Labels are padded to a multiple of 8, also in memory. With the dual solvers P is known only
+    after a full pass. A full pass is made when the sum of the last known gaps is within `tol`, and
+    at exit: it recomputes w, D, P and all gaps in double precision from the stored blocks. If the
+    gap is then above `tol`, the fit continues from these. Between such passes w is in single
+    precision for a `tol` of 1e-6 and above. The fit returns, and callbacks get, the best point that
+    a full pass has evaluated; w = 0 is one of them, so a fit that ends early may return w = 0. The
+    possible effect of rounding is subtracted from the bound: usually 1e-11 of the objective or
+    less, more if a sequence is long and its scores are large or `reg_lambda` is small.
+
+    Departures from [1]_: weights s_i; the small share of the uniform distribution in the starting
+    point (21) is one over the number of tokens, and "exponentiated" mixes it in at each token; if a
+    feature is negative, R_i is a bound from norms instead of that of appendix C; "sdca" keeps
+    marginals, not their logarithms. Algorithm 2 of [1]_ divides by lambda n twice.
+
+    Its scikit-learn tags do not say that it is a classifier, since y may be a list of lists. An
+    integer `cv` therefore means folds in the order of the data, for a 2-D X too; if the rows are
+    sorted by label, pass ``KFold(shuffle=True)`` or ``StratifiedKFold``.
+
+    References
+    ----------
+    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
+       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+    .. [2] M. Collins, A. Globerson, T. Koo, X. Carreras, P. L. Bartlett: Exponentiated gradient
+       algorithms for conditional random fields and max-margin Markov networks. Journal of Machine
+       Learning Research 9 (2008), 1775-1822.
+    .. [3] S. Shalev-Shwartz, T. Zhang: Accelerated proximal stochastic dual coordinate ascent for
+       regularized loss minimization. International Conference on Machine Learning, 2014.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import SDCACRF
+    >>> X = [
+    ...     [{"word": "the"}, {"word": "old"}, {"word": "man"}, {"word": "sleeps", "ends": "s"}],
+    ...     [{"word": "they"}, {"word": "man"}, {"word": "the"}, {"word": "boats", "ends": "s"}],
+    ...     [{"word": "the"}, {"word": "boats", "ends": "s"}, {"word": "sleep"}],
+    ... ]
+    >>> y = [["DT", "JJ", "NN", "VB"], ["PRP", "VB", "DT", "NN"], ["DT", "NN", "VB"]]
+    >>> model = SDCACRF(random_state=0).fit(X, y)
+    >>> model.status_, model.relative_gap_ <= 1e-2
+    ('converged', True)
+    >>> model.predict([[{"word": "they"}, {"word": "sleep"}], [{"word": "the"}, {"word": "man"}]])
+    [['PRP', 'VB'], ['DT', 'NN']]
+    >>> model.coef_.shape, model.attribute_names_[:2].tolist()
+    ((5, 8), ['ends:s', 'word:boats'])
+    """
+
+    solver_: Literal["exponentiated", "sdca", "lbfgs"]
+    reg_lambda_: float
+
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+        "reg_lambda": [Interval(Real, 0, None, closed="neither"), None],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "solver": [Names({"auto", "exponentiated", "sdca", "lbfgs"})],
+        "fit_intercept": ["boolean"],
+        "min_frequency": [Interval(Integral, 1, None, closed="left"), None],
+        "sampling": [Names(SAMPLINGS)],
+        "nonuniformity": [Interval(Real, 0, 1, closed="both")],
+        "line_search_tol": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    _used_with = {  # noqa: RUF012
+        "line_search_tol": ("solver", ("sdca",)),
+        **dict.fromkeys(
+            ("sampling", "nonuniformity"), ("solver", ("auto", "exponentiated", "sdca"))
+        ),
+    }
+    _advice: ClassVar[dict[Status, str]] = {
+        Status.MAX_ITER: "Increase max_iter or tol, or reg_lambda; scaling the features helps too.",
+        Status.MAX_TIME: "Increase max_time or tol, or reg_lambda.",
+        Status.STALLED: "Rounding prevents further progress: increase tol.",
+    }
+    _waits_for_a_point = False  # an epoch may take minutes
+
+    def __init__(
+        self,
+        *,
+        reg_lambda: float | None = None,
+        l1_ratio: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        min_frequency: int | None = None,
+        sampling: str = "gap",
+        nonuniformity: float = 0.8,
+        line_search_tol: float = 1e-3,
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.reg_lambda = reg_lambda
+        self.l1_ratio = l1_ratio
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.min_frequency = min_frequency
+        self.sampling = sampling
+        self.nonuniformity = nonuniformity
+        self.line_search_tol = line_search_tol
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Training data; see the table above.
+        y : list of sequences of labels, or array-like of shape (n_samples,)
+            Labels that can be hashed and sorted: one sequence for each of X, with one label per
+            token.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weights, one per sequence. None means 1 for all.
+
+        Returns
+        -------
+        self : SDCACRF
+            Fitted estimator.
+        """
+        return fit_certified(self, listed(X), listed(y), sample_weight)
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+        data = self._sequences(X, y, sample_weight)
+        self._reg_lambda(data.total)
+        return data
+
+    def _sequences(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+        if self.solver == "lbfgs" and self.l1_ratio > 0.0:
+            raise ValueError(
+                f"solver='lbfgs' needs a smooth objective, l1_ratio=0, got l1_ratio="
+                f"{self.l1_ratio}: use 'auto', 'exponentiated' or 'sdca'."
+            )
+        frequency = self.min_frequency
+        return check_training_sequences(self, X, y, sample_weight, min_frequency=frequency)
+
+    def _targets(self, data: TrainingSequences) -> list[None]:
+        return [None]
+
+    def _problem(self, data: TrainingSequences, target: None, n_threads: int) -> ChainProblem:
+        return ChainProblem(
+            *(data.X, data.lengths, data.labels, len(data.classes), data.weights),
+            *(self._reg_lambda(data.total), self.fit_intercept, n_threads, self.l1_ratio),
+        )
+
+    def _seed(self) -> int:
+        return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+
+    def _fingerprint(self, data: TrainingSequences) -> tuple[Any, ...]:
+        return sequences_fingerprint(data), self.fit_intercept, self.solver
+
+    def _take_further(
+        self, problem: ChainProblem, kept: Passed | None, seed: int
+    ) -> tuple[ChainAutoSolver | DualSolver | LBFGSSolver, SolverResult]:
+        problem.reg_lambda = self.reg_lambda
+        start = None if kept is None else kept.start(self.reg_lambda)
+        return super()._take_further(problem, start, seed)
+
+    def _carry(
+        self,
+        solver: ChainAutoSolver | DualSolver | LBFGSSolver,
+        result: SolverResult,
+        last: Passed | None,
+    ) -> Passed:
+        kept = self._keep(solver, result)
+        return Passed(self.reg_lambda, kept) if last is None else last.then(self.reg_lambda, kept)
+
+    def _settings(self, data: TrainingSequences) -> tuple[Any, ...]:
+        of_steps = self.sampling, self.nonuniformity, self.line_search_tol
+        return self._reg_lambda(data.total), self.l1_ratio, *of_steps
+
+    def _keep(
+        self, solver: ChainAutoSolver | DualSolver | LBFGSSolver, result: SolverResult
+    ) -> Any:
+        return solver.kept
+
+    def _model(self, data: TrainingSequences, points: list[tuple[Any, Any]]) -> dict[str, Any]:
+        parts = taken_apart(points[0][0], len(data.classes))
+        return {
+            "classes_": data.classes,
+            "coef_": parts.coef,
+            "transitions_": parts.transitions,
+            "intercept_": parts.intercept,
+            "start_": parts.start,
+            "end_": parts.end,
+            **data.fitted,
+        }
+
+    def _further_attributes(self, data: TrainingSequences, warm: WarmStart) -> dict[str, Any]:
+        return {"solver_": warm.solvers[0].name, "reg_lambda_": self._reg_lambda(data.total)}
+
+    def _reg_lambda(self, total: float) -> float:
+        return checked_reg_lambda(self.reg_lambda, total)
+
+    def _solver(
+        self, problem: ChainProblem, kept: Any, seed: int
+    ) -> ChainAutoSolver | DualSolver | LBFGSSolver:
+        auto, with_l1 = self.solver == "auto", self.l1_ratio > 0.0
+        point = kept if isinstance(kept, np.ndarray) else None
+        if auto and not with_l1 and (problem.density > _DENSE or point is not None):
+            return LBFGSSolver(problem, point, LBFGS_ITERATIONS)
+        if self.solver == "lbfgs":
+            return LBFGSSolver(problem, kept)
+        dual = DualSolver(
+            problem,
+            potentials=self.solver != "sdca",
+            sampling=self.sampling,
+            nonuniformity=self.nonuniformity,
+            precision=self.line_search_tol,
+            tol=self.tol,
+            seed=seed,
+            kept=kept if isinstance(kept, Blocks) else None,
+            accelerated=auto,
+        )
+        return ChainAutoSolver(dual, self.tol) if auto and not with_l1 else dual
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags

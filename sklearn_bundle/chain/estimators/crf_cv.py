@@ -1,0 +1,382 @@
+"""SDCACRF for many values of reg_lambda, and with the value chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import get_scorer_names
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from sklearn.utils.validation import _num_samples
+
+from sklearn_bundle.chain.estimators.crf import SDCACRF
+from sklearn_bundle.chain.readers.packing import listed
+from sklearn_bundle.chain.readers.sequences import KnownSequences, TrainingSequences
+from sklearn_bundle.core.base import checked, warn_if_missed
+from sklearn_bundle.core.fit import warn_of_unused
+from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.reports import Report, reported, told
+from sklearn_bundle.core.search import Search, folds_among, path_constraints
+from sklearn_bundle.core.time_limit import TimeLimit
+from sklearn_bundle.core.validation import checked_reg_lambda, checked_score, checked_scorer
+from sklearn_bundle.core.weights import check_sample_weight
+from sklearn_bundle.linear.estimators._grid import check_grid
+from sklearn_bundle.linear.estimators._path import fit_path
+from sklearn_bundle.linear.estimators._path_result import Numbers, PathResult
+from sklearn_bundle.linear.rows._dask_rows import gathered
+from sklearn_bundle.metrics import (
+    flat_f1_scorer,
+    sequence_accuracy_scorer,
+    span_f1_scorer,
+    token_accuracy_scorer,
+)
+
+_NUMBER = 8  # of values, by default
+_LARGEST = 10.0  # the first value, relative to the default of SDCACRF
+_EPS = 1e-3  # ratio of the last value to the first: 5 to .005 as CRFsuite's c2
+_SCORERS = {
+    None: token_accuracy_scorer,
+    "token_accuracy": token_accuracy_scorer,
+    "sequence_accuracy": sequence_accuracy_scorer,
+    "flat_f1": flat_f1_scorer,
+    "span_f1": span_f1_scorer,
+}
+
+
+class CRFPathResult(PathResult[Numbers, list[SDCACRF]]):
+    """What :func:`crf_path` returns; it unpacks into `reg_lambdas` and `models`.
+
+    Attributes
+    ----------
+    models : list of SDCACRF
+        A fitted model for each value.
+    """
+
+    models: list[SDCACRF]
+
+    _unpacked = "reg_lambdas", "models"
+
+
+def crf_path(
+    X: Any,
+    y: Any,
+    *,
+    reg_lambdas: int | ArrayLike | None = None,
+    eps: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> CRFPathResult:
+    """Models for many values of reg_lambda, each started where the last one ended.
+
+    The objective and the method [1]_ are those of :class:`SDCACRF`. Attributes are read once. The
+    constraints of the dual do not depend on reg_lambda, so the solution for one value is a feasible
+    start for the next smaller one. With log-potentials, seven tenths of the last change between
+    values are added. Every value has a certificate.
+
+    Parameters
+    ----------
+    X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+        Training data, as for :class:`SDCACRF`.
+    y : list of sequences of labels, or array-like of shape (n_samples,)
+        Labels.
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down,
+        with W the sum of the sample weights (n without any). None means 8.
+    eps : float, default=None
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3.
+    sample_weight : array-like of shape (n_sequences,), default=None
+        Weights, one per sequence. None means 1 for all.
+    **params : dict
+        Further parameters of :class:`SDCACRF`. `max_iter` and `max_time` are for each value.
+        `verbose=1` prints a line per value.
+
+    Returns
+    -------
+    path : tuple of an array and a list, with named fields
+        It unpacks into the first two of its fields:
+
+        * ``reg_lambdas``: the values in descending order, of shape (n_lambdas,);
+        * ``models``: a list with a fitted :class:`SDCACRF` for each of them;
+        * ``objectives``, ``lower_bounds``, ``dual_gaps``, ``n_iters``, ``statuses``: arrays of
+          shape (n_lambdas,) with the certificates of the models, as in their `objective_`,
+          `lower_bound_`, `dual_gap_`, `n_iter_` and `status_`.
+
+    Raises
+    ------
+    ValueError
+        As for :class:`SDCACRF`; also for reg_lambdas that are not positive, `eps` together with
+        values, `reg_lambda` or `warm_start`.
+    TypeError
+        For a parameter that the estimator does not have.
+
+    Warns
+    -----
+    ConvergenceWarning
+        As for :class:`SDCACRF`, once for all values.
+
+    See Also
+    --------
+    SDCACRFCV : Chooses reg_lambda by cross-validation.
+
+    References
+    ----------
+    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
+       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import crf_path
+    >>> X = [[{"word": "the"}, {"word": "man"}], [{"word": "they"}, {"word": "man"}]]
+    >>> y = [["DT", "NN"], ["PRP", "VB"]]
+    >>> path = crf_path(X, y, reg_lambdas=[0.01, 1.0], random_state=0)
+    >>> path.reg_lambdas.tolist(), path.statuses.tolist()
+    ([1.0, 0.01], ['converged', 'converged'])
+    >>> reg_lambdas, models = path
+    >>> models[0].predict(X)
+    [['DT', 'NN'], ['PRP', 'VB']]
+    """
+    for name in {"reg_lambda", "warm_start"} & set(params):
+        raise ValueError(f"crf_path takes no {name}, which is for a fit of one value.")
+    estimator = checked(SDCACRF(**params))
+    warn_of_unused(estimator, 2)
+    grid = check_grid(reg_lambdas, None, eps)
+    X, y, sample_weight = gathered("crf_path", X, y, sample_weight)
+    data = estimator._sequences(listed(X), listed(y), sample_weight)
+    values = _values_for(grid, data)
+    models, results = [], []
+    path = fit_path(estimator, data, values, estimator._seed())
+    for model, found in told("crf_path", estimator.verbose, values, path):
+        models.append(model)
+        results += found
+    warn_if_missed("crf_path", results, estimator.tol, estimator._advice, depth=1)
+    return CRFPathResult.of(values, models, models=models)
+
+
+def _values_for(grid: Any, data: TrainingSequences) -> NDArray[np.float64]:
+    """Values in descending order."""
+    values = grid.values
+    if values is None:
+        largest = _LARGEST * checked_reg_lambda(None, data.total)
+        eps = _EPS if grid.eps is None else grid.eps
+        values = np.geomspace(largest, eps * largest, grid.number or _NUMBER)
+    for extreme in (values[0], values[-1]):
+        checked_reg_lambda(float(extreme), data.total)
+    return values
+
+
+def _scores_on_fold(
+    single: SDCACRF,
+    data: TrainingSequences,
+    given: tuple[Any, Any, NDArray | None],
+    values: NDArray[np.float64],
+    scorer: Callable,
+    seed: int,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    report: Report,
+    limit: TimeLimit,
+) -> list[float]:
+    """Scores of every value on the test part of a fold.
+
+    ``given`` are the caller's X and y, and the sample weights that count in the scores.
+    """
+    part = data.part(train, single.min_frequency)
+    if len(part.classes) < 2:
+        raise ValueError(
+            f"The training part of a fold of cv has labels of {len(part.classes)} class(es), and "
+            "at least 2 are needed: use other folds."
+        )
+    X, y, weights = (None if a is None else _safe_indexing(a, data.kept[test]) for a in given)
+    if not data.plain:
+        X = KnownSequences(X, data.sequences(test), data.fitted)
+    counted = {} if weights is None else {"sample_weight": weights}
+    models = reported(fit_path(checked(single), part, values, seed, limit), values, report)
+    return [checked_score(scorer(model, X, y, **counted)) for model in models]
+
+
+class SDCACRFCV(Search, SDCACRF):
+    """:class:`SDCACRF` that chooses reg_lambda by cross-validation along paths.
+
+    Attributes are read once, for all folds and values. Within a fold, each fit starts from the dual
+    variables of the fit with the next larger value; see :func:`crf_path`. Then the model is fitted
+    to all data with the best value. Each fit uses the method of [1]_.
+
+    Parameters
+    ----------
+    reg_lambdas : int or array-like of shape (n_lambdas,), default=None
+        Positive values, or how many, equally spaced on a logarithmic scale from ``10 / W`` down,
+        with W the sum of the sample weights (n without any). None means 8.
+    eps : float, default=None
+        Ratio of the smallest value to the largest, if `reg_lambdas` holds no values. None means
+        1e-3.
+    cv : int, cross-validation generator, iterable or None, default=None
+        Folds of the sequences. None and an integer mean consecutive folds (5 by default) of those
+        with a positive weight. Other splitters get all sequences; those without weight are then
+        left out of the folds.
+    scoring : {"token_accuracy", "sequence_accuracy", "flat_f1", "span_f1"}, a name of \
+scikit-learn's, callable or None, default=None
+        The score to maximize on the test parts. None means the accuracy of the tokens; "flat_f1" is
+        the mean F1 of the labels, weighted by their frequency; "span_f1" is that of conlleval, for
+        labels such as "B-NP". A callable is called with a fitted :class:`SDCACRF`, X and y. Sample
+        weights count unless it is a callable. Scikit-learn's own names are for a 2-D X.
+    l1_ratio : float, default=0.0
+        Share of L1 in the regularization, from 0 to 1, for all values.
+    solver : {"auto", "exponentiated", "sdca", "lbfgs"}, default="auto"
+        As in :class:`SDCACRF`.
+    fit_intercept : bool, default=True
+        Whether labels have biases at any, the first and the last token.
+    min_frequency : int, default=None
+        Drop named attributes that occur at fewer tokens of the training part. None keeps all.
+    sampling : {"gap", "uniform", "importance", "gap-importance", "max"}, default="gap"
+        As in :class:`SDCACRF`.
+    nonuniformity : float, default=0.8
+        Share of the steps, in [0, 1], that use `sampling`.
+    line_search_tol : float, default=1e-3
+        For "sdca": precision of the line search, positive.
+    tol : float, default=1e-2
+        Relative duality gap of every fit, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``. What
+        1e-2 and 1e-3 mean is described for :class:`SDCACRF`.
+    max_iter : int, default=100
+        Maximum number of epochs of every fit.
+    max_time : float, default=None
+        Time limit in seconds for the whole search, as in :class:`BMRMClassifierCV`. None means no
+        limit.
+    n_jobs : int, default=None
+        Threads over the folds, and in the final fit. None means 1 outside of a joblib context.
+        Within ``joblib.parallel_config(backend="loky")`` folds run in processes.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the sampling, the same for all folds.
+    verbose : int, default=0
+        1 prints one line per fold and, within long fits, up to four lines per second.
+
+    Attributes
+    ----------
+    reg_lambda_ : float
+        The value with the largest mean score; of equal scores, the largest value. If it is the
+        smallest or the largest of `reg_lambdas_`, a warning says so.
+    reg_lambdas_ : ndarray of shape (n_lambdas,)
+        All values, descending.
+    scores_ : ndarray of shape (n_folds, n_lambdas)
+        Score of every fold and value.
+    mean_test_scores_ : ndarray of shape (n_lambdas,)
+        Mean scores over the folds.
+    cv_results_ : dict
+        The same under the names of :class:`~sklearn.model_selection.GridSearchCV`, with an entry
+        for each value: "mean_fit_time", "std_fit_time", "param_reg_lambda", "params",
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score". Times
+        are seconds; a fit that starts from the one before takes less than a separate fit.
+    classes_, coef_, transitions_, intercept_, start_, end_, attribute_names_, objective_, \
+lower_bound_, dual_gap_, converged_, relative_gap_, n_iter_, status_, solver_, history_, \
+n_features_in_, feature_names_in_
+        Of the final fit, as in :class:`SDCACRF`.
+
+    Raises
+    ------
+    ValueError
+        As in :class:`SDCACRF`, for reg_lambdas that are not positive, and for a training part with
+        a single class.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the final fit ended above `tol`.
+    UserWarning
+        If the choice is at an end of the values and better than its neighbor, or if
+        `max_time` ended the search.
+
+    See Also
+    --------
+    SDCACRF : With a given reg_lambda; describes the objective.
+
+    References
+    ----------
+    .. [1] R. Le Priol, A. Piché, S. Lacoste-Julien: Adaptive stochastic dual coordinate ascent for
+       conditional random fields. Uncertainty in Artificial Intelligence, 2018.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import SDCACRFCV
+    >>> X = [[{"word": word} for word in words] for words in (["the", "man"], ["they", "man"]) * 3]
+    >>> y = [["DT", "NN"], ["PRP", "VB"]] * 3
+    >>> model = SDCACRFCV(reg_lambdas=[1.0, 0.1, 0.01], cv=3, random_state=0).fit(X, y)
+    >>> model.scores_.shape, model.reg_lambda_
+    ((3, 3), 1.0)
+    >>> model.status_
+    'converged'
+    """
+
+    reg_lambda_: float
+    reg_lambdas_: NDArray[np.float64]
+
+    _kind, _chosen = SDCACRF, "reg_lambda"
+    _not_shared = "reg_lambda", "warm_start"
+    _require = None
+    _parameter_constraints: ClassVar[dict[str, Any]] = path_constraints(SDCACRF, _not_shared) | {
+        "scoring": [Names({*get_scorer_names(), *_SCORERS} - {None}), callable, None]
+    }
+
+    def __init__(
+        self,
+        *,
+        reg_lambdas: int | ArrayLike | None = None,
+        eps: float | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        l1_ratio: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        min_frequency: int | None = None,
+        sampling: str = "gap",
+        nonuniformity: float = 0.8,
+        line_search_tol: float = 1e-3,
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.reg_lambdas = reg_lambdas
+        self.eps = eps
+        self.cv = cv
+        self.scoring = scoring
+        self.l1_ratio = l1_ratio
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.min_frequency = min_frequency
+        self.sampling = sampling
+        self.nonuniformity = nonuniformity
+        self.line_search_tol = line_search_tol
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
+        return listed(X), listed(y)
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> TrainingSequences:
+        return self._sequences(X, y, sample_weight)
+
+    def _values(self, data: TrainingSequences) -> NDArray[np.float64]:
+        return _values_for(check_grid(self.reg_lambdas, None, self.eps), data)
+
+    def _folds(self, data, X, y, sample_weight, values, metadata):
+        if data.plain:
+            X, y = indexable(X, y if np.asarray(y).ndim == 1 else column_or_1d(y))
+        single = self._single(n_jobs=1)
+        by_name = self.scoring is None or isinstance(self.scoring, str)
+        scorer = _SCORERS.get(self.scoring, self.scoring) if by_name else self.scoring
+        scorer = checked_scorer(single, scorer)
+        weights = None
+        if sample_weight is not None and by_name:
+            weights = check_sample_weight(sample_weight, _num_samples(X))
+        folds = folds_among(self.cv, X, y, data.kept, False, metadata)
+        given = X, y, weights
+        return folds, partial(_scores_on_fold, single, data, given, values, scorer, single._seed())

@@ -1,0 +1,285 @@
+"""Sequences bound to a linear-chain conditional random field."""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.chain._compiled import chain_dual, chain_sdca, exponentiated
+from sklearn_bundle.chain._compiled.chain_dual import (
+    GAPS,
+    GRADIENT,
+    WEIGHTS,
+    Blocks,
+    Marginals,
+    Potentials,
+)
+from sklearn_bundle.chain.model import pack
+from sklearn_bundle.chain.penalty import ElasticPenalty
+from sklearn_bundle.chain.rounding import ChainRounding
+from sklearn_bundle.core.parallel import BlockRunner, row_blocks
+from sklearn_bundle.core.roundoff import DOUBLE
+from sklearn_bundle.jit.sampling import Sampling
+
+# For sweeps that read no dual point, and for those that write no vector. The types are those of
+# the default solver: a sweep is compiled for them in any case.
+_NO_BLOCKS = Potentials(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
+_NOTHING = np.empty(0)
+_ROUNDING = 1e-14  # of sums in pairs over sequences or parameters, relative: 90 roundings
+
+
+class ChainProblem:
+    """``P(w) = reg_lambda Omega(w) + sum_i s_i (-log p(y_i|x_i; w))``, and its dual.
+
+    ``Omega(w) = l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``. The dual variables are a
+    distribution mu_i of the labelings of each sequence, ``D(mu) = sum_i s_i H(mu_i) - reg_lambda
+    Omega*(r)`` at the raw weights ``r = 1/reg_lambda sum_i s_i (F(x_i, y_i) - E_mu_i F(x_i, .))``,
+    and ``P(w) - D(mu) = sum_i s_i KL(mu_i || p(.|x_i; w))`` at the w that maximizes
+    ``<w, r> - Omega(w)``: r itself without L1.
+
+    Parameters
+    ----------
+    X : CSR of shape (n_tokens, n_attributes)
+    lengths : ndarray of int64 of shape (n_sequences,)
+    labels : ndarray of shape (n_tokens,)
+    n_labels : int
+    weights : ndarray of shape (n_sequences,)
+        s_i, positive, of sum one.
+    reg_lambda : float
+    intercept : bool
+        Whether labels have biases at any, the first and the last position.
+    n_threads : int
+    l1_ratio : float
+        From 0 to 1.
+    """
+
+    def __init__(
+        self,
+        X,
+        lengths,
+        labels,
+        n_labels,
+        weights,
+        reg_lambda,
+        intercept,
+        n_threads,
+        l1_ratio=0.0,
+    ):
+        self.chains = pack(X, lengths, n_labels, intercept)
+        self.labels = np.ascontiguousarray(labels, np.int64)
+        self.weights = weights
+        self.reg_lambda, self.l1_ratio = float(reg_lambda), float(l1_ratio)
+        self.n_sequences = len(lengths)
+        self.n_tokens = len(labels)
+        self.n_parameters = (X.shape[1] + self.chains.width + 3) * self.chains.width
+        self.at_zero = float(weights @ lengths) * float(np.log(n_labels))  # P(0)
+        self.density = X.nnz / (X.shape[0] * X.shape[1])
+        self._X = X
+        self._rounding = ChainRounding(X, self.chains.tokens, self.chains.width)
+        self.of_gains = self._rounding.of_gains
+        self._n_threads = n_threads
+        self._runner = BlockRunner(n_threads)
+        size = self.n_tokens * self.chains.width + X.nnz
+        self._bounds = row_blocks(size, self.n_sequences, 1)
+
+    def __enter__(self) -> "ChainProblem":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.__exit__(*exception)
+
+    @property
+    def penalty(self) -> ElasticPenalty:
+        """``reg_lambda Omega``."""
+        l1, ridge = self.reg_lambda * self.l1_ratio, self.reg_lambda * (1.0 - self.l1_ratio)
+        return ElasticPenalty(l1, ridge)
+
+    def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
+        """Put nearly all probability on the true labels; the share ``rest`` is uniform.
+
+        Marginals are those of the mixture (21); log-potentials make the positions independent,
+        with the same marginals. The share of the rest falls with the number of tokens, since w
+        grows with their product.
+        """
+        S, K = self.chains.width, self.chains.n_labels
+        lengths = np.diff(self.chains.tokens)
+        rest = 1.0 / max(self.n_tokens, 100) if rest is None else rest
+        nodes = np.zeros((self.n_tokens, S), dtype)
+        tokens = np.arange(self.n_tokens)
+        matrices = np.where(lengths > 1, 1, 0) if potentials else lengths - 1
+        at = np.cumsum(matrices) - matrices
+        pairs = np.zeros((matrices.sum(), S, S), dtype)
+        if potentials:
+            nodes[tokens, self.labels] = np.log1p(K * (1.0 - rest) / rest)
+        else:
+            nodes[:, :K] = rest / K
+            nodes[tokens, self.labels] += 1.0 - rest
+            pairs[:, :K, :K] = rest / K**2
+            later = np.delete(tokens, self.chains.tokens[:-1])
+            which = np.arange(len(pairs)), self.labels[later - 1], self.labels[later]
+            pairs[which] += 1.0 - rest
+        kind = Potentials if potentials else Marginals
+        return kind(at.astype(np.int64), nodes.ravel(), pairs.ravel())
+
+    def weights_of(self, blocks: Blocks) -> tuple[NDArray[np.float64], float, float]:
+        """The raw weights of a dual point, the value of the dual, and a margin.
+
+        With L1 the value is that of a mixture of the point and the truth, which has s times the raw
+        weights and at least s times the entropy. It is taken at the best s, since D may be minus
+        infinity at s = 1. The margin bounds what rounding has added to the value. With an error e
+        of the features' sum it is ``||w|| e + e^2 / (2 reg_lambda)`` plus the entropies' error.
+        """
+        w, results = np.zeros(self.n_parameters), np.empty((4, self.n_sequences))
+        part = 0, self.n_sequences
+        self._sweep(WEIGHTS, blocks, None, 1.0 / self.reg_lambda, part, results, None, w)
+        squared, _ = self._rounding.of(w)
+        entropy, margin = self._mean(results[0]), self._mean(results[2])
+        error = self._feature_error(results[3], self.reg_lambda * squared**0.5)
+        if self.l1_ratio:
+            return w, *self._value_of(w, entropy, margin, error)
+        penalty = 0.5 * self.reg_lambda * squared
+        margin += (squared**0.5 + 0.5 * error / self.reg_lambda) * error
+        return w, entropy - penalty, margin + _ROUNDING * (entropy + penalty)
+
+    def _value_of(self, raw, entropy: float, margin: float, error: float) -> tuple[float, float]:
+        """The value of the dual with L1, and its margin from those of entropy and features."""
+        penalty = self.penalty
+        sizes = penalty.beyond(self.reg_lambda * raw, error)
+        scale = penalty.scale(sizes, entropy, error)
+        conjugate, norm = penalty.conjugate(sizes, scale)
+        entropy, margin, error = scale * entropy, scale * margin, scale * error
+        if penalty.ridge:
+            margin += (norm + 0.5 * error / penalty.ridge) * error
+        return entropy - conjugate, margin + _ROUNDING * (entropy + conjugate)
+
+    def gaps(
+        self, w: NDArray[np.float64], blocks: Blocks
+    ) -> tuple[float, NDArray[np.float64], float]:
+        """P(w), the gap of each block, and a margin.
+
+        P minus the gaps is the value of the dual if w is that of the blocks. If w is off by e, the
+        value is lower by ``reg_lambda/2 ||e||^2``: then ``P - weights @ gaps - margin`` is a lower
+        bound of P, with the margin for this and for rounding. Near the optimum errors count little
+        here, unlike those of :meth:`weights_of`. With pure L1 there is no such w.
+        """
+        results = np.empty((4, self.n_sequences))
+        squared, of_scores = self._rounding.of(w)
+
+        def task(k: int) -> None:
+            part = self._bounds[k], self._bounds[k + 1]
+            self._sweep(GAPS, blocks, w, 0.0, part, results, of_scores, _NOTHING)
+
+        self._runner.run(task, len(self._bounds) - 1)
+        losses, gaps, margins, errors = results
+        penalty = self.penalty
+        value, gap = penalty.value(w, squared) + self._mean(losses), self._mean(gaps)
+        margin = self._mean(margins) + _ROUNDING * (value + gap)
+        error = self._feature_error(errors, penalty.largest_norm(squared, len(w)))
+        of_w = 0.5 * error * error / penalty.ridge if penalty.ridge else np.inf
+        return value, gaps.copy(), margin + of_w
+
+    def evaluate(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
+        """P(w), its gradient, and the lower bound (8) that follows from it; for ``l1_ratio`` 0.
+
+        P is strongly convex: ``P >= P(w) - ||g||^2 / (2 reg_lambda)`` for its gradient g. The error
+        of the computed g is that of the sum of the features. Threads take the sums over sequences,
+        so that their number changes the last bits.
+        """
+        results = np.empty((4, self.n_sequences))
+        squared, of_scores = self._rounding.of(w)
+        bounds = np.linspace(0, self.n_sequences, self._n_threads + 1).astype(np.int64)
+        parts = [np.zeros(self.n_parameters) for _ in range(self._n_threads)]
+
+        def task(k: int) -> None:
+            part = bounds[k], bounds[k + 1]
+            self._sweep(GRADIENT, _NO_BLOCKS, w, -1.0, part, results, of_scores, parts[k])
+
+        self._runner.run(task, self._n_threads)
+        gradient = self.reg_lambda * w
+        for part in parts:
+            gradient += part
+        value = 0.5 * self.reg_lambda * squared + self._mean(results[0])
+        norm = float(gradient @ gradient) ** 0.5 * (1.0 + DOUBLE * self.n_parameters)
+        norm += self._feature_error(results[3], self.reg_lambda * squared**0.5)
+        margin = self._mean(results[2]) + _ROUNDING * value
+        return value, gradient, value - norm * norm / (2.0 * self.reg_lambda) - margin
+
+    def steps(
+        self, blocks, w, raw, gaps, memory, sampling: Sampling, number: int, kappa: float = 0.0
+    ) -> tuple[float, int, float]:
+        """Take ``number`` steps of the dual method that belongs to the blocks.
+
+        With ``kappa`` they are those of the problem with a proximal term ``kappa/2 ||w - z||^2``,
+        and w is its point. Without L1, ``raw`` is w; with it, the entries of w are those of ``raw``
+        moved towards 0 by ``l1 / strength``, where the strength is the ridge plus kappa.
+
+        Returns the gain of the dual (with L1, a lower bound of it), how often marginals were
+        computed, and the sum of the numbers whose differences the gains are. ``memory`` is an array
+        with one number per block, or the precision of the line search.
+        """
+        epoch = exponentiated.epoch if isinstance(blocks, Potentials) else chain_sdca.epoch
+        penalty = self.penalty
+        strength = penalty.ridge + kappa
+        point = strength, w, raw, penalty.l1 / strength
+        return epoch(self.chains, self.weights, *point, blocks, gaps, memory, sampling, number)
+
+    def squared_norms(self) -> NDArray[np.float64]:
+        """The mean of the squared norms of its tokens for each sequence."""
+        squares = np.asarray(self._X.multiply(self._X).sum(axis=1)).ravel()
+        lengths = np.diff(self.chains.tokens)
+        return np.add.reduceat(squares, self.chains.tokens[:-1]) / lengths
+
+    def radii(self) -> NDArray[np.float64]:
+        """``R_i``, the largest ``||F(x_i, y_i) - F(x_i, y)||^2``: appendix C, or a norm bound.
+
+        The bound of the appendix holds for nonnegative features, and is attained if there is a
+        label that the sequence does not have.
+        """
+        lengths = np.diff(self.chains.tokens)
+        sequence = np.repeat(np.arange(self.n_sequences), lengths)
+        negative = self._X.nnz > 0 and self._X.data.min() < 0.0
+        X = abs(self._X) if negative else self._X
+        K = self.chains.n_labels
+        constant = 1.0 * (lengths - 1) ** 2
+        true = _squared_sums(X, sequence * K + self.labels, self.n_sequences, K)
+        inner = np.delete(np.arange(self.n_tokens), self.chains.tokens[:-1])
+        pair = (sequence[inner] * K + self.labels[inner - 1]) * K + self.labels[inner]
+        which, counts = np.unique(pair, return_counts=True)
+        true += np.bincount(which // K**2, 1.0 * counts**2, self.n_sequences)
+        if self.chains.intercept:
+            constant += 1.0 * lengths**2 + 2.0
+            which, counts = np.unique(sequence * K + self.labels, return_counts=True)
+            true += np.bincount(which // K, 1.0 * counts**2, self.n_sequences) + 2.0
+        other = _squared_sums(X, sequence, self.n_sequences, 1) + constant
+        return (np.sqrt(true) + np.sqrt(other)) ** 2 if negative else true + other
+
+    def _mean(self, values: NDArray[np.float64]) -> float:
+        """``weights @ values``, summed in pairs."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.sum(self.weights * values))
+
+    def _feature_error(self, errors: NDArray[np.float64], norm: float) -> float:
+        """Error in the 2-norm of the gradient of P, or of a sum of features of this norm.
+
+        A few roundings of each entry of the sum are added to those of the features.
+        """
+        return self._mean(errors) + 4.0 * DOUBLE * norm
+
+    def _sweep(self, purpose, blocks, w, factor, part, results, of_scores, target) -> None:
+        rounding = self._rounding
+        depth = rounding.depth + self._n_threads + 4.0
+        chain_dual.sweep(
+            *(purpose, self.chains, self.labels, self.weights, blocks),
+            *(target if w is None else w, factor, *part),
+            (self.weights if of_scores is None else of_scores, rounding.norms, depth),
+            (results[0], results[1], results[2], results[3]),
+            target,
+        )
+
+
+def _squared_sums(X, group, n_sequences: int, per_sequence: int) -> NDArray[np.float64]:
+    """Squared norms of the sums of rows of X with equal group, added up per sequence."""
+    which, index = np.unique(group, return_inverse=True)
+    member = sp.csr_array((np.ones(len(index)), (index, np.arange(len(index)))))
+    sums = member @ X
+    squares = np.asarray(sums.multiply(sums).sum(axis=1)).ravel()
+    return np.bincount(which // per_sequence, squares, n_sequences)

@@ -1,0 +1,1 @@
+"""The methods that fit a chain CRF; `chain_auto` chooses."""

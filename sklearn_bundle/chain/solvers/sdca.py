@@ -1,0 +1,374 @@
+"""Stochastic dual coordinate ascent for chain CRFs, with gap sampling."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.chain._compiled.chain_dual import Blocks, Potentials
+from sklearn_bundle.chain.penalty import shrunk
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import Certificate, State
+from sklearn_bundle.jit.sampling import Sampling, grow
+from sklearn_bundle.linear.solvers.asks import DualBlocks
+
+SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling
+_NOTHING = np.empty(0)  # a dual point that was released
+_UNKNOWN_GAP = 100.0  # the gap of a block that no step has visited: the paper's value
+_SINGLE_TOL = 1e-8  # of a fit; for a smaller one, log-potentials are kept in double precision
+_SINGLE_WEIGHTS_TOL = 1e-6  # of a fit; for a smaller one, w is also in double precision
+_LARGEST_SINGLE = 1e30  # an entry of w in single precision: float32 can hold its products
+_SINGLE_PRECISION = 1e-6  # of a gain's terms, if w is in single precision: 16 of its roundings
+# First reg_lambda + kappa, over the mean curvature of a block; then kappa follows the gap.
+# On Dutch NER and CoNLL-2000 with c2 from .0005 to .1 a fixed kappa takes up to 1.8 (at .003),
+# 1.8 (at .01) and 5 times (at .03) as long.
+_STRENGTH = 0.01
+_BALANCE = 3.0  # the blocks' part of the gap over the center's at which kappa stays
+_RISE, _FALL = 1.2, 1.5  # largest changes of kappa at a move of the center: estimates
+_WEAKEST = 0.1  # times reg_lambda: the smallest kappa, so that it can rise again
+# Times reg_lambda: the smallest ridge from which momentum and kappa are computed. Without ridge the
+# momentum would be 1, with which the gap oscillates. From .1 to .3 pure L1 took the same time on
+# Dutch NER and CoNLL-2000, to within a quarter.
+_LEAST_RIDGE = 0.2
+_SHARES_OF_W = 1.0, 0.3, 0.1  # multiples of w tried as a first center: a full pass each
+_OUTER = 3  # epochs between two moves of the center: the result of a trial
+_FIRST_LOOK = 2  # epochs before the first full pass
+_SHARE_OF_LOOKS = 0.11  # marginals that full passes may compute, over those of the steps
+
+
+class DualSolver:
+    """Algorithm 2 of Le Priol et al., or exponentiated gradient on the same dual.
+
+    There is one state per epoch of as many steps as there are sequences. Its bound is the dual as
+    raised by the steps or, with acceleration, as of the last full pass. Its point is the best that
+    a full pass has evaluated, w = 0 before the first, and its objective is P there. A full pass is
+    made when the gaps of the blocks, each as of its last step, say that ``tol`` is reached. The
+    pass computes its own point, which is not copied: the steps continue from another w. Earlier
+    passes are made after two epochs, and then as many as take a tenth of the work.
+
+    With acceleration the steps are those of P with a proximal term ``kappa/2 ||w - z||^2``, whose
+    center z moves after every third epoch, with momentum (Catalyst: Lin, Mairal and Harchaoui,
+    2015, algorithm 1). The dual variables stay feasible for P, which has the dual value D at them,
+    ``P(w) - D = sum_i s_i KL_i + kappa^2 / (2 reg_lambda) ||w - z||^2`` at the point w of the
+    steps. A pass computes P there, and D from the dual variables alone.
+
+    With L1 the steps are those of proximal SDCA (Shalev-Shwartz and Zhang, 2014): the sums of
+    features, over ridge plus kappa, are raw weights, and w is these with each entry moved towards
+    0. D is then known only from full passes, as with acceleration. Without ridge there is always a
+    proximal term, since the features of a dual point alone do not determine w.
+
+    Parameters
+    ----------
+    problem : DualBlocks
+    potentials : bool
+        Whether blocks are kept as log-potentials (exponentiated gradient) or as marginals (SDCA).
+    sampling : str
+        One of ``SAMPLINGS``.
+    nonuniformity : float
+        Share of the steps with this sampling; the others choose any block uniformly.
+    precision : float
+        Of the line search of SDCA.
+    tol : float
+    seed : int
+    kept : Blocks or None
+        Dual point to start from.
+    accelerated : bool
+        Whether to use a proximal term if ``reg_lambda`` is small compared with a block's curvature.
+    """
+
+    history_fields: ClassVar[tuple] = (("estimate", np.float64),)
+
+    def __init__(
+        self,
+        problem: DualBlocks,
+        *,
+        potentials: bool,
+        sampling: str,
+        nonuniformity: float,
+        precision: float,
+        tol: float,
+        seed: int,
+        kept: Blocks | None = None,
+        accelerated: bool = False,
+    ):
+        self.problem = problem
+        self.name = "exponentiated" if potentials else "sdca"
+        self._tol = tol
+        dtype = np.float32 if potentials and tol >= _SINGLE_TOL else np.float64
+        if kept is None and problem.l1_ratio:
+            kept = _if_zero_is_optimal(problem, potentials, dtype, tol)
+        self._started = kept is not None
+        if kept is None:
+            kept = problem.start(potentials, dtype)
+        elif dtype == np.float64:
+            nodes, pairs = kept.nodes.astype(dtype), kept.pairs.astype(dtype)
+            kept = kept._replace(nodes=nodes, pairs=pairs)
+        self.kept = kept
+        self._memory = problem.squared_norms() + 2.0 if potentials else precision
+        self._sampling = _sampling(problem, sampling, nonuniformity, seed)
+        self._gaps = np.full(problem.n_sequences, _UNKNOWN_GAP)
+        self._grow()
+        self._single_weights = tol >= _SINGLE_WEIGHTS_TOL
+        self._kappa, self._center, self._last = 0.0, _NOTHING, _NOTHING
+        self._epochs = 0
+        self._entropy = 0.0  # of the blocks at the last full pass; used only with L1
+        if not problem.penalty.ridge:
+            self._kappa, self._center = self._first_kappa(), np.zeros(problem.n_parameters)
+        self._renew()
+        if accelerated or self._kappa:
+            self._draw()
+        self._calls = problem.n_sequences * potentials
+        self._of_steps = self._of_looks = 0  # calls, without those from outside
+        self._best = Best(least=0.0)
+        self._best.offer(problem.at_zero, np.zeros(problem.n_parameters))
+        self._proved = 0.0  # the highest bound that was recomputed
+        self._confirmed: State | None = None
+
+    def attach(self, problem: DualBlocks) -> None:
+        """Continue with the same problem in another object; a finished fit stays finished."""
+        self.problem = problem
+        self._calls, self._confirmed = 0, None
+        self._started = self._state(0.0).relative_gap <= self._tol
+
+    def detach(self) -> None:
+        """Release the problem."""
+        self.problem = None
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether there is a proximal term."""
+        return self._kappa > 0.0
+
+    def release(self) -> None:
+        """Free the memory of the dual point."""
+        self.kept = self.kept._replace(nodes=_NOTHING, pairs=_NOTHING)
+
+    def states(self) -> Iterator[State]:
+        """One state per epoch; a given start comes first."""
+        problem = self.problem
+        if self._started:
+            yield self.confirm()
+        while True:
+            self._confirmed = None
+            gained, calls, of_numbers = problem.steps(
+                *(self.kept, self._w, self._raw, self._gaps, self._memory),
+                *(self._sampling, problem.n_sequences, self._kappa),
+            )
+            self._calls += calls
+            self._of_steps += calls
+            self._epochs += 1
+            estimate = float(problem.weights @ self._gaps)
+            if self._follows:
+                self._dual += gained
+                self._doubt += self._precision * of_numbers
+                self._best.prove(self._dual - self._doubt)
+            else:
+                estimate += self._share_of_center()
+                if self._kappa and self._epochs % _OUTER == 0:
+                    self._move_center()
+            known = self._dual if self._follows else self._best.bound
+            reached = Certificate(known + estimate, known).relative_gap <= self._tol
+            if reached or self._worth_a_look():
+                yield self._look()
+            else:
+                yield self._state(estimate)
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Recompute w from the dual point, P and D at it, and the gaps of all blocks.
+
+        D is computed twice: from w and the entropies, and as P minus the gaps. The higher bound
+        after rounding counts.
+
+        With acceleration, all that the next steps use stays as it is: a fit that ends here and
+        continues takes the steps of one that does not end.
+        """
+        return self._look(moving=moving, due=not self._kappa)
+
+    def _look(self, *, moving: bool = True, due: bool = True) -> State:
+        if self._confirmed is not None:
+            return self._confirmed
+        problem, of_steps = self.problem, (self._w, self._raw, self._precision)
+        w = self._renew()
+        primal, gaps, margin = problem.gaps(w, self.kept)
+        estimate = float(problem.weights @ gaps)
+        if not self._follows:
+            if problem.l1_ratio:
+                # P minus the divergences is Omega(w) - <w, features> plus the entropy.
+                self._entropy = primal - estimate - problem.penalty.lagrangian(w, self._features())
+            estimate += self._share_of_center()
+        elif not primal - estimate - margin < self._dual - self._doubt:
+            self._dual, self._doubt = primal - estimate, margin
+        calls = (3 if isinstance(self.kept, Potentials) else 1) * problem.n_sequences
+        self._calls += calls
+        if due:
+            self._of_looks += calls
+            self._gaps = gaps
+            self._grow()
+        else:
+            self._w, self._raw, self._precision = of_steps
+        best = self._best
+        if moving:
+            best.offer(primal, w)
+        best.renew(best.primal, best.point, max(self._proved, self._dual - self._doubt))
+        self._proved = best.bound
+        self._confirmed = self._state(estimate)
+        return self._confirmed
+
+    @property
+    def _follows(self) -> bool:
+        """Whether the dual is known after each step, from the gains of the steps."""
+        return not (self._kappa or self.problem.l1_ratio)
+
+    @property
+    def _passes(self) -> int:
+        return self._calls // self.problem.n_sequences
+
+    def _worth_a_look(self) -> bool:
+        """Whether a full pass is due, given the cost of passes so far."""
+        if self._epochs < _FIRST_LOOK:
+            return False
+        return self._of_looks <= _SHARE_OF_LOOKS * self._of_steps
+
+    def _renew(self) -> NDArray[np.float64]:
+        """w and D of the dual point; steps continue from a copy of this w, without old rounding.
+
+        With a proximal term w is that of the problem with the term, and D still that of P.
+        """
+        problem = self.problem
+        raw, self._dual, self._doubt = problem.weights_of(self.kept)
+        strength = problem.penalty.ridge + self._kappa
+        if strength != problem.reg_lambda:
+            raw *= problem.reg_lambda / strength
+        if self._kappa:
+            raw += self._kappa / strength * self._center
+        single = self._single_weights and np.abs(raw).max() < _LARGEST_SINGLE
+        self._raw = raw.astype(np.float32 if single else np.float64)
+        self._precision = _SINGLE_PRECISION if single else problem.of_gains
+        self._w = self._shrunk(self._raw)
+        return self._shrunk(raw)
+
+    def _shrunk(self, raw: NDArray) -> NDArray:
+        """The point w of raw weights: the raw weights themselves without L1."""
+        penalty = self.problem.penalty
+        return shrunk(raw, penalty.l1 / (penalty.ridge + self._kappa)) if penalty.l1 else raw
+
+    def _draw(self) -> None:
+        """Use a proximal term from now on, unless it would be too weak.
+
+        Its center is 0 at first, since the w of the first dual point grows as reg_lambda falls. For
+        a kept dual point it is near the w of that point or, if that had another reg_lambda, near
+        its w with that one: the multiple of w where P is lowest.
+        """
+        kappa = self._first_kappa()
+        if kappa > self.problem.penalty.ridge:
+            self._kappa = kappa
+            self._center = self._lowest() if self._started else np.zeros_like(self._w)
+            self._last = self._center.copy()
+            self._renew()
+
+    def _first_kappa(self) -> float:
+        """The first strength of a proximal term, minus the ridge."""
+        problem = self.problem
+        curvature = float(problem.weights @ (problem.weights * (problem.squared_norms() + 2.0)))
+        return _STRENGTH * curvature - problem.penalty.ridge
+
+    def _lowest(self) -> NDArray[np.float64]:
+        """The multiple of w where P is lowest, among a few that include 0."""
+        problem, lowest, share = self.problem, self.problem.at_zero, 0.0
+        for tried in _SHARES_OF_W:
+            primal, _, _ = problem.gaps(tried * self._w.astype(np.float64), self.kept)
+            if primal < lowest:
+                lowest, share = primal, tried
+        return self._w * self._w.dtype.type(share)
+
+    def _move_center(self) -> None:
+        """Move z to w and a step beyond it; adapt kappa to the parts of the gap, and w to both.
+
+        The gaps of the blocks are easier to close with a larger kappa. The center's part falls as
+        the center comes to rest, more slowly with a larger kappa. So kappa falls if the center's
+        part is more than a third of the blocks', otherwise it rises.
+        """
+        ridge, kappa = self.problem.penalty.ridge, self._kappa
+        blocks, center = float(self.problem.weights @ self._gaps), self._pull()
+        factor = (blocks / (_BALANCE * center)) ** 0.5 if center > 0.0 else _RISE
+        weakest = _WEAKEST * self.problem.reg_lambda
+        new = max(kappa * min(max(factor, 1.0 / _FALL), _RISE), weakest)
+        root = (self._strong / (self._strong + new)) ** 0.5
+        z = self._w + (1.0 - root) / (1.0 + root) * (self._w - self._last)
+        self._last = self._w.copy()
+        self._raw *= (ridge + kappa) / (ridge + new)
+        self._raw += (new * z - kappa * self._center) / (ridge + new)
+        self._kappa, self._center = new, z
+        self._w = self._shrunk(self._raw)
+
+    @property
+    def _strong(self) -> float:
+        """The ridge, or its replacement if it is small or 0."""
+        return max(self.problem.penalty.ridge, _LEAST_RIDGE * self.problem.reg_lambda)
+
+    def _pull(self) -> float:
+        """``reg_lambda/2 ||w - w_d||^2``, with the ridge or its replacement."""
+        away = (self._w - self._center).astype(np.float64)
+        squared = float(away @ away)
+        return 0.5 * (self._kappa * self._kappa) / self._strong * squared if squared else 0.0
+
+    def _share_of_center(self) -> float:
+        """The center's part of the gap.
+
+        With L1 it is the mismatch of w and the blocks' features, measured by the penalty and its
+        conjugate. Since the dual at the blocks is that of a mixture with the truth, it may be
+        negative.
+        """
+        if not self.problem.l1_ratio:
+            return self._pull()
+        penalty = self.problem.penalty
+        features = self._features()
+        own = penalty.lagrangian(self._w, features)
+        return own + self._entropy - penalty.mixed(features, self._entropy)
+
+    def _features(self) -> NDArray:
+        """Features of the blocks, true minus expected ones, from the raw weights."""
+        features = (self.problem.penalty.ridge + self._kappa) * self._raw
+        if self._kappa:
+            features -= self._kappa * self._center
+        return features
+
+    def _state(self, estimate: float) -> State:
+        """The best point and the best bound."""
+        return self._best.state(self._best.point, None, self._passes, None, (estimate,))
+
+    def _grow(self) -> None:
+        """Build the tree of the sampling from the current gaps."""
+        sampling = self._sampling
+        n, half = sampling.n, len(sampling.tree) // 2
+        leaves = self.problem.weights * self._gaps if sampling.adaptive else 1.0
+        sampling.tree[half : half + n] = leaves * sampling.factors
+        grow(sampling.tree, sampling.largest)
+
+
+def _if_zero_is_optimal(
+    problem: DualBlocks, potentials: bool, dtype: type, tol: float
+) -> Blocks | None:
+    """The dual point of w = 0, if that is optimal: all labels equally likely."""
+    blocks = problem.start(potentials, dtype, 1.0)
+    _, dual, doubt = problem.weights_of(blocks)
+    return blocks if problem.at_zero - (dual - doubt) <= tol * problem.at_zero else None
+
+
+def _sampling(problem: DualBlocks, name: str, nonuniformity: float, seed: int) -> Sampling:
+    """The sampling, with a leaf per block; with "importance", its ``L_i``."""
+    n = problem.n_sequences
+    factors = np.ones(n)
+    if name in ("importance", "gap-importance"):
+        factors = problem.reg_lambda + problem.radii() * problem.weights
+    size = 1 << max(1, (n - 1).bit_length())
+    return Sampling(
+        n=n,
+        share=0.0 if name == "uniform" else float(nonuniformity),
+        largest=name == "max",
+        adaptive=name in ("gap", "gap-importance", "max"),
+        tree=np.zeros(2 * size),
+        factors=factors,
+        state=np.array([seed], np.uint64),
+    )

@@ -1,0 +1,220 @@
+"""Certificates of solvers: the best point, the best bound, its proof, and crossed bounds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.contract import State, uncrossed
+from sklearn_bundle.core.roundoff import SIX_DIGITS
+from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear_rounding import Rounding
+from sklearn_bundle.linear.solvers.asks import Points
+from sklearn_bundle.structured.problems.structured import StructuredRisk
+
+# Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
+# Sums of 1e8 terms of one sign are right to 1e-8; sums with cancellation pass the size of terms.
+CROSSED = 1e-6
+# Relative to the terms that objective and bound are differences of: 5,000 times the precision.
+ROUNDED = 1e-12
+_NONE = Rounding()
+_TINY = 1e-100  # replaces terms of size 0
+
+
+def confirmed(
+    bound: float,
+    primal: float,
+    advice: str,
+    terms: Callable[[], float] | None = None,
+    rounding: float = 0.0,
+) -> float:
+    """A recomputed bound less its rounding, lowered to at most the recomputed objective.
+
+    ``terms`` returns the size of the terms whose differences objective and bound are, if it may be
+    far larger than they are; ``advice`` says why they may cross and what a user can do.
+
+    Raises
+    ------
+    ValueError
+        If the bound is above the objective by more than rounding explains.
+    """
+    crossed = bound - primal
+    explained = crossed <= max(CROSSED * abs(primal), rounding)
+    if not explained and not (terms and crossed <= ROUNDED * terms()):
+        raise ValueError(
+            f"The lower bound {bound:.8g} lies above the objective {primal:.8g}, by more than "
+            f"rounding explains: {advice}."
+        )
+    return uncrossed(bound, primal) - rounding
+
+
+def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
+    """Objective and bound of a model whose objective rounding made too small by up to ``excess``.
+
+    The bound is lowered by as much, but not below 0, and the objective raised by the rest, so that
+    the model is no farther from the optimum than the gap says. Where less than six digits of the
+    objective are left, it becomes the largest value that it may have, and the bound stays. -inf
+    stays: there is no bound.
+    """
+    if excess > SIX_DIGITS * abs(primal):
+        return primal + excess, bound
+    if bound == -np.inf or bound >= excess:
+        return primal, bound - excess
+    return primal + (excess - max(bound, 0.0)), 0.0
+
+
+def in_doubt(problem: StructuredRisk, state: State) -> State:
+    """The state of a structured problem, with its scores only as certain as rounding leaves them.
+
+    See :func:`attained`.
+    """
+    excess = problem.doubt(state.point, state.primal)
+    primal, bound = attained(state.primal, excess, state.lower_bound)
+    return replace(state, primal=primal, lower_bound=bound)
+
+
+def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float) -> float:
+    """Size of the terms whose differences objective and bound are: of the loss and of the plane.
+
+    The objective is small if scores are close to targets; the risk at 0 is as large as targets.
+    """
+    zeros = np.zeros_like(point.w)
+    risk = problem.risk(problem.point(zeros, None))
+    return risk + abs(offset) + reg_lambda * len(zeros) + _TINY
+
+
+def owned(value: Any) -> Any:
+    """A point or a proof with copies of its arrays, which no later step can change.
+
+    Of a linear :class:`Point` only the scores are shared: a confirmation recomputes them.
+    """
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Point):
+        return replace(value, w=value.w.copy(), intercept=owned(value.intercept))
+    if isinstance(value, tuple):
+        items = map(owned, value)
+        return type(value)._make(items) if hasattr(value, "_make") else tuple(items)
+    return value
+
+
+class Best:
+    """The best point and the best bound of a solver so far, with arrays of its own.
+
+    A bound above the objective is false. Rounding may cause that, by up to 1e-6 of the objective:
+    the bound is then lowered to as far below, as in :func:`~.contract.uncrossed`. If it is farther
+    above, states claim a gap of 0, so that the values are confirmed; if recomputed values cross by
+    as much, that is an error.
+
+    Parameters
+    ----------
+    least : float
+        A lower bound of every objective: 0 if the risk is known to be nonnegative.
+    provisional : bool
+        Whether values are of a working precision until they are recomputed: a bound above the
+        objective is then kept, as a sign that this precision is exhausted.
+    advice : str
+        Why fresh values may cross, and what a user can do: the end of a sentence.
+
+    Attributes
+    ----------
+    primal : float
+        Objective of the best point, infinity before the first.
+    point : object
+        The best point as the solver keeps it, None before the first.
+    bound : float
+        The best bound that was proved, minus infinity before the first. It is above the objective
+        after a crossing that rounding does not explain.
+    proof : object
+        What proves the bound: a dual point or an aggregate plane; None if there is no proof.
+    """
+
+    def __init__(
+        self,
+        *,
+        least: float = -np.inf,
+        provisional: bool = False,
+        advice: str = "scale the features",
+    ):
+        self.least = least
+        self._provisional, self._advice = provisional, advice
+        self.primal, self.point = np.inf, None
+        self._rounding = 0.0  # taken off every bound, as of the last recomputed one
+        self._excess = 0.0  # added to the last recomputed objective
+        self.withdraw()
+
+    @property
+    def gap(self) -> float:
+        """Objective minus the proved bound; negative if the two have crossed."""
+        return self.primal - self.bound
+
+    def offer(self, primal: float, point: Any) -> bool:
+        """Keep the point if its objective is lower; returns whether it is."""
+        better = primal < self.primal
+        if better:
+            self.primal, self.point, self._excess = primal, owned(point), 0.0
+        return better
+
+    def prove(self, bound: float, proof: Any = None) -> bool:
+        """Keep the bound with its proof if it is higher; returns whether it is.
+
+        What rounding took off the last recomputed bound is taken off this one too.
+        """
+        if not self._provisional and bound - self.primal <= CROSSED * abs(self.primal):
+            bound = uncrossed(bound, self.primal)
+        bound -= self._rounding
+        better = bound > self.bound
+        if better:
+            self.bound, self.proof = bound, owned(proof)
+        return better
+
+    def renew(
+        self,
+        primal: float,
+        point: Any,
+        bound: float,
+        proof: Any = None,
+        *,
+        terms: Callable[[], float] | None = None,
+        rounding: Rounding = _NONE,
+    ) -> None:
+        """Replace the kept values by recomputed ones, whether these are better or not.
+
+        ``rounding``, see :mod:`~.linear_rounding`, is taken off the bound. The rest, where the
+        bound is then ``least``, is added to the objective, up to the objective's own part: the
+        point is no farther from the optimum than the gap says. An objective of ``least`` stays: as
+        far as its precision can tell, it is the optimum.
+
+        Raises
+        ------
+        ValueError
+            As in :func:`confirmed`, which explains ``terms``.
+        """
+        self._rounding = rounding.total
+        fresh = confirmed(bound, primal, self._advice, terms, self._rounding)
+        missing = min(self.least - fresh, rounding.of_objective)
+        self._excess = missing if primal > self.least and 0.0 < missing < np.inf else 0.0
+        self.primal, self.point = primal + self._excess, owned(point)
+        self.bound = max(fresh, self.least)
+        self.proof = owned(proof)
+
+    def withdraw(self) -> None:
+        """Forget the bound and its proof."""
+        self.bound, self.proof = -np.inf, None
+
+    def state(
+        self,
+        point: NDArray[np.float64],
+        intercept: float | None,
+        passes: int,
+        n_steps: int | None = None,
+        further: tuple = (),
+    ) -> State:
+        """Objective and bound as a :class:`State`, the bound between ``least`` and objective.
+
+        An objective below ``least`` is so by rounding: ``least`` is then correct.
+        """
+        bound = max(min(self.bound, self.primal), self.least)
+        return State(self.primal, bound, point, intercept, passes, n_steps, further, self._excess)

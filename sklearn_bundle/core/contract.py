@@ -1,0 +1,258 @@
+"""The loop around every solver: when to stop, history, interruption, confirmation at exit.
+
+:mod:`~.asks` defines what solvers need of a problem.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from time import perf_counter
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.jit.announce import seconds_compiled
+
+HISTORY_DTYPE = np.dtype(
+    [
+        ("iteration", np.int64),
+        ("seconds", np.float64),
+        ("objective", np.float64),
+        ("lower_bound", np.float64),
+        ("passes", np.int64),
+    ]
+)
+
+
+class Status(StrEnum):
+    """Why a solver ended."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    MAX_TIME = "max_time"
+    CALLBACK = "callback"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+
+
+#: The values of :class:`Status` for type checkers: what ``status_`` may be.
+StatusName = Literal["converged", "max_iter", "max_time", "callback", "interrupted", "stalled"]
+MISSES = frozenset({Status.MAX_ITER, Status.MAX_TIME, Status.STALLED})  # unwanted ends
+
+
+@dataclass
+class Certificate:
+    """An objective that was reached, and a lower bound of all objectives."""
+
+    primal: float
+    lower_bound: float
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.lower_bound
+
+    @property
+    def relative_gap(self) -> float:
+        """``gap / |primal|``, which is compared with ``tol``; 0 for a gap of exactly zero."""
+        if self.primal == 0.0:
+            return 0.0 if self.gap <= 0.0 else np.inf
+        return self.gap / abs(self.primal)
+
+
+def uncrossed(bound: float, primal: float) -> float:
+    """The bound or, if it is above the objective, one that is as far below.
+
+    A bound above the objective is false by rounding, by at least the difference: subtract as much.
+    """
+    return min(bound, 2.0 * primal - bound)
+
+
+@dataclass
+class State(Certificate):
+    """The state of a solver after an iteration: the best point and the best bound so far.
+
+    A solver whose states are many steps apart gives their number as ``n_steps``; ``further`` has
+    the values of the solver's ``history_fields``; ``excess`` is what the objective was raised by,
+    since rounding may hide as much.
+    """
+
+    point: NDArray[np.float64]
+    intercept: float | None
+    passes: int
+    n_steps: int | None = None
+    further: tuple = ()
+    excess: float = 0.0
+
+
+class Solver(Protocol):
+    """What :func:`run` needs of a solver; ``history_fields`` may name further numbers to keep."""
+
+    def states(self) -> Iterator[State]:
+        """One state per iteration; ends by itself only when rounding leaves nothing to gain.
+
+        It may raise :class:`OutOfTime` after the first state, and so may :meth:`confirm`.
+        """
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """The best point and bound, both recomputed from the data and the kept dual point.
+
+        The point may become a better one, unless ``moving`` is false: then it is that of the last
+        state. The solver continues from the new values. Raises if there is no point yet.
+        """
+
+
+class OutOfTime(Exception):
+    """The time limit passed within a step; ``state`` is the last one, whose certificate is true."""
+
+    def __init__(self, state: State):
+        super().__init__("The time limit passed.")
+        self.state = state
+
+
+class Resumable(Solver, Protocol):
+    """A solver that the next fit on the same data can resume.
+
+    Its ``states`` may be called again and then continue: many runs of one iteration each take the
+    steps of one long run. Best point and best bound are kept, and are recomputed at every exit.
+    """
+
+    def attach(self, problem: Any) -> None:
+        """Continue with ``problem``, which has the same data, loss and intercept as the last."""
+
+    def detach(self) -> None:
+        """Release the problem and its data."""
+
+
+@dataclass
+class SolverResult(Certificate):
+    """Point and certificate, recomputed at exit, with status and history."""
+
+    point: NDArray[np.float64]
+    intercept: float
+    status: Status
+    n_iter: int
+    history: np.ndarray
+    excess: float = 0.0  # as of the last state
+
+
+def run(
+    solver: Solver,
+    *,
+    tol: float,
+    max_iter: int,
+    max_time: float | None = None,
+    observe: Callable[[int, State], Status | None] | None = None,
+) -> SolverResult:
+    """Iterate until the gap is within ``tol``, a limit is reached, or ``observe`` says stop.
+
+    ``observe(iteration, state)`` may return the status to stop with. Ctrl-C ends the loop with
+    status "interrupted", if there is a point to return. The last observed state has the returned
+    point, whether ``observe``, a limit or ``tol`` ended the loop.
+
+    Raises
+    ------
+    ValueError
+        If a recomputed bound is above the objective by more than rounding explains.
+    """
+    start, compiled = perf_counter(), seconds_compiled()
+    rows: list[tuple] = []
+    status = Status.STALLED
+    final = None
+    try:
+        for n_iter, state in enumerate(_quietly(solver.states()), start=1):
+            rows.append(_row(n_iter, start, state))
+            limit = None
+            spent = perf_counter() - start - (seconds_compiled() - compiled)
+            if max_time is not None and spent >= max_time:
+                limit = Status.MAX_TIME
+            elif rows[-1][0] >= max_iter:
+                limit = Status.MAX_ITER
+            if limit is not None or state.relative_gap <= tol:
+                with _quiet():
+                    state = solver.confirm()
+                rows[-1] = _row(n_iter, start, state)
+                if limit is not None or state.relative_gap <= tol:
+                    final = state
+            stop = observe(n_iter, state) if observe is not None else None
+            if final is not None and final.relative_gap <= tol:
+                status = Status.CONVERGED
+            elif stop is not None:
+                status = stop
+            elif limit is not None:
+                status = limit
+            else:
+                continue
+            break
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        status = Status.INTERRUPTED
+    except OutOfTime as late:
+        status, final = Status.MAX_TIME, late.state
+        rows[-1:] = [_row(len(rows), start, final)]
+    if final is None:
+        try:
+            with _quiet():
+                final = solver.confirm(moving=status is not Status.CALLBACK)
+            if status in MISSES and final.relative_gap <= tol:
+                status = Status.CONVERGED
+        except OutOfTime as late:
+            final = late.state
+            status = Status.MAX_TIME if status in MISSES else status
+        rows[-1:] = [_row(len(rows), start, final)]  # the solver may have ended at once
+    history = np.array(rows, dtype=_history_dtype(getattr(solver, "history_fields", ())))
+    # Values better than a later one, or than the confirmed one at the end, were so by rounding.
+    history["objective"] = np.maximum.accumulate(history["objective"][::-1])[::-1]
+    history["lower_bound"] = np.minimum.accumulate(history["lower_bound"][::-1])[::-1]
+    return SolverResult(
+        primal=final.primal,
+        lower_bound=final.lower_bound,
+        point=final.point,
+        intercept=final.intercept,
+        status=status,
+        n_iter=rows[-1][0],
+        history=history,
+        excess=final.excess,
+    )
+
+
+def at_once(state: State, n_iter: int, seconds: float, further: tuple = ()) -> SolverResult:
+    """The result of a problem that was solved without :func:`run`, with a history of one row.
+
+    ``further`` has the values of the solver's ``history_fields``.
+    """
+    row = n_iter, seconds, state.primal, state.lower_bound, state.passes, *state.further
+    return SolverResult(
+        *(state.primal, state.lower_bound, state.point, state.intercept),
+        status=Status.CONVERGED,
+        n_iter=n_iter,
+        history=np.array([row], dtype=_history_dtype(further)),
+    )
+
+
+def _quiet() -> np.errstate:
+    """Silence warnings of overflows: steps check their results, so warnings would add nothing."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _quietly(states: Iterator[State]) -> Iterator[State]:
+    """The same states, silenced only while they are computed, not in the observer."""
+    while True:
+        with _quiet():
+            state = next(states, None)
+        if state is None:
+            return
+        yield state
+
+
+@cache
+def _history_dtype(further: tuple) -> np.dtype:
+    return np.dtype(HISTORY_DTYPE.descr + list(further))
+
+
+def _row(n_iter: int, start: float, state: State) -> tuple:
+    steps = n_iter if state.n_steps is None else state.n_steps
+    seconds = perf_counter() - start
+    return steps, seconds, state.primal, state.lower_bound, state.passes, *state.further

@@ -1,0 +1,415 @@
+"""The fit of all estimators: check, subproblems, solvers, model, certificate."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from inspect import signature
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from sklearn_bundle.core.base import (
+    CallbackSupportMixin,
+    certificate,
+    checked,
+    features_of,
+    warn_if_missed,
+    with_callbacks,
+)
+from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core.contract import (
+    Resumable,
+    Solver,
+    SolverResult,
+    State,
+    Status,
+    StatusName,
+    run,
+)
+from sklearn_bundle.core.hints import Hinted
+from sklearn_bundle.core.monitor import Monitor
+from sklearn_bundle.core.multiclass import solve_each
+from sklearn_bundle.core.pages import Documented
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.warm import WarmStart
+from sklearn_bundle.linear.rows._dask_rows import gathered
+
+# Of warnings in fit_certified: there are it, `fit`, and what Hinted wraps it with.
+_TO_THE_CALLER = 4
+
+
+class Outcome(NamedTuple):
+    """The outcome of a fit: fitted attributes, one result per subproblem, and the interruption.
+
+    That is KeyboardInterrupt after Ctrl-C, otherwise None. ``remarks`` has what
+    :meth:`CertifiedEstimator._remark` returned for some of the subproblems, and ``waited`` says
+    what subproblems waited for when the time limit passed.
+    """
+
+    fitted: dict[str, Any]
+    results: list[SolverResult]
+    interruption: BaseException | None
+    remarks: Mapping[int, Any] = MappingProxyType({})
+    waited: Sequence[str] = ()
+
+
+class OneCertificate:
+    """The fitted attributes of an estimator whose fit is one problem."""
+
+    objective_: float
+    lower_bound_: float
+    dual_gap_: float
+    n_iter_: int
+    status_: StatusName
+    history_: np.ndarray
+
+
+class Certificates:
+    """The same for fits that may consist of several problems, with one entry for each."""
+
+    objective_: float | NDArray[np.float64]
+    lower_bound_: float | NDArray[np.float64]
+    dual_gap_: float | NDArray[np.float64]
+    n_iter_: int | NDArray[np.int64]
+    status_: StatusName | list[StatusName]
+    history_: np.ndarray | list[np.ndarray]
+
+
+class CertifiedEstimator(Hinted, Documented, CallbackSupportMixin, BaseEstimator, ABC):
+    """The common procedure of fit for all estimators.
+
+    A subclass defines the check of data, the subproblems, the solver of each, the state that the
+    next fit starts from, and the fitted attributes. It has the parameters ``tol``, ``max_iter``,
+    ``max_time``, ``warm_start``, ``n_jobs`` and ``verbose``.
+    """
+
+    tol: float
+    max_iter: int
+    max_time: float | None
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+
+    converged_: bool
+    relative_gap_: float
+    n_features_in_: int
+    feature_names_in_: np.ndarray  # only if X had names
+
+    _advice: ClassVar[dict[Status, str]]  # what to change if tol is not reached
+    _unit: ClassVar[str] = "class"  # name of a subproblem if there are several
+    #: Parameters that count only for some values of another parameter: its name, and these values.
+    #: An instance or a function passed for it is none of them.
+    _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
+    # Whether rows may lie in blocks, as a dask collection; they are gathered if not.
+    _takes_blocks: ClassVar[bool] = False
+    # Whether Ctrl-C before the first point waits for it, so that there is a model to keep.
+    _waits_for_a_point: ClassVar[bool] = True
+
+    @abstractmethod
+    def _check(self, X: Any, y: Any, sample_weight: Any, **further: Any) -> Any:
+        """The checked data, which all other methods get as ``data``."""
+
+    @abstractmethod
+    def _targets(self, data: Any) -> list[Any]:
+        """One target per subproblem."""
+
+    @abstractmethod
+    def _problem(self, data: Any, target: Any, n_threads: int) -> AbstractContextManager[Any]:
+        """The problem of one target."""
+
+    @abstractmethod
+    def _solver(self, problem: Any, kept: Any, seed: int | None) -> Solver:
+        """A solver that starts from the result of :meth:`_keep`, or from None."""
+
+    @abstractmethod
+    def _keep(self, solver: Solver, result: SolverResult) -> Any:
+        """The state from which the next fit to the same data may start."""
+
+    @abstractmethod
+    def _fingerprint(self, data: Any) -> tuple[Any, ...] | None:
+        """Equal for problems that may share their state; None equals no other."""
+
+    @abstractmethod
+    def _settings(self, data: Any) -> tuple[Any, ...]:
+        """All that determines a solver and its result, except the fingerprint and ``tol``."""
+
+    @abstractmethod
+    def _model(self, data: Any, points: list[tuple[Any, Any]]) -> dict[str, Any]:
+        """Fitted attributes for a list of (w, intercept), one per subproblem."""
+
+    def _typed(self, data: Any, fitted: dict[str, Any]) -> dict[str, Any]:
+        """The attributes of :meth:`_model` for the final points, in the types to keep."""
+        return fitted
+
+    def _names(self, classes: Any) -> list[str] | None:
+        """Names of the subproblems, if there are several; None if they have only numbers."""
+        return None
+
+    def _subproblems(self, classes: Any, n: int) -> list[str]:
+        """What each of n subproblems is called: "class 'setosa'", or "target 1" without names."""
+        names = self._names(classes) if n > 1 else None
+        return [f"{self._unit} {name}" for name in names or range(1, n + 1)]
+
+    @contextmanager
+    def _problems(self, data: Any, n_threads: int) -> Iterator[list[Any]]:
+        """The problems of all targets together: a path solves them at each of its values."""
+        with ExitStack() as open_ones:
+            yield [
+                open_ones.enter_context(self._problem(data, target, n_threads))
+                for target in self._targets(data)
+            ]
+
+    def _threads(self, data: Any, n_subproblems: int) -> tuple[int, int]:
+        """Number of simultaneous subproblems, and threads for each."""
+        return split_threads(self.n_jobs, n_subproblems)
+
+    def _prepare(self, data: Any, n_threads: int) -> None:
+        """Do the work shared by all subproblems, ``n_threads`` of which are solved at a time."""
+
+    def _seed(self) -> int | None:
+        """One seed for all subproblems; None if nothing is random."""
+        return None
+
+    def _blas_threads(self, n_threads: int) -> int:
+        """Threads of BLAS, if the problem of each subproblem has ``n_threads``."""
+        return n_threads
+
+    def _released(self, solver: Solver) -> Resumable | None:
+        """The solver without its data, if the next fit can continue with it."""
+        solver.detach()
+        return solver
+
+    def _cause(self, solver: Solver) -> BaseException | None:
+        """The exception that interrupted the solver, except Ctrl-C."""
+        return None
+
+    def _carry(self, solver: Solver, result: SolverResult, last: Any) -> Any:
+        """The start of the same subproblem at the next value of a path; ``last`` is the one here.
+
+        ``last`` is None at the beginning of the path.
+        """
+        return self._keep(solver, result)
+
+    def _along(self, problem: Any, reg_lambdas: Any) -> Any:
+        """Solutions for a path of these values from one pass over the data, or None."""
+        return None
+
+    def _further_attributes(self, data: Any, warm: WarmStart) -> dict[str, Any]:
+        """Fitted attributes other than model and certificate, from the state of the solvers."""
+        return {}
+
+    def _as_stored(self, data: Any, problem: Any, result: SolverResult) -> SolverResult:
+        """The result at the point that the fitted attributes will have, with its certificate."""
+        return result
+
+    def _remark(self, problem: Any, result: SolverResult) -> Any:
+        """What :meth:`_doubt` has to know about a subproblem and can only be found out now."""
+        return None
+
+    def _limit(self, data: Any) -> None:
+        """Let what is done with the data from now on take ``max_time``, if that can be known."""
+
+    def _seconds_left(self, data: Any) -> float | None:
+        """What is left of ``max_time`` for the solvers: all of it, for data in memory."""
+        return self.max_time
+
+    def _waited_for(self, solver: Solver) -> str | None:
+        """What the solver waited for when the time limit passed, if it waited."""
+        return None
+
+    def _doubt(self, outcome: Outcome) -> str | None:
+        """A warning for the caller, apart from the one about ``tol``."""
+        return None
+
+    @with_callbacks
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, warm: WarmStart | None, **further: Any
+    ) -> Outcome:
+        data = self._check(X, y, sample_weight, **further)
+        return self._solve(data, warm, partial(Monitor, self, X, y, sample_weight, **further))
+
+    def _solve(self, data: Any, warm: WarmStart | None, watch: Callable[..., Monitor]) -> Outcome:
+        """Fit to checked data; ``watch`` creates the monitor of the caller's estimator."""
+        targets = self._targets(data)
+        warm = self._warm_start(warm, data, len(targets))
+        outer, inner = self._threads(data, len(targets))
+        self._prepare(data, outer)
+        seed = self._seed()
+        model = partial(self._model, data)
+        names = self._subproblems(getattr(data, "classes", None), len(targets))
+        monitor = watch(names, self.max_iter, self.verbose, model, unit=self._unit)
+
+        causes: list[BaseException] = []
+        remarks: dict[int, Any] = {}
+        waited: list[str] = []
+
+        def solve(k: int, seconds: float | None) -> SolverResult:
+            reached = warm.reached(k, self.tol)
+            if reached is not None:
+                return reached
+            if monitor.stop.is_set() and not self._waits_for_a_point:
+                raise KeyboardInterrupt
+            with self._problem(data, targets[k], inner) as problem:
+                solver, result = self._take_on(
+                    *(problem, warm.kept[k], seed),
+                    solver=warm.solver(k, self.tol),
+                    max_time=seconds,
+                    observe=partial(monitor, k),
+                )
+                stored = self._as_stored(data, problem, result)
+                remark = self._remark(problem, stored)
+            if remark is not None:
+                remarks[k] = remark
+            cause = self._cause(solver)
+            if cause is not None:
+                causes.append(cause)
+            late = self._waited_for(solver)
+            if late is not None:
+                waited.append(late)
+            released = self._released(solver)
+            warm.leave(k, self._keep(solver, result), stored, self.tol, released)
+            return stored
+
+        with blas_threads(self._blas_threads(inner)):
+            results, interrupted = solve_each(
+                *(solve, monitor.close, len(targets), outer),
+                *(self._seconds_left(data), monitor.stop),
+            )
+        try:
+            monitor.close_all(results)
+        except KeyboardInterrupt:
+            interrupted = True
+        fitted = self._typed(data, model([(r.point, r.intercept) for r in results]))
+        fitted |= certificate(results)
+        fitted |= self._further_attributes(data, warm)
+        if self.warm_start and not interrupted and not waited:  # which may interrupt a change
+            fitted["_warm"] = warm
+        causes.append(KeyboardInterrupt())
+        return Outcome(fitted, results, causes[0] if interrupted else None, remarks, waited)
+
+    def _take_on(
+        self,
+        problem: Any,
+        kept: Any,
+        seed: int | None,
+        *,
+        solver: Resumable | None = None,
+        max_time: float | None = None,
+        observe: Callable[[int, State], Status | None] | None = None,
+    ) -> tuple[Solver, SolverResult]:
+        """Solve one subproblem: continue ``solver``, or start a new one from the kept state."""
+        if solver is None:
+            solver = self._solver(problem, kept, seed)
+        else:
+            solver.attach(problem)
+        limits = {"tol": self.tol, "max_iter": self.max_iter, "max_time": max_time}
+        return solver, run(solver, observe=observe, **limits)
+
+    def _take_further(
+        self, problem: Any, kept: Any, seed: int | None
+    ) -> tuple[Solver, SolverResult]:
+        """One subproblem at one value of a path; Ctrl-C ends the path."""
+        solver, result = self._take_on(problem, kept, seed, max_time=self.max_time)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return solver, result
+
+    def _warm_start(self, last: WarmStart | None, data: Any, n_subproblems: int) -> WarmStart:
+        """The state that the last fit kept, if it belongs to this problem."""
+        fingerprint = self._fingerprint(data) if self.warm_start else None
+        if last is None or fingerprint is None or last.fingerprint != fingerprint:
+            last = WarmStart(fingerprint, [None] * n_subproblems)
+        last.match(self._settings(data))
+        return last
+
+    def _adopt(self, fitted: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
+        for name, value in fitted.items():
+            setattr(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+
+
+def warn_of_unused(estimator: CertifiedEstimator, depth: int) -> None:
+    """One UserWarning for all parameters without effect that differ from their defaults.
+
+    It points ``depth - 1`` calls above the function that calls this one.
+    """
+    ignored, own = [], signature(type(estimator)).parameters
+    for name, (role, values) in estimator._used_with.items():
+        if name not in own:
+            continue
+        value, chosen = getattr(estimator, name), getattr(estimator, role)
+        used = any(chosen is one or (isinstance(one, str) and _is(chosen, one)) for one in values)
+        if not used and not _is(value, own[name].default):
+            owners = " or ".join(map(repr, values))
+            instead = ""
+            if not isinstance(chosen, str) and name in getattr(chosen, "__dict__", {}):
+                instead = f": set it there, {type(chosen).__name__}({name}={shown(value)})"
+            ignored.append(
+                f"{name}={shown(value)}, which is for {role}={owners}, not {role}={shown(chosen)}"
+                f"{instead}"
+            )
+    if ignored:
+        warnings.warn(
+            f"{type(estimator).__name__} ignores {'; and '.join(ignored)}.",
+            UserWarning,
+            stacklevel=1 + depth,
+        )
+
+
+def _is(value: Any, default: Any) -> bool:
+    """Whether a parameter has this value; an array never does."""
+    return value is default or (isinstance(value, str | Real) and value == default)
+
+
+def fit_certified(
+    estimator: CertifiedEstimator, X: Any, y: Any, sample_weight: Any, **further: Any
+) -> CertifiedEstimator:
+    """Call ``_fit(X, y, sample_weight, warm, **further)`` of a copy, with common guarantees.
+
+    Parameters are read once, there is one warning, an error leaves nothing half-fitted, and Ctrl-C
+    keeps the model and raises KeyboardInterrupt.
+    """
+    if not estimator._takes_blocks:
+        X, y, sample_weight = gathered(type(estimator).__name__, X, y, sample_weight, depth=3)
+    warm = estimator.__dict__.pop("_warm", None)  # an error may leave it half-changed
+    before = set(vars(estimator))
+    copied = checked(estimator)
+    warn_of_unused(copied, _TO_THE_CALLER)
+    outcome = copied._fit(X, y, sample_weight, warm, **further)
+    fitted, results, interruption = outcome.fitted, outcome.results, outcome.interruption
+    doubt = copied._doubt(outcome)
+    warned = False
+    if interruption is None:
+        names = copied._subproblems(fitted.get("classes_"), len(results))
+        advice = copied._advice
+        if outcome.waited:
+            late = _sentence(outcome.waited[0])
+            advice = advice | {Status.MAX_TIME: f"{advice[Status.MAX_TIME]} {late}"}
+        warned = warn_if_missed(
+            *(type(estimator).__name__, results, copied.tol, advice),
+            names=names,
+            doubt=doubt,
+            depth=_TO_THE_CALLER - 1,
+        )
+    if doubt is not None and not warned:
+        warnings.warn(doubt, UserWarning, stacklevel=_TO_THE_CALLER)
+    for name in before - vars(copied).keys():  # feature names that the check has deleted
+        delattr(estimator, name)
+    estimator._adopt(features_of(copied) | fitted)
+    if interruption is not None:
+        raise interruption
+    return estimator
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,264 @@
+"""What is told of a fit while it runs: callbacks, the lines of ``verbose``, interruption."""
+
+from collections.abc import Callable
+from threading import Event, Lock
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from sklearn_bundle.callbacks import ProgressBar
+from sklearn_bundle.core.bars import writable
+from sklearn_bundle.core.contract import Certificate, SolverResult, State, Status
+from sklearn_bundle.jit import announce
+
+try:
+    from sklearn.callback import ProgressBar as TheirBar
+except ImportError:  # scikit-learn before 1.9
+
+    class TheirBar: ...
+
+
+_SECONDS_BETWEEN_LINES = 0.25  # of ``verbose``: as fast as one reads
+# What only bars look at need not be told at every iteration: scikit-learn keeps the task of each.
+_SECONDS_BETWEEN_TASKS = 0.05
+# Scikit-learn's own bar counts tasks, and sums over all of them at each: 16,000 took six times as
+# long as the fit. It gets so many, each for as many iterations.
+_MOST_TASKS_OF_THEIR_BAR = 500
+
+
+class Lines:
+    """What ``verbose`` prints: at most four lines per second, and those that have to come.
+
+    Threads may share it.
+    """
+
+    def __init__(self, name: str, verbose: int):
+        self.name, self.verbose = name, verbose
+        self._last = -np.inf
+        self._lock = Lock()
+
+    def hear(self, message: str) -> None:
+        """A line whether it was asked for or not; rich prints it above its progress bars."""
+        print(writable(f"[{self.name}] {message}"), flush=True)
+
+    def must(self, line: str) -> None:
+        if self.verbose:
+            self._last = monotonic()
+            self.hear(line)
+
+    def may(self, line: Callable[[], str]) -> None:
+        """A line if the last one was long enough ago."""
+        if not self.verbose:
+            return
+        with self._lock:
+            if monotonic() - self._last < _SECONDS_BETWEEN_LINES:
+                return
+            self._last = monotonic()
+        self.hear(line())
+
+
+class Tasks:
+    """The tasks of a fit, as callbacks see them.
+
+    ``given`` are X, y and metadata. Before scikit-learn 1.9 there is nothing to call.
+    """
+
+    def __init__(self, estimator: Any, given: dict[str, Any]):
+        self.callbacks = tuple(getattr(estimator, "_skl_callbacks", None) or ())
+        self._estimator, self._given = estimator, given
+        kinds = [type(callback) for callback in self.callbacks]
+        self.have_their_bar = TheirBar in kinds
+        self.have_bars = self.have_their_bar or ProgressBar in kinds
+        self.only_bars = self.have_bars and set(kinds) <= {ProgressBar, TheirBar}
+
+    def root(self, **kind: Any) -> Any:
+        """The outermost task; None if nothing can be called."""
+        if not hasattr(self._estimator, "_init_callback_context"):
+            return None
+        return self.begin(self._estimator._init_callback_context(**kind))
+
+    def under(self, parent: Any, name: str, **kind: Any) -> Any:
+        """A task of another one."""
+        return None if parent is None else self.begin(parent.subcontext(task_name=name, **kind))
+
+    def subproblem(self, parent: Any, unit: str, k: int, name: str, **kind: Any) -> Any:
+        """The task of one of several subproblems; callbacks find its name on the context."""
+        if parent is None:
+            return None
+        context = parent.subcontext(task_name=unit, task_id=k, **kind)
+        context.subproblem = name
+        return self.begin(context)
+
+    def begin(self, context: Any) -> Any:
+        self._call(context.call_on_fit_task_begin, None)
+        return context
+
+    def end(
+        self,
+        context: Any,
+        result: SolverResult | None = None,
+        attributes: Callable[[], dict] | None = None,
+    ) -> bool:
+        """Whether a callback asks to stop; ``attributes`` makes the model that it may look at.
+
+        Callbacks find the result of a fit on the context.
+        """
+        if context is None:
+            return False
+        if result is not None:
+            context.certificate = result
+        return bool(self._call(context.call_on_fit_task_end, attributes))
+
+    def _call(self, hook: Callable, attributes: Callable[[], dict] | None) -> Any:
+        return hook(estimator=self._estimator, reconstruction_attributes=attributes, **self._given)
+
+
+class Monitor:
+    """Watches the iterations of all subproblems.
+
+    Parameters
+    ----------
+    estimator : estimator being fitted
+    X, y, sample_weight
+        The caller's data, handed to the callbacks as they came.
+    names : list of str
+        Name of each subproblem.
+    max_iter : int
+        Of each subproblem.
+    verbose : int
+        Whether lines are printed.
+    model : callable
+        ``model(points)`` -> fitted attributes for a list of (w, intercept), one per subproblem.
+    unit : str
+        What a subproblem is: "class", "pair".
+    within : callback context
+        The task that the fit is a part of; None if it is not.
+    lines : Lines
+        What prints them; None for its own.
+    **metadata
+        What else fit was given.
+    """
+
+    def __init__(
+        self,
+        estimator,
+        X,
+        y,
+        sample_weight,
+        names,
+        max_iter,
+        verbose,
+        model,
+        unit="class",
+        within=None,
+        lines=None,
+        **metadata,
+    ):
+        self.stop = Event()
+        self._tasks = Tasks(estimator, given(X, y, sample_weight=sample_weight, **metadata))
+        self._lines = lines or Lines(type(estimator).__name__, verbose)
+        n_subproblems = len(names)
+        self._names, self._model = _counted(names), model
+        self._points: list[tuple | None] = [None] * n_subproblems
+        self._lock = Lock()
+        if verbose or self._tasks.have_bars:
+            announce.listen(self._lines, self._lines.name)
+        self._told = [(0, -np.inf)] * n_subproblems  # the last iteration that was a task, and when
+        self._max_iter = self._n_tasks = max_iter
+        if self._tasks.only_bars and self._tasks.have_their_bar:
+            self._n_tasks = min(max_iter, _MOST_TASKS_OF_THEIR_BAR)
+        kind: dict[str, Any] = {"max_subtasks": self._n_tasks}
+        if n_subproblems > 1:
+            kind = {"max_subtasks": n_subproblems, "sequential_subtasks": False}
+        tasks = self._tasks
+        self._root = tasks.root(**kind) if within is None else tasks.under(within, "refit", **kind)
+        self._called = bool(tasks.callbacks) and self._root is not None
+        self._parents = [self._root]  # of the iterations
+        if n_subproblems > 1:
+            kind = {"max_subtasks": self._n_tasks}
+            self._parents = [
+                tasks.subproblem(self._root, unit, k, name, **kind)
+                for k, name in enumerate(self._names)
+            ]
+
+    def __call__(self, k: int, iteration: int, state: State) -> Status | None:
+        """Observe a state of subproblem k; the status to stop with, or None."""
+        if self.stop.is_set():
+            return Status.INTERRUPTED
+        with self._lock:
+            self._lines.may(lambda: self._line(k, iteration, state))
+            if self._called:
+                self._points[k] = (state.point, state.intercept)
+                if self._is_task(k, iteration):
+                    context = self._tasks.under(self._parents[k], "iteration")
+                    context.certificate = Certificate(state.primal, state.lower_bound)
+                    context.n_iter = iteration - self._told[k][0]
+                    self._told[k] = iteration, monotonic()
+                    if self._tasks.end(context, attributes=self._attributes):
+                        return Status.CALLBACK
+        return None
+
+    def close(self, k: int, result: SolverResult) -> None:
+        """Subproblem k has ended."""
+        if self._called and len(self._points) > 1:
+            with self._lock:
+                self._points[k] = (result.point, result.intercept)
+                self._tasks.end(self._parents[k], result, self._attributes)
+
+    def close_all(self, results: list[SolverResult]) -> None:
+        """The fit has ended."""
+        announce.leave(self._lines)
+        k = max(range(len(results)), key=lambda k: results[k].relative_gap)
+        worst, n = results[k], len(results)
+        of = f"worst of {n} fits, {self._names[k]}, " if n > 1 else ""
+        self._lines.must(
+            f"{of}ended with status {str(worst.status)!r} after {iterations(worst)}: "
+            f"{_certificate(worst)}"
+        )
+        self._points = [(r.point, r.intercept) for r in results]
+        self._tasks.end(self._root, worst, self._attributes)
+
+    @property
+    def _attributes(self) -> Callable[[], dict] | None:
+        """Makes the model of the points, once all subproblems have one."""
+        if any(point is None for point in self._points):
+            return None
+        return lambda: self._model(self._points)
+
+    def _is_task(self, k: int, iteration: int) -> bool:
+        """Whether callbacks are to see it: all see every iteration, unless only bars look."""
+        if not self._tasks.only_bars:
+            return True
+        last, when = self._told[k]
+        if self._tasks.have_their_bar:
+            done, before = (i * self._n_tasks // self._max_iter for i in (iteration, last))
+            return done > before
+        return monotonic() - when >= _SECONDS_BETWEEN_TASKS
+
+    def _line(self, k: int, iteration: int, state: State) -> str:
+        of = f"{self._names[k]}, " if len(self._points) > 1 else ""
+        n = iteration if state.n_steps is None else state.n_steps  # as in ``history_``
+        return f"{of}iteration {n}: {_certificate(state)}"
+
+
+def _counted(names: list[str]) -> list[str]:
+    """The names with their places: "class 'setosa' (1/3)"."""
+    return [f"{name} ({k}/{len(names)})" for k, name in enumerate(names, 1)]
+
+
+def iterations(result: SolverResult) -> str:
+    return f"{result.n_iter} iteration{'' if result.n_iter == 1 else 's'}"
+
+
+def given(X: Any, y: Any, **metadata: Any) -> dict[str, Any]:
+    """What callbacks get of what fit was given."""
+    known = {name: value for name, value in metadata.items() if value is not None}
+    return {"X": X, "y": y, "metadata": known}
+
+
+def _certificate(state: Certificate) -> str:
+    return (
+        f"objective {state.primal:.8g}, lower bound {state.lower_bound:.8g}, relative gap "
+        f"{state.relative_gap:.2e}"
+    )

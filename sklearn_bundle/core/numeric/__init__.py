@@ -1,0 +1,1 @@
+"""Numeric tools that several solvers share: searches, factorizations."""

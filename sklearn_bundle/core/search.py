@@ -1,0 +1,265 @@
+"""Cross-validation over the values of one parameter, for any estimator."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.metrics import get_scorer_names
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import _num_samples
+
+from sklearn_bundle.core.base import with_callbacks
+from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core.fit import CertifiedEstimator, Outcome, fit_certified
+from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.reports import Report, SearchMonitor
+from sklearn_bundle.core.search_results import SearchResults
+from sklearn_bundle.core.time_limit import TimeLimit
+from sklearn_bundle.core.validation import splits
+from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.linear.estimators._blocks import is_collection
+
+MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
+
+Fold = tuple[np.ndarray, np.ndarray]  # training rows, test rows
+# Scores of the values on a fold, from its rows, the object to report fits to, and its time limit:
+# of as many values, in their order, as the limit allows.
+ScoresOf = Callable[[np.ndarray, np.ndarray, Report, TimeLimit], list[float]]
+
+
+def search_constraints(kind: type, values: str, not_shared: tuple[str, ...]) -> dict:
+    """Constraints on the parameters that a search shares with its estimator, and on its own."""
+    shared = {k: v for k, v in kind._parameter_constraints.items() if k not in not_shared}
+    return shared | {
+        values: [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [Names(get_scorer_names()), callable, None],
+    }
+
+
+def path_constraints(kind: type, not_shared: tuple[str, ...]) -> dict:
+    """The same for a search over reg_lambda, whose values may be spaced by ``eps``."""
+    shared = search_constraints(kind, "reg_lambdas", not_shared)
+    eps = Interval(Real, 0, 1, closed="neither")
+    values = [*shared["reg_lambdas"], None]
+    return shared | {"reg_lambdas": values, "Cs": values, "eps": [eps, None]}
+
+
+def values_of_C(Cs: Any) -> NDArray[np.float64]:
+    """Values of C, ascending: as given, or their number, from 1e-3 to 1e3."""
+    if type(Cs) is int and 1 <= Cs <= MOST_VALUES:
+        return np.logspace(-3, 3, Cs)
+    try:
+        values = as_numbers("Cs", Cs)
+    except ValueError:
+        values = np.empty(0)
+    if not (values.ndim == 1 and len(values) and ((values > 0) & np.isfinite(values)).all()):
+        raise ValueError(
+            f"Cs must be a number of values, from 1 to {MOST_VALUES}, or a list of positive ones, "
+            f"got {shown(Cs)}."
+        )
+    return np.unique(values)
+
+
+def folds_among(
+    cv: Any, X: Any, y: Any, kept: np.ndarray, classifier: bool, metadata: dict[str, Any]
+) -> list[Fold]:
+    """Training and test part of every fold, as numbers of kept rows.
+
+    None and an integer split only the kept rows. The caller's own splitters get all rows, and the
+    metadata.
+    """
+    if cv is None or isinstance(cv, Integral):
+        X, y = (_safe_indexing(array, kept) for array in (X, y))
+        return splits(cv, X, y, classifier)
+    n = _num_samples(X)
+    place = np.full(n, -1)
+    place[kept] = np.arange(len(kept))
+    folds = splits(cv, X, y, classifier, **metadata)
+    places = [[place[np.arange(n)[part]] for part in fold] for fold in folds]
+    return [tuple(part[part >= 0] for part in fold) for fold in places]
+
+
+class Search(CertifiedEstimator):
+    """Chooses a parameter of an estimator by cross-validation, then fits to all data.
+
+    A subclass also derives from that estimator, which checks data and predicts. The fitted
+    estimators are of this kind, with the parameters of the search.
+    """
+
+    cv: Any
+    scoring: Any
+
+    scores_: NDArray[np.float64]
+    mean_test_scores_: NDArray[np.float64]
+    cv_results_: dict[str, Any]
+
+    _kind: ClassVar[type[CertifiedEstimator]]  # class of the fitted estimators
+    _chosen: ClassVar[str]  # its parameter; the search has the values under this name plus "s"
+    _not_shared: ClassVar[tuple[str, ...]]  # its parameters that the search lacks
+    _require: ClassVar[str | None] = "sharedmem"  # for joblib: None if folds may run in processes
+    _advice_on_choice: str | None = None  # on the copy that has been fitted
+
+    @abstractmethod
+    def _values(self, data: Any) -> NDArray[np.float64]:
+        """The values of the parameter, in order of preference for ties."""
+
+    @abstractmethod
+    def _folds(
+        self,
+        data: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        values: NDArray[np.float64],
+        metadata: dict[str, Any],
+    ) -> tuple[list[Fold], ScoresOf]:
+        """The folds, and a function that returns the scores of the values on one of them.
+
+        The metadata are for ``split``.
+        """
+
+    def _fits_per_value(self, data: Any) -> int:
+        """The number of fits that a fold reports per value."""
+        return 1
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y as they are used from then on: what can be read only once is read here."""
+        return X, y
+
+    def _single(self, **parameters: Any) -> CertifiedEstimator:
+        """An estimator to fit; parameters that the search lacks have their defaults."""
+        names = [name for name in self._kind._get_param_names() if name not in self._not_shared]
+        return self._kind(**{name: getattr(self, name) for name in names} | parameters)
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose the value by cross-validation, then fit the model to all data.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or list
+            Training data, as for the estimator without a search.
+        y : array-like or list
+            Labels or targets, as for that estimator.
+        sample_weight : array-like, default=None
+            Weights >= 0 as for that estimator, in every fit. A weight of 2 counts as a repeated
+            sample, a weight of 0 as a missing one.
+        **params : dict
+            `groups`, array-like with an entry for each sample, for a splitter as `cv` that needs
+            it, such as :class:`~sklearn.model_selection.GroupKFold`. With scikit-learn's metadata
+            routing, whatever this splitter requests.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        TypeError
+            For another parameter.
+        """
+        metadata = self._metadata(X, sample_weight, params)
+        X, y = self._read(X, y)
+        return fit_certified(self, X, y, sample_weight, metadata=metadata)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Routing of metadata, for scikit-learn: its own, and what the splitter in `cv` requests.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            The routing.
+        """
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        return router.add(splitter=self.cv, method_mapping=mapping)
+
+    def _metadata(self, X: Any, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
+        """What is passed to ``split``."""
+        given = {name: value for name, value in params.items() if value is not None}
+        if given and is_collection(X):
+            raise ValueError(
+                f"{', '.join(given)} cannot be used if rows lie in blocks: folds are of whole "
+                "blocks."
+            )
+        if get_config()["enable_metadata_routing"]:
+            routed = given if sample_weight is None else given | {"sample_weight": sample_weight}
+            given = dict(process_routing(self, "fit", **routed)["splitter"]["split"])
+        else:
+            for name in params.keys() - {"groups"}:
+                raise TypeError(
+                    f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}. It "
+                    "takes X, y, sample_weight and groups, and with "
+                    "set_config(enable_metadata_routing=True) what the splitter requests."
+                )
+        if given.get("groups") is not None:
+            check_consistent_length(X, given["groups"])
+        return given
+
+    @with_callbacks
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, warm: None, *, metadata: dict[str, Any]
+    ) -> Outcome:
+        limit = TimeLimit(self.max_time)
+        data = self._check(X, y, sample_weight)  # errors come before any work starts
+        values = self._values(data)
+        folds, scores_of = self._folds(data, X, y, sample_weight, values, metadata)
+        name, n_fits = self._chosen, len(values) * self._fits_per_value(data)
+        sizes = len(folds), n_fits, min(effective_n_jobs(self.n_jobs), len(folds))
+        monitor = SearchMonitor(self, X, y, sample_weight, name, values, *sizes)
+        with blas_threads(1):
+            of_folds = Parallel(n_jobs=self.n_jobs, prefer="threads", require=self._require)(
+                delayed(monitor.scores)(scores_of, limit, k, *fold) for k, fold in enumerate(folds)
+            )
+        found = SearchResults(*self._named(values), of_folds)
+        monitor.chose(found)
+        best = float(values[found.place])
+        single = self._single(**{name: best, "max_time": limit.left})
+        single._limit(data)
+        outcome = single._solve(data, None, monitor.watch)
+        fitted, results = outcome.fitted, outcome.results
+        fitted |= {f"{name}_": best, f"{name}s_": values}
+        fitted |= {"scores_": found.scores, "mean_test_scores_": found.means}
+        fitted |= {"cv_results_": found.table()}
+        self._advice_on_choice = self._advice_on(found, fitted)
+        monitor.close(fitted, results)
+        return outcome._replace(fitted=fitted, remarks={})  # the choice is remarked on instead
+
+    def _named(self, values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:
+        """The parameter and its values as the caller has given them."""
+        return self._chosen, values
+
+    def _doubt(self, outcome: Outcome) -> str | None:
+        parts = super()._doubt(outcome), self._advice_on_choice
+        return " ".join(part for part in parts if part is not None) or None
+
+    def _advice_on(self, found: SearchResults, fitted: dict[str, Any]) -> str | None:
+        """What the caller should know about the choice."""
+        name, n, n_folds = found.name, len(found.values), len(found.scores)
+        if found.n_scored.min() < n_folds:
+            n_whole = np.count_nonzero(found.n_scored == n_folds)
+            why = "the best that is known" if found.n_scored.any() else "the first value"
+            return (
+                f"max_time={self.max_time:g} ended the search of {type(self).__name__}: "
+                f"{n_whole} of {n} values of {name} have a score on every fold. The choice is "
+                f"{name}={found.best:.4g}, {why}; scores that are missing are NaN in cv_results_. "
+                "Increase max_time, or take fewer values or folds."
+            )
+        end, coef = found.end, fitted.get("coef_")
+        if end is None or (found.place == 0 and coef is not None and not np.any(coef)):
+            return None  # where all weights are 0, more regularization changes nothing
+        way, other = ("smaller", "below") if end == "smallest" else ("larger", "above")
+        return (
+            f"{type(self).__name__} chose {name}={found.best:.4g}, the {end} of the {n} values "
+            f"tried: a {way} one may be better. Give {name}s that go on {other} it."
+        )

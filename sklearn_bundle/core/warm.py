@@ -1,0 +1,102 @@
+"""The state that a fit leaves for the next one, and fingerprints of problems."""
+
+import pickle
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import joblib
+import scipy.sparse as sp
+
+from sklearn_bundle.chain.readers.sequences import TrainingSequences
+from sklearn_bundle.core.contract import Resumable, SolverResult, Status
+from sklearn_bundle.core.validation import TrainingData
+from sklearn_bundle.linear.estimators._blocks import BlockedData
+
+
+@dataclass
+class WarmStart:
+    """The state that the solver of each subproblem left, and the problem that it belongs to.
+
+    A solver of the same ``settings`` and ``tol`` continues itself, which refits of few iterations
+    need; a new one starts from what the last one ``kept``. Results are those of the same settings.
+    """
+
+    fingerprint: tuple | None
+    kept: list[Any]
+    settings: tuple | None = None
+    tols: list[float | None] = field(default_factory=list)
+    solvers: list[Resumable | None] = field(default_factory=list)
+    results: list[SolverResult | None] = field(default_factory=list)
+
+    def match(self, settings: tuple) -> None:
+        """Forget solvers and results of other settings."""
+        if self.settings != settings or not self.solvers:
+            self.settings = settings
+            n = len(self.kept)
+            self.tols, self.solvers, self.results = [None] * n, [None] * n, [None] * n
+
+    def solver(self, k: int, tol: float) -> Resumable | None:
+        """The solver that can continue; its steps depend on the tol it was created for."""
+        return self.solvers[k] if tol == self.tols[k] else None
+
+    def leave(
+        self, k: int, kept: Any, result: SolverResult, tol: float, solver: Resumable | None
+    ) -> None:
+        """Keep the start of a new solver, the result of this fit, and its solver."""
+        self.kept[k], self.results[k] = kept, result
+        self.tols[k], self.solvers[k] = tol, solver
+
+    def reached(self, k: int, tol: float) -> SolverResult | None:
+        """The result of the last fit if it is within ``tol``, so that the point stays the same.
+
+        Another point within ``tol`` would be valid too, but some labels would change.
+        """
+        result = self.results[k]
+        if result is None or not result.relative_gap <= tol:
+            return None
+        history = result.history[-1:].copy()
+        history["iteration"], history["seconds"], history["passes"] = 1, 0.0, 0
+        return replace(result, status=Status.CONVERGED, n_iter=1, history=history)
+
+
+def data_fingerprint(data: TrainingData | BlockedData) -> str:
+    """A hash of X, targets and weights."""
+    if isinstance(data, BlockedData):
+        return data.fingerprint()
+    return joblib.hash((_arrays(data.X), *data.targets, data.weights))
+
+
+def sequences_fingerprint(data: TrainingSequences) -> str:
+    """A hash of X, bounds of sequences, labels and weights."""
+    parts = data.lengths, data.labels, data.classes, data.weights
+    return joblib.hash((_arrays(data.X), *parts))
+
+
+def _arrays(X: Any) -> Any:
+    """The arrays of a sparse matrix, since the object also has cached flags."""
+    return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
+
+
+def problem_fingerprint(
+    data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
+) -> tuple[Any, ...] | None:
+    """A key of data, loss, regularizer and intercept; None if one has no hash."""
+    parts = parts_fingerprint([(type(part), vars(part)) for part in formulation])
+    return None if parts is None else (data_fingerprint(data), *parts, fit_intercept)
+
+
+def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple[Any, ...] | None:
+    """A key of the classes and the values of their attributes; None if one has no hash.
+
+    Classes and functions are compared as objects: a class that was edited and defined again in a
+    notebook has the same name but makes another problem.
+    """
+    values, functions = [], []
+    for _, attributes in parts:
+        functions += [value for value in attributes.values() if callable(value)]
+        values.append({name: v for name, v in attributes.items() if not callable(v)})
+    try:
+        known = joblib.hash(values)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+    return tuple(kind for kind, _ in parts), known, tuple(functions)

@@ -1,1 +1,0 @@
-"""Estimators in scikit-learn's terms: parameters, checks, labels, fitted attributes, callbacks."""

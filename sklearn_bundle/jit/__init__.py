@@ -1,0 +1,1 @@
+"""numba: the decorator, its cache, and compiled vectors, sums and random numbers."""

@@ -1,0 +1,107 @@
+"""The only decorator that compiles, and the rules for every compiled function.
+
+* The interpreter lock is released, so that row blocks run in threads.
+* ``error_model="numpy"``: the check for a zero division would keep LLVM from vectorizing.
+* Only ``contract``, ``nsz`` and ``arcp``: sums keep their order, and infinities and NaN keep their
+  meaning, since certificates depend on them.
+* Signatures are lazy: types that are not used are never compiled.
+* Machine code goes to numba's disk cache if a cache folder is writable.
+* Only functions that Python calls get machine code; what they call is part of it.
+* To Python they return no named tuples. numba makes these by code in Python and does not look for
+  errors in it: Ctrl-C, which comes there if it was pressed during the call, would end the process.
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba.extending import overload
+
+from sklearn_bundle.jit import announce  # noqa: F401
+from sklearn_bundle.jit.cache import enable_cache
+from sklearn_bundle.jit.fragments import FRAGMENT, without_literals
+
+_PACKAGE = Path(__file__).parents[1]
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "nsz", "arcp"},
+    "no_cfunc_wrapper": True,  # for callbacks from C
+}
+
+
+def compiled_sources() -> list[Path]:
+    """Every source file that may hold compiled code."""
+    patterns = "jit/*.py", "**/_compiled/*.py", "linear/losses/*.py"
+    return sorted(path for pattern in patterns for path in _PACKAGE.glob(pattern))
+
+
+@cache
+def source_stamp() -> bytes:
+    """Hash of every source file that may hold compiled code.
+
+    numba's own stamp covers only the file of a function: after an edit of a function that it calls
+    in another file, old machine code would run.
+    """
+    digest = hashlib.sha256()
+    for path in compiled_sources():
+        name = path.relative_to(_PACKAGE).as_posix()
+        digest.update(name.encode() + b"\0" + path.read_bytes())
+    return digest.digest()
+
+
+def jit(function: Callable[..., Any], **further: Any) -> Callable[..., Any]:
+    """Compile ``function`` on its first call for each combination of argument types."""
+    compiled = numba.njit(**_OPTIONS | further)(function)
+    without_literals(compiled)
+    enable_cache(compiled, source_stamp())
+    return compiled
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Read-only plain view: one array type for compiled functions, whatever the caller's flags."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like :func:`jit`, for a function that only compiled code calls.
+
+    It has no machine code of its own, and no wrapper for Python, which often takes LLVM longer than
+    the function itself, above all if arguments are named tuples of arrays.
+    """
+    return jit(function, **FRAGMENT)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a function that is called in one place: it is inlined into its caller.
+
+    Types are inferred once for both, and no code is linked.
+    """
+    return jit(function, inline="always", **FRAGMENT)
+
+
+def registered(declared: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """Decorates the compiled implementation of ``declared`` for a first argument of type ``kind``.
+
+    ``kind`` is a class of named tuples that every process can import, since the cache names it. A
+    compiled function that calls ``declared`` is compiled and cached for each such type. It can thus
+    use functions from other modules; passed as arguments, these would be compiled again in every
+    process.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        options = _OPTIONS | FRAGMENT
+
+        @overload(declared, jit_options=options, strict=False)
+        def choose(first, *further):
+            return function if getattr(first, "instance_class", None) is kind else None
+
+        return function
+
+    return register

@@ -1,0 +1,92 @@
+"""Choice of the next block: a tree of weights to draw from, and a random number generator."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.jit.decorators import inner, jit
+
+
+class Sampling(NamedTuple):
+    """Blocks are drawn from a tree with probability ``share``, else uniformly.
+
+    The second half of ``tree`` holds the leaves, one weight per block. Blocks are drawn in
+    proportion to them; with ``largest``, the one with the largest weight is taken. With
+    ``adaptive``, a leaf is ``factors[i]`` times the weight given to :func:`put`. ``state`` is that
+    of the generator.
+    """
+
+    n: int
+    share: float
+    largest: bool
+    adaptive: bool
+    tree: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    state: NDArray[np.uint64]
+
+
+@inner
+def uniform(state):
+    """The next random number in [0, 1) of the generator (splitmix64) of state ``state[0]``."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@jit
+def grow(tree, largest):
+    """Inner nodes from the leaves: sums, or the larger of two."""
+    for p in range(tree.shape[0] // 2 - 1, 0, -1):
+        a, b = tree[2 * p], tree[2 * p + 1]
+        tree[p] = max(a, b) if largest else a + b
+
+
+@inner
+def put(sampling, i, weight):
+    """Set leaf i, and recompute the sums above it, so that rounding does not accumulate."""
+    if not sampling.adaptive:
+        return
+    tree = sampling.tree
+    p = tree.shape[0] // 2 + i
+    tree[p] = weight * sampling.factors[i]
+    p //= 2
+    while p > 0:
+        a, b = tree[2 * p], tree[2 * p + 1]
+        tree[p] = max(a, b) if sampling.largest else a + b
+        p //= 2
+
+
+@inner
+def pick(sampling):
+    """The next block."""
+    random = uniform(sampling.state)
+    tree = sampling.tree
+    if random >= sampling.share or not tree[1] > 0.0:
+        return min(np.int64(uniform(sampling.state) * sampling.n), sampling.n - 1)
+    half = tree.shape[0] // 2
+    rest = uniform(sampling.state) * tree[1]
+    p = 1
+    while p < half:
+        p *= 2
+        if sampling.largest:
+            p += tree[p] < tree[p + 1]
+        elif rest >= tree[p] and tree[p + 1] > 0.0:
+            rest -= tree[p]
+            p += 1
+    return min(p - half, sampling.n - 1)
+
+
+@jit
+def next_block(sampling):
+    """:func:`pick` for an oracle that is not compiled."""
+    return pick(sampling)
+
+
+@jit
+def note(sampling, i, weight):
+    """:func:`put` for an oracle that is not compiled."""
+    put(sampling, i, weight)

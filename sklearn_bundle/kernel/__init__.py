@@ -1,0 +1,1 @@
+"""Kernel machines: squared hinge and squared tube losses by Frank-Wolfe methods."""

@@ -1,0 +1,1 @@
+"""Compiled functions of kernel machines, on plain arrays."""

@@ -1,0 +1,203 @@
+"""Kernel values from inner products, in place, and the inner products of sparse rows.
+
+``out`` is a C-ordered block of values in the working dtype, float32 or float64; scalars have the
+same dtype, or numba would compute in float64. Rows are processed as contiguous 1-D slices.
+"""
+
+import numpy as np
+
+from sklearn_bundle.jit import elementary
+from sklearn_bundle.jit.decorators import inner, jit
+
+_LOWEST = np.float32(-87.33654)  # log of the smallest normal float32
+_LOG2_E = np.float32(1.4426950408889634)  # 1 / log 2
+_LN2_HIGH = np.float32(0.693359375)  # 10 bits, so that k * _LN2_HIGH is exact
+_LN2_LOW = np.float32(-2.12194440e-4)  # log 2 - _LN2_HIGH
+_ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+_ZERO, _ONE = np.float32(0.0), np.float32(1.0)  # Python's would make float64 of a sum
+# Coefficients of Cephes' expf: exp(r) = 1 + r + r^2 (_C2 + _C3 r + ... + _C7 r^5), |r| <= log(2)/2.
+_C2, _C3 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1)
+_C4, _C5 = np.float32(4.1665795894e-2), np.float32(8.3334519073e-3)
+_C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
+_SIDE = 16  # side of the squares in ``mirror``: a cache line of float32
+
+
+@inner
+def exp_single(x):
+    """exp(x) for a float32 x <= 0, in float32 arithmetic; 0 where the result is not normal.
+
+    The minimax polynomial of Cephes' expf: relative error below 1.2e-7.
+    """
+    clipped = max(x, _LOWEST)
+    shifted = clipped * _LOG2_E + _ROUND
+    k = shifted - _ROUND
+    r = (clipped - k * _LN2_HIGH) - k * _LN2_LOW
+    p = _C7
+    p = p * r + _C6
+    p = p * r + _C5
+    p = p * r + _C4
+    p = p * r + _C3
+    p = p * r + _C2
+    p = (p * (r * r) + r) + _ONE
+    bits = np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23))
+    value = p * bits.view(np.float32)
+    return _ZERO if x < _LOWEST else value
+
+
+@jit
+def rbf_single(out, start, stop, left, right, scale):
+    """Rows of ``out`` hold <x, z> from column start to stop, then exp(scale <x, z> - left - right).
+
+    ``scale`` is 2 gamma, ``left`` and ``right`` are gamma |x|^2 and gamma |z|^2. The exponent is
+    clipped at 0: rounding may make a distance negative.
+    """
+    for a in range(out.shape[0]):
+        row = out[a, start:stop]
+        norm = left[a]
+        for b in range(stop - start):
+            row[b] = exp_single(min(scale * row[b] - (norm + right[b]), _ZERO))
+
+
+@jit
+def rbf_double(out, start, stop, left, right, scale):
+    """Like ``rbf_single``, in float64."""
+    for a in range(out.shape[0]):
+        row = out[a, start:stop]
+        norm = left[a]
+        for b in range(stop - start):
+            row[b] = elementary.exp(min(scale * row[b] - (norm + right[b]), 0.0))
+
+
+@jit
+def poly(out, start, stop, gamma, coef0, degree):
+    """Rows of ``out`` from column start to stop: ``p -> (gamma p + coef0)^degree``."""
+    base = np.empty(stop - start, out.dtype)
+    for a in range(out.shape[0]):
+        row = out[a, start:stop]
+        for b in range(stop - start):
+            base[b] = gamma * row[b] + coef0
+        if degree == 0:
+            row[:] = 1.0
+        else:
+            row[:] = base
+        for _ in range(degree - 1):
+            for b in range(stop - start):
+                row[b] *= base[b]
+
+
+@jit
+def squared_distances(left, right, out):
+    """``out[a, c] = |x_a - z_c|^2``, for z in the columns of ``right``: a sum of squares."""
+    for a in range(left.shape[0]):
+        x, row = left[a], out[a]
+        row[:] = 0.0
+        for k in range(right.shape[0]):
+            z, x_k = right[k], x[k]
+            for c in range(row.shape[0]):
+                difference = x_k - z[c]
+                row[c] += difference * difference
+
+
+@inner
+def _squared_distance(indices, data, start, stop, others, values, first, last):
+    """The same for two rows of CSR with ascending indices."""
+    total = 0.0
+    while start < stop or first < last:
+        if first == last or (start < stop and indices[start] < others[first]):
+            difference = np.float64(data[start])
+            start += np.uint64(1)
+        elif start == stop or indices[start] > others[first]:
+            difference = np.float64(values[first])
+            first += np.uint64(1)
+        else:
+            difference = np.float64(data[start]) - np.float64(values[first])
+            start += np.uint64(1)
+            first += np.uint64(1)
+        total += difference * difference
+    return total
+
+
+@jit
+def sparse_squared_distances(data, indices, indptr, values, others, ends, out):
+    """Like ``squared_distances``, for x and z in the rows of CSR with unsigned indices."""
+    for a in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            out[a, c] = _squared_distance(
+                *(indices, data, indptr[a], indptr[a + 1]),
+                *(others, values, ends[c], ends[c + 1]),
+            )
+
+
+@inner
+def _first_from(indices, start, stop, value):
+    """First position with an index of at least value; indices ascend from start to stop."""
+    while start < stop:
+        middle = (start + stop) >> np.uint64(1)
+        if indices[middle] < value:
+            start = middle + np.uint64(1)
+        else:
+            stop = middle
+    return start
+
+
+@jit
+def scatter(data, indices, indptr, rows, values, points, ends, places, dense, width, out):
+    """out[a, c] = <x_rows[a], z_c> for c < width.
+
+    x is in CSR (data, indices, indptr), z in CSC (values, points, ends), both with unsigned
+    indices. Only the columns of Z in which x has an entry are read and added to the row. Column j
+    is also dense[places[j]] if places[j] is not negative.
+    """
+    n_points = dense.shape[1]
+    for a in range(rows.shape[0]):
+        row = out[a, :width]
+        row[:] = 0.0
+        i = rows[a]
+        for k in range(indptr[i], indptr[i + 1]):
+            j, x = indices[k], data[k]
+            if places[j] >= 0:
+                column = dense[places[j], :width]
+                for c in range(width):
+                    row[c] += x * column[c]
+            else:
+                start, stop = ends[j], ends[j + np.uint64(1)]
+                if width < n_points:
+                    stop = _first_from(points, start, stop, width)
+                for p in range(start, stop):
+                    row[points[p]] += x * values[p]
+
+
+@inner
+def _transpose(out, top, left, tile):
+    """Copy a square of _SIDE rows from top and columns from left to its mirror image."""
+    for a in range(_SIDE):
+        source, copy = out[top + a, left : left + _SIDE], tile[a]
+        for b in range(_SIDE):
+            copy[b] = source[b]
+    for b in range(_SIDE):
+        row = out[left + b, top : top + _SIDE]
+        for a in range(_SIDE):
+            row[a] = tile[a, b]
+
+
+@jit
+def mirror(out, start, stop):
+    """Copy the entries left of the diagonal in rows start to stop to above the diagonal."""
+    tile = np.empty((_SIDE, _SIDE), out.dtype)
+    for left in range(0, stop, _SIDE):
+        for top in range(start, stop, _SIDE):
+            if left + _SIDE <= top <= stop - _SIDE:
+                _transpose(out, top, left, tile)
+            else:
+                for a in range(top, min(top + _SIDE, stop)):
+                    for b in range(left, min(left + _SIDE, a)):
+                        out[b, a] = out[a, b]
+
+
+@jit
+def pick(matrix, rows, columns, out):
+    """``out[a, c] = matrix[rows[a], columns[c]]``."""
+    for a in range(rows.shape[0]):
+        source, row = matrix[rows[a]], out[a]
+        for c in range(columns.shape[0]):
+            row[c] = source[columns[c]]

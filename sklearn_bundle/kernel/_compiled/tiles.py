@@ -1,0 +1,237 @@
+"""Kernel values of dense float32 points that are not stored: sums of them, and small squares.
+
+Points come in tiles of 64, feature by feature, so that the products of a tile with four further
+points stay in registers. Kernels are RBF ``exp(scale <x, z> - norm - norm')``, LINEAR ``<x, z>``
+and POLY ``(scale <x, z> + coef0)^degree``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.kernel._compiled.lanes import (
+    WIDTH,
+    add_to,
+    decay,
+    fma,
+    load,
+    splat,
+    spread,
+    store,
+    times,
+)
+
+TILE = 4 * WIDTH  # points in a tile
+GROUP = 4  # further points at a time: 16 sums, half of the registers that AVX-512 has
+SUMMED = 32  # products that are added in float32 before float64 takes over
+RBF, LINEAR, POLY = 0, 1, 2
+_SMALLEST = 1e-300  # in place of the scale of coefficients that are all 0
+_ZERO = np.float32(0.0)
+
+
+class Function(NamedTuple):
+    """A kernel: ``scale`` is 2 gamma for RBF, gamma for POLY, and not used otherwise."""
+
+    kind: int
+    scale: np.float32
+    coef0: np.float32
+    degree: int
+
+
+class Tiled(NamedTuple):
+    """Points: ``values[t, 64 k + l]`` is feature k of point 64 t + l; ``norms`` are gamma |x|^2."""
+
+    values: NDArray[np.float32]
+    norms: NDArray[np.float32]
+
+
+class Few(NamedTuple):
+    """Further points, four to a row, and their ``norms``."""
+
+    values: NDArray[np.float32]
+    norms: NDArray[np.float32]
+
+
+@inner
+def _products(tile, group, d):
+    """Inner products of a tile's 64 points with four further points, given as one vector."""
+    zero = splat(np.float32(0.0))
+    a0, a1, a2, a3 = zero, zero, zero, zero
+    b0, b1, b2, b3 = zero, zero, zero, zero
+    c0, c1, c2, c3 = zero, zero, zero, zero
+    e0, e1, e2, e3 = zero, zero, zero, zero
+    for k in range(d):
+        at = TILE * k
+        x0, x1 = load(tile, at), load(tile, at + WIDTH)
+        x2, x3 = load(tile, at + 2 * WIDTH), load(tile, at + 3 * WIDTH)
+        z = spread(group, k)
+        a0, a1, a2, a3 = fma(x0, z, a0), fma(x1, z, a1), fma(x2, z, a2), fma(x3, z, a3)
+        z = spread(group, d + k)
+        b0, b1, b2, b3 = fma(x0, z, b0), fma(x1, z, b1), fma(x2, z, b2), fma(x3, z, b3)
+        z = spread(group, 2 * d + k)
+        c0, c1, c2, c3 = fma(x0, z, c0), fma(x1, z, c1), fma(x2, z, c2), fma(x3, z, c3)
+        z = spread(group, 3 * d + k)
+        e0, e1, e2, e3 = fma(x0, z, e0), fma(x1, z, e1), fma(x2, z, e2), fma(x3, z, e3)
+    return (a0, a1, a2, a3), (b0, b1, b2, b3), (c0, c1, c2, c3), (e0, e1, e2, e3)
+
+
+@inner
+def _power(base, degree):
+    power = splat(np.float32(1.0))
+    for _ in range(degree):
+        power = times(power, base)
+    return power
+
+
+@inner
+def _kernel(function, products, left, right):
+    """Values from the products of a tile's 64 points with one further point."""
+    p0, p1, p2, p3 = products
+    if function.kind == LINEAR:
+        return p0, p1, p2, p3
+    scale = splat(function.scale)
+    if function.kind == RBF:
+        n0, n1, n2, n3 = left
+        p0, p1 = decay(p0, scale, n0, right), decay(p1, scale, n1, right)
+        p2, p3 = decay(p2, scale, n2, right), decay(p3, scale, n3, right)
+        return p0, p1, p2, p3
+    shift, degree = splat(function.coef0), function.degree
+    p0, p1 = _power(fma(scale, p0, shift), degree), _power(fma(scale, p1, shift), degree)
+    p2, p3 = _power(fma(scale, p2, shift), degree), _power(fma(scale, p3, shift), degree)
+    return p0, p1, p2, p3
+
+
+@inner
+def _norms(norms, base):
+    return (
+        *(load(norms, base), load(norms, base + WIDTH)),
+        *(load(norms, base + 2 * WIDTH), load(norms, base + 3 * WIDTH)),
+    )
+
+
+@inner
+def _added(sums, values, weight):
+    (s0, s1, s2, s3), (v0, v1, v2, v3) = sums, values
+    return fma(v0, weight, s0), fma(v1, weight, s1), fma(v2, weight, s2), fma(v3, weight, s3)
+
+
+@inner
+def _gather(rows, norms, columns, start, stop, few):
+    """Copy rows ``columns[start:stop]`` to ``few``; the rest of the last group is 0."""
+    d = rows.shape[1]
+    for c in range(start, start + -(-(stop - start) // GROUP) * GROUP):
+        group, first = few.values[(c - start) // GROUP], d * ((c - start) % GROUP)
+        i = columns[min(c, stop - 1)]
+        few.norms[c - start] = norms[i]
+        for k in range(d):
+            group[first + k] = rows[i, k] if c < stop else np.float32(0.0)
+
+
+@inner
+def _add_chunk(function, tiled, few, coef, unit, t, out):
+    """Add the products with up to 32 points to the sums of tile t."""
+    d, tile, base = tiled.values.shape[1] // TILE, tiled.values[t], TILE * t
+    left, zero = _norms(tiled.norms, base), splat(np.float32(0.0))
+    sums = zero, zero, zero, zero
+    for c in range(0, coef.shape[0], GROUP):
+        p, q, r, s = _products(tile, few.values[c // GROUP], d)
+        p = _kernel(function, p, left, spread(few.norms, c))
+        sums = _added(sums, p, spread(coef, c))
+        q = _kernel(function, q, left, spread(few.norms, c + 1))
+        sums = _added(sums, q, spread(coef, c + 1))
+        r = _kernel(function, r, left, spread(few.norms, c + 2))
+        sums = _added(sums, r, spread(coef, c + 2))
+        s = _kernel(function, s, left, spread(few.norms, c + 3))
+        sums = _added(sums, s, spread(coef, c + 3))
+    s0, s1, s2, s3 = sums
+    add_to(out, base, s0, unit)
+    add_to(out, base + WIDTH, s1, unit)
+    add_to(out, base + 2 * WIDTH, s2, unit)
+    add_to(out, base + 3 * WIDTH, s3, unit)
+
+
+@jit
+def add_sums(function, tiled, rows, columns, coef, first, last, out):
+    """``out[i] += sum_c coef[c] k(x_i, x_columns[c])`` for the points of tiles first to last.
+
+    The tiles hold the points ``rows``, and ``out`` is as long as the tiles.
+    """
+    m, d = columns.shape[0], rows.shape[1]
+    few = Few(np.empty((SUMMED // GROUP, GROUP * d), np.float32), np.empty(SUMMED, np.float32))
+    weights = np.empty(SUMMED, np.float32)
+    for start in range(0, m, SUMMED):
+        stop = min(start + SUMMED, m)
+        _gather(rows, tiled.norms, columns, start, stop, few)
+        unit = 0.0
+        for c in range(start, stop):
+            unit = max(unit, abs(coef[c]))
+        unit = max(unit, _SMALLEST)
+        size = -(-(stop - start) // GROUP) * GROUP
+        for c in range(size):
+            weights[c] = np.float32(coef[start + c] / unit) if start + c < stop else _ZERO
+        for t in range(first, last):
+            _add_chunk(function, tiled, few, weights[:size], unit, t, out)
+
+
+@inner
+def _put(values, row, base):
+    v0, v1, v2, v3 = values
+    store(row, base, v0)
+    store(row, base + WIDTH, v1)
+    store(row, base + 2 * WIDTH, v2)
+    store(row, base + 3 * WIDTH, v3)
+
+
+@jit
+def fill(function, tiled, few, out):
+    """``out[c, i] = k(x_i, z_c)`` for all points of the tiles."""
+    d, m = tiled.values.shape[1] // TILE, out.shape[0]
+    for t in range(tiled.values.shape[0]):
+        tile, base = tiled.values[t], TILE * t
+        left = _norms(tiled.norms, base)
+        for c in range(0, m, GROUP):
+            p, q, r, s = _products(tile, few.values[c // GROUP], d)
+            _put(_kernel(function, p, left, spread(few.norms, c)), out[c], base)
+            _put(_kernel(function, q, left, spread(few.norms, c + 1)), out[c + 1], base)
+            _put(_kernel(function, r, left, spread(few.norms, c + 2)), out[c + 2], base)
+            _put(_kernel(function, s, left, spread(few.norms, c + 3)), out[c + 3], base)
+
+
+@jit
+def spread_out(rows, indices, out):
+    """Copy some rows to tiles; the rest of the last one is 0."""
+    d = rows.shape[1]
+    for t in range(out.shape[0]):
+        tile, count = out[t], min(TILE, indices.shape[0] - TILE * t)
+        for k in range(tile.shape[0]):
+            tile[k] = np.float32(0.0)
+        for c in range(count):
+            row = rows[indices[TILE * t + c]]
+            for k in range(d):
+                tile[TILE * k + c] = row[k]
+
+
+@inner
+def fill_some(function, tiled, chosen, few, out):
+    """As ``fill`` for up to four of the tiles' own points, ``chosen``; ``few`` has space for them.
+
+    ``out[c]`` for c below the number of those chosen, with a multiple of 64 columns.
+    """
+    d, m = tiled.values.shape[1] // TILE, chosen.shape[0]
+    for c in range(GROUP):
+        i = chosen[min(c, m - 1)]
+        few.norms[c] = tiled.norms[i]
+        tile, at = tiled.values[i // TILE], i % TILE
+        for k in range(d):
+            few.values[0, d * c + k] = tile[TILE * k + at]
+    o0, o1, o2, o3 = out[0], out[min(1, m - 1)], out[min(2, m - 1)], out[min(3, m - 1)]
+    for t in range(tiled.values.shape[0]):
+        tile, base = tiled.values[t], TILE * t
+        left = _norms(tiled.norms, base)
+        p, q, r, s = _products(tile, few.values[0], d)
+        _put(_kernel(function, s, left, spread(few.norms, 3)), o3, base)
+        _put(_kernel(function, r, left, spread(few.norms, 2)), o2, base)
+        _put(_kernel(function, q, left, spread(few.norms, 1)), o1, base)
+        _put(_kernel(function, p, left, spread(few.norms, 0)), o0, base)

@@ -1,0 +1,1 @@
+"""SwapSVC, SwapSVR, SwapNoveltyDetector and their searches."""

@@ -1,0 +1,418 @@
+"""Base of kernel machines: checked kernels, attributes in SVC's shapes, scores and labels."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from numbers import Integral, Number, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from sklearn_bundle.core.base import ClassifierMixin
+from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core.contract import Solver, SolverResult, Status
+from sklearn_bundle.core.fit import CertifiedEstimator
+from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.validation import (
+    ClassificationData,
+    TrainingData,
+    check_classification_data,
+    check_prediction_data,
+)
+from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix, resolve_gamma
+from sklearn_bundle.kernel.values.kernel_scores import KernelScores
+
+_LARGEST = 1e30  # kernel value, finite in single precision and meaningful with the 1 added
+_LARGEST_COST = 1e100  # of C_i: the squares of it and of its inverse are finite
+_SINGLE_TOL = 1e-6  # below this, rounding of single precision is too large from the start
+
+
+@dataclass
+class MachineTraining:
+    """Samples, and kernel values between them.
+
+    ``shape`` is that of the caller's X; each solver may keep values of ``cache_bytes``.
+    """
+
+    samples: Any
+    values: KernelData
+    shape: tuple[int, ...]
+    cache_bytes: int = field(default=0, kw_only=True)
+
+    def divide_cache(self, megabytes: float, n_threads: int) -> None:
+        """Memory for kernel values per solver, if this many solvers run at a time."""
+        left = megabytes * 2**20 - self.values.bytes_kept
+        self.cache_bytes = int(left / n_threads) - self.values.bytes_shared
+
+
+@dataclass
+class KernelTraining(MachineTraining):
+    """The same with labels.
+
+    ``places`` are the samples' places among the points of ``values``, None if they are all of these
+    in their order.
+    """
+
+    samples: ClassificationData
+    places: NDArray[np.intp] | None = None
+
+    @property
+    def classes(self) -> np.ndarray:
+        return self.samples.classes
+
+    def points(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The places of some of the samples."""
+        return members if self.places is None else self.places[members]
+
+
+Coefficients = NDArray[np.float64] | Any  # or in CSR, of which scipy has no types
+
+
+def shaped_like(X: Any, coef: NDArray[np.float64]) -> Coefficients:
+    """``coef`` as it is or, for sparse X, in CSR of the same class with all entries, as in SVC."""
+    if not sp.issparse(X):
+        return coef
+    n_rows, width = coef.shape
+    indices = np.tile(np.arange(width, dtype=np.int32), n_rows)
+    starts = np.arange(n_rows + 1, dtype=np.int32) * np.int32(width)
+    return type(X)((coef.ravel().copy(), indices, starts), shape=coef.shape)
+
+
+Pair = tuple[NDArray[np.intp], NDArray[np.float64]]  # samples, and their targets -1 and +1
+
+
+def pairs_of(data: ClassificationData) -> list[Pair]:
+    """Points and targets of every subproblem: one for two classes, else one per pair i < j.
+
+    As in SVC, +1 is the second of two classes, but the first class of a pair.
+    """
+    labels, n_classes = data.labels, len(data.classes)
+    if n_classes == 2:
+        return [(np.arange(len(labels)), np.where(labels == 1, 1.0, -1.0))]
+    order = np.argsort(labels, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+    return [
+        (
+            np.concatenate([members[i], members[j]]),
+            np.repeat([1.0, -1.0], [len(members[i]), len(members[j])]),
+        )
+        for i, j in combinations(range(n_classes), 2)
+    ]
+
+
+def machine(data: ClassificationData, kernel: Kernel, alphas: list) -> dict[str, Any]:
+    """Fitted attributes in the shapes of SVC, from the coefficients alpha of every subproblem."""
+    subproblems, n_classes = pairs_of(data), len(data.classes)
+    used = np.zeros(len(data.labels), dtype=bool)
+    for (points, _), alpha in zip(subproblems, alphas, strict=True):
+        used[points[alpha != 0.0]] = True
+    support = np.flatnonzero(used)
+    support = support[np.argsort(data.labels[support], kind="stable")]  # by classes
+    place = np.zeros(len(used), dtype=np.intp)
+    place[support] = np.arange(len(support))
+    coef = np.zeros((max(1, n_classes - 1), len(support)))
+    classes = list(combinations(range(n_classes), 2))
+    for (i, j), (points, y), alpha in zip(classes, subproblems, alphas, strict=True):
+        active = np.flatnonzero(alpha)
+        rows = np.where(data.labels[points[active]] == i, j - 1, i) if n_classes > 2 else 0
+        coef[rows, place[points[active]]] = alpha[active] * y[active]
+    intercept = np.array([np.sum(a * y) for (_, y), a in zip(subproblems, alphas, strict=True)])
+    n_support = np.bincount(data.labels[support], minlength=n_classes).astype(np.int32)
+    given = kernel.name == "precomputed"
+    vectors = np.empty((0, 0)) if given else data.X[support]
+    rows = data.rows[support]
+    return {
+        "classes_": data.classes,
+        "support_": rows.astype(np.int32),
+        "support_vectors_": vectors,
+        "n_support_": n_support,
+        "dual_coef_": shaped_like(data.X, coef),
+        "intercept_": intercept,
+        "_scores": KernelScores(rows if given else vectors, kernel, coef, intercept, n_support),
+    }
+
+
+class KernelMachine(BaseEstimator):
+    """Checks of a kernel and its values; scores by support vectors.
+
+    A subclass has the parameters ``C``, ``kernel``, ``gamma``, ``degree``, ``coef0``, ``tol``,
+    ``cache_size`` and ``n_jobs``, and when fitted ``support_vectors_`` and ``_scores``.
+    """
+
+    C: float
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+    tol: float
+    cache_size: float
+    n_jobs: int | None
+
+    support_: NDArray[np.int32]
+    support_vectors_: Matrix
+    n_support_: NDArray[np.int32]
+    dual_coef_: Coefficients
+    intercept_: NDArray[np.float64]
+    gamma_: float
+    shape_fit_: tuple[int, ...]
+    n_features_in_: int
+    _scores: KernelScores
+
+    _used_with: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
+        "gamma": ("kernel", ("rbf", "poly")),
+        "degree": ("kernel", ("poly",)),
+        "coef0": ("kernel", ("poly",)),
+    }
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Names({"rbf", "linear", "poly", "precomputed"}), callable],
+        "gamma": [
+            Names({"scale", "auto", "distance"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def _validate_params(self) -> None:
+        if isinstance(self.kernel, str) and self.kernel == "sigmoid":
+            raise ValueError(
+                f"kernel='sigmoid' is not positive definite, so {type(self).__name__} may have no "
+                "optimum. Use 'rbf', 'linear', 'poly', 'precomputed' or a callable."
+            )
+        super()._validate_params()
+
+    def _given(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _objects(self, X: Any) -> np.ndarray | None:
+        """X as an array of objects for a callable kernel; None if X holds rows of numbers."""
+        if not callable(self.kernel) or sp.issparse(X):
+            return None
+        if isinstance(X, np.ndarray):
+            return X if X.ndim == 1 and X.dtype.kind in "OUST" else None
+        if not isinstance(X, list | tuple) or len(X) == 0 or np.ndim(X[0]) > 0:
+            return None
+        if isinstance(X[0], Number):
+            return None
+        objects = np.empty(len(X), dtype=object)
+        for i, item in enumerate(X):
+            objects[i] = item
+        return objects
+
+    def _checked(self, check: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+        """``check(self, X, ...)`` without a check of objects, as in SVC."""
+        objects = self._objects(X)
+        if objects is None:
+            return check(self, X, *arguments)
+        data = check(self, np.arange(float(len(objects)))[:, np.newaxis], *arguments)
+        del self.n_features_in_
+        data.X = objects[data.rows]
+        return data
+
+    def _shape_of(self, X: Any) -> tuple[int, ...]:
+        """Shape of the training data; objects without a shape have one dimension."""
+        if self._objects(X) is None:
+            return _num_samples(X), self.n_features_in_
+        return (len(X),)
+
+    def _refuse_sparse_matrix(self, X: Any) -> None:
+        if self._given() and sp.issparse(X):
+            raise ValueError("kernel='precomputed' needs a dense matrix X, got a sparse one.")
+
+    def _kernel_values(self, data: TrainingData, n_samples: int) -> KernelData:
+        """Kernel values of checked data; ``n_samples`` is that of the caller's X."""
+        if self._given():
+            n_columns = data.X.shape[1]
+            if n_columns != n_samples:
+                raise ValueError(
+                    "kernel='precomputed' needs a square matrix X of kernel values between the "
+                    f"training samples, got one of shape {(n_samples, n_columns)}."
+                )
+            if len(data.rows) < n_columns:
+                data.X = data.X[:, data.rows]
+        return self._kernel_data(data, self._kernel_of(data))
+
+    def _checked_costs(self, total: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """C_i: C times the weights, which sum to ``total`` before they are normalized."""
+        with np.errstate(over="ignore"):
+            costs = self.C * total * weights
+        if not (costs.min() >= 1.0 / _LARGEST_COST and costs.max() <= _LARGEST_COST):
+            raise ValueError(
+                f"C times the sample weights must lie between {1.0 / _LARGEST_COST:g} and "
+                f"{_LARGEST_COST:g}; got C={self.C!r} and products from {costs.min()} to "
+                f"{costs.max()}."
+            )
+        return costs
+
+    def _gamma_weights(self, data: TrainingData) -> NDArray[np.float64]:
+        """Weights of the samples in a gamma that depends on the data."""
+        return data.weights
+
+    def _kernel_of(self, data: TrainingData) -> Kernel:
+        gamma = 1.0
+        if isinstance(self.kernel, str) and self.kernel in ("rbf", "poly"):
+            gamma = resolve_gamma(self.gamma, data.X, self._gamma_weights(data))
+        return Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
+
+    def _kernel_data(self, data: TrainingData, kernel: Kernel) -> KernelData:
+        dtype = np.float64 if self.tol < _SINGLE_TOL else np.float32
+        values = KernelData(data.X, kernel, dtype, data.rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values.settle()
+            largest = values.largest
+        if not largest <= _LARGEST:
+            raise ValueError(
+                f"The values of kernel={self.kernel!r} are too large, up to {largest}. Scale the "
+                "features, or use a smaller gamma."
+            )
+        values.check()
+        return values
+
+    def _pair_scores(self, X: Any, signs_only: bool = False) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        objects = self._objects(X)
+        X = check_prediction_data(self, X) if objects is None else objects
+        threads = effective_n_jobs(self.n_jobs)
+        with blas_threads(1):
+            if signs_only:
+                return self._scores.sure_scores(X, threads)
+            single = self.support_vectors_.dtype == np.float32 and not self._given()
+            return self._scores.scores(X, np.float32 if single else np.float64, threads)
+
+    @property
+    def coef_(self) -> Coefficients:
+        """Weights w of shape (1, n_features) or (n_pairs, n_features), CSR if X was sparse.
+
+        Raises AttributeError unless the kernel is linear.
+        """
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available with kernel='linear'.")
+        check_is_fitted(self)
+        weights = self._scores.weights()
+        kind = type(self.support_vectors_)
+        return kind(weights) if sp.issparse(self.support_vectors_) else weights
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._given()
+        tags.input_tags.pairwise = self._given()
+        return tags
+
+
+class CertifiedMachine(CertifiedEstimator):
+    """The fit of kernel machines: an error where the kernel leaves no convex problem."""
+
+    @abstractmethod
+    def _suspects(self, task: Any, solver: Any) -> tuple[KernelData, NDArray, NDArray]:
+        """Kernel values, points, and the coefficients at which they do not seem to be definite."""
+
+    def _take_on(
+        self, problem: Any, kept: Any, seed: int | None, **settings: Any
+    ) -> tuple[Solver, SolverResult]:
+        solver, result = super()._take_on(problem, kept, seed, **settings)
+        if result.lower_bound > -np.inf or result.status is Status.INTERRUPTED:
+            return solver, result
+        values, points, coef = self._suspects(problem, solver)
+        values.refuse_indefinite(points, coef)
+        if result.primal < 0.0:
+            raise ValueError(
+                f"The values of kernel={values.kernel.name!r} are too rough for these costs: an "
+                f"objective is {result.primal:.6g}, and none can be negative. Scale the features, "
+                "use float64, or a smaller C."
+            )
+        # It was rounding. No objective is negative.
+        history = result.history.copy()
+        history["lower_bound"] = np.maximum(history["lower_bound"], 0.0)
+        return solver, replace(result, lower_bound=0.0, history=history)
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):
+    """Prediction of labels by one machine, or by one for each pair of classes."""
+
+    classes_: np.ndarray
+
+    _kernel_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._kernel_constraints,
+        "decision_function_shape": [Names({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+    }
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> KernelTraining:
+        self._check_kernel(X)
+        check = check_classification_data
+        samples = self._checked(check, X, y, sample_weight, self.class_weight)
+        values = self._kernel_values(samples, _num_samples(X))
+        return KernelTraining(samples, values, self._shape_of(X))
+
+    def _check_kernel(self, X: Any) -> None:
+        """Checks beyond the constraints on single parameters."""
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties=True needs decision_function_shape='ovr', got 'ovo': ties are broken "
+                "by the one-versus-rest scores."
+            )
+        self._refuse_sparse_matrix(X)
+
+    def _gamma_weights(self, data: ClassificationData) -> NDArray[np.float64]:
+        """Sample weights without class weights, as in SVC."""
+        return data.sample_weight
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            In single precision if the X of fit was. For two classes f(x), positive if the second
+            class is predicted. For more classes, ``decision_function_shape="ovr"`` gives votes plus
+            a monotone function of the sum of the scores, and "ovo" gives the scores of the pairs,
+            positive if the first class wins.
+        """
+        scores = self._pair_scores(X)
+        if len(self.classes_) == 2:
+            return scores[0]
+        if self.decision_function_shape == "ovo":
+            return np.ascontiguousarray(scores.T)
+        return _ovr_decision_function(scores.T < 0, -scores.T, len(self.classes_))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, by votes of the pairs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data; for ``kernel="precomputed"``, of shape (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Elements of ``classes_``. Ties go to the first class, or with ``break_ties=True`` to the
+            class with the largest score.
+        """
+        check_is_fitted(self)
+        n_classes = len(self.classes_)
+        if n_classes > 2 and self.break_ties:
+            return self.classes_[self.decision_function(X).argmax(axis=1)]
+        scores = self._pair_scores(X, signs_only=True)
+        if n_classes == 2:
+            return self.classes_[(scores[0] > 0.0).astype(np.intp)]
+        votes = np.zeros((n_classes, scores.shape[1]), dtype=np.int32)
+        for (i, j), won in zip(combinations(range(n_classes), 2), scores > 0.0, strict=True):
+            votes[i] += won
+            votes[j] += ~won
+        return self.classes_[votes.argmax(axis=0)]

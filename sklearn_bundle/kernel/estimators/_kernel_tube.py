@@ -1,0 +1,156 @@
+"""Base of SwapSVR and SwapNoveltyDetector: one problem, solved by conjugate gradients."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _num_samples
+
+from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.fit import OneCertificate
+from sklearn_bundle.core.parameters import RELATIVE_GAP
+from sklearn_bundle.core.validation import TrainingData
+from sklearn_bundle.core.warm import WarmStart, data_fingerprint
+from sklearn_bundle.core.weights import check_sample_weight, total_of
+from sklearn_bundle.kernel.estimators._kernel import (
+    CertifiedMachine,
+    KernelMachine,
+    MachineTraining,
+    shaped_like,
+)
+from sklearn_bundle.kernel.problems.l2tube import L2Tube, Tube
+from sklearn_bundle.kernel.solvers.kernel_gradients import KernelGradients
+from sklearn_bundle.kernel.values.kernel_data import KernelData
+from sklearn_bundle.kernel.values.kernel_scores import KernelScores
+
+
+@dataclass
+class TubeTraining(MachineTraining):
+    """The same without labels.
+
+    ``total`` is what the weights sum to before they are normalized; ``shared`` says that several
+    fits use the kernel values.
+    """
+
+    samples: TrainingData
+    total: float = field(kw_only=True)
+    shared: bool = field(default=False, kw_only=True)
+
+
+class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
+    """A kernel machine with squared losses outside of a tube."""
+
+    _tube_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._kernel_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "tol": [RELATIVE_GAP],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    _advice: ClassVar[dict[Status, str]] = {
+        Status.MAX_ITER: "Increase max_iter or tol, or use a smaller C.",
+        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
+    }
+    _intercept: ClassVar[bool]  # whether functions have one, which is penalized
+
+    def _tube(self, data: TubeTraining) -> Tube:
+        """Targets, and the limits between which residuals cost nothing."""
+        raise NotImplementedError
+
+    def _training(
+        self, check: Callable[..., TrainingData], X: Any, *y: Any, sample_weight: Any
+    ) -> TubeTraining:
+        self._refuse_sparse_matrix(X)
+        samples, n_samples = self._checked(check, X, *y, sample_weight), _num_samples(X)
+        values = self._kernel_values(samples, n_samples)
+        total = total_of(check_sample_weight(sample_weight, n_samples))
+        return TubeTraining(samples, values, self._shape_of(X), total=total)
+
+    def _costs(self, data: TubeTraining) -> NDArray[np.float64]:
+        return self._checked_costs(data.total, data.samples.weights)
+
+    def _prepare(self, data: TubeTraining, n_threads: int) -> None:
+        """Costs out of range are refused."""
+        self._costs(data)
+        data.divide_cache(self.cache_size, 1)
+
+    def _targets(self, data: TubeTraining) -> list[None]:
+        return [None]
+
+    def _problem(
+        self, data: TubeTraining, target: None, n_threads: int
+    ) -> AbstractContextManager[L2Tube]:
+        costs = self._costs(data)
+        data.values.check_costs(np.arange(len(costs)), costs)
+        problem = L2Tube(
+            *(data.values, self._tube(data), costs),
+            intercept=self._intercept,
+            cache_bytes=data.cache_bytes,
+            shared=data.shared,
+        )
+        return nullcontext(problem)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _fingerprint(self, data: TubeTraining) -> tuple[Any, ...]:
+        return data_fingerprint(data.samples), data.values.kernel
+
+    def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
+        """A callable kernel may have changed: its last point is only a start, not a result."""
+        tube = self._tube(data)
+        scale = object() if callable(self.kernel) else self.C * data.total
+        return scale, tube.above, tube.below, self.cache_size
+
+    def _solver(self, problem: L2Tube, kept: Any, seed: int) -> KernelGradients:
+        if isinstance(kept, KernelGradients):
+            return KernelGradients(problem, last=kept, seed=seed)
+        return KernelGradients(problem, start=kept, seed=seed)
+
+    def _keep(self, solver: KernelGradients, result: SolverResult) -> Any:
+        return solver.kept
+
+    def _carry(self, solver: KernelGradients, result: SolverResult, last: Any) -> Any:
+        """The solver, with its factors."""
+        return solver
+
+    def _machine(self, data: TubeTraining, coef: NDArray[np.float64]) -> dict[str, Any]:
+        """Fitted attributes in SVR's shapes."""
+        kernel, support = data.values.kernel, np.flatnonzero(coef)
+        vectors = np.empty((0, 0)) if self._given() else data.samples.X[support]
+        rows = data.samples.rows[support]
+        dual_coef = coef[support][np.newaxis]
+        intercept = np.array([dual_coef.sum() if self._intercept else 0.0])
+        scores = KernelScores(
+            *(rows if self._given() else vectors, kernel, dual_coef, intercept),
+            n_support=[len(support), 0],
+        )
+        return {
+            "support_": rows.astype(np.int32),
+            "support_vectors_": vectors,
+            "n_support_": np.array([len(support)], dtype=np.int32),
+            "dual_coef_": shaped_like(data.samples.X, dual_coef),
+            "intercept_": intercept,
+            "gamma_": kernel.gamma,
+            "_scores": scores,
+        }
+
+    def _further_attributes(self, data: TubeTraining, warm: WarmStart) -> dict[str, Any]:
+        return {"shape_fit_": data.shape}
+
+    def _suspects(
+        self, task: L2Tube, solver: KernelGradients
+    ) -> tuple[KernelData, NDArray, NDArray]:
+        return task.data, np.arange(task.n), solver.suspected

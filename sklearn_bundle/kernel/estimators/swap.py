@@ -1,0 +1,478 @@
+"""Kernel support vector classification: blocks of points, or Frank-Wolfe methods."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from itertools import combinations
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from sklearn_bundle.core.contract import SolverResult, Status, run
+from sklearn_bundle.core.fit import Certificates, fit_certified
+from sklearn_bundle.core.multiclass import names_of
+from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
+from sklearn_bundle.core.validation import ClassificationData
+from sklearn_bundle.core.warm import WarmStart, data_fingerprint
+from sklearn_bundle.kernel.estimators._kernel import (
+    CertifiedMachine,
+    KernelClassifier,
+    KernelTraining,
+    Pair,
+    machine,
+    pairs_of,
+)
+from sklearn_bundle.kernel.problems.l2svm import L2SVM
+from sklearn_bundle.kernel.solvers.active_set import ActiveSetSolver
+from sklearn_bundle.kernel.solvers.decomposition import DecompositionSolver
+from sklearn_bundle.kernel.solvers.handover import HandoverSolver
+from sklearn_bundle.kernel.solvers.swap import ALGORITHMS, SimplexPoints, SwapSolver
+from sklearn_bundle.kernel.solvers.whole import WholeSolver
+from sklearn_bundle.kernel.values.kernel_data import KernelData
+
+_MANY = 4000  # points above which an active set saves time
+_MANY_GIVEN = 20_000  # the same if kernel rows are only read
+_ACTIVE = 2000  # its first points: their matrix takes 16 MB
+# Points up to which a block is the whole problem: there blocks took 0.97 to 1.9 times as long on
+# six sets that did not set this number; from 6,000 points on they were faster on some.
+_WHOLE = 5000
+
+_AnySolver = SwapSolver | ActiveSetSolver | WholeSolver | DecompositionSolver | HandoverSolver
+
+
+class _Task(NamedTuple):
+    """The problem of a pair of classes, with memory for its kernel rows."""
+
+    problem: L2SVM
+    cache_bytes: int
+
+
+class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
+    """Kernel support vector machine with the squared hinge loss, by block or SWAP steps.
+
+    For labels y_i in {-1, +1} it minimizes over w, in the feature space of the kernel
+    ``k(x, z) = <phi(x), phi(z)>``, and b::
+
+        J(w, b) = 1/2 ||w||^2 + 1/2 b^2 + 1/2 sum_i C_i max(0, 1 - y_i (<w, phi(x_i)> + b))^2
+
+    where C_i is C times sample and class weight: the L2-SVM. The intercept is penalized like the
+    weight of a constant feature 1. The method needs this: the dual is a problem on the unit
+    simplex, ``min a'Ka`` with ``K_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / C_i``. With Q the
+    value reached, the model is ``f(x) = sum_i alpha_i y_i (k(x_i, x) + 1)``, ``alpha = a / Q``, and
+    ``1 / (2 Q)`` is a lower bound of J, so every fit comes with its duality gap. Three or more
+    classes are handled one-versus-one, with the attributes of :class:`~sklearn.svm.SVC`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses, positive. SVC's loss is not squared, so its best C differs.
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        ``exp(-gamma ||x - z||^2)``; ``<x, z>``; ``(gamma <x, z> + coef0)^degree``; X is the matrix
+        of kernel values; a callable takes (X, Z) and returns the array of shape (n_X, n_Z). It must
+        be positive semidefinite, unlike "sigmoid".
+    gamma : {"scale", "auto", "distance"} or float, default="scale"
+        For "rbf" and "poly". ``1 / (n_features X.var())``, ``1 / n_features``, or one over the
+        mean of ``||x - z||^2`` over all pairs, the paper's choice up to a factor of 2 (its sigma^2
+        is the mean, its gamma ``1/(2 sigma^2)``). Sample weights count in "scale" and "distance".
+    degree : int, default=3
+        Degree of "poly", at least 0.
+    coef0 : float, default=0.0
+        Constant term of "poly", at least 0; 0 makes it homogeneous.
+    solver : {"auto", "decomposition", "swap-2o", "swap", "mfw", "fw", "cvm"}, default="auto"
+        "decomposition" solves random blocks of 1,024 points, or a small problem as a whole, by
+        steps in two variables, and keeps no kernel values of other points. The others are the
+        methods of [1]_. "swap-2o" and "swap": SWAP steps with the partner of largest gain or of
+        smallest gradient (its Algorithms 5 and 4); "mfw": away steps; "fw": plain Frank-Wolfe;
+        "cvm": the problem on the support is roughly solved before the next point is added. "fw"
+        usually does not reach the default `tol` in reasonable time. "auto" is "decomposition" if
+        kernel values are computed from dense X, or from sparse X of more than 4,000 points, unless
+        a parameter of the other methods is set; where single precision may not be enough,
+        "swap-2o" ends it, from its point. Otherwise "auto" is "swap-2o".
+    tol : float, default=1e-2
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-2 is within 1 % of the optimum; test errors differ from those of the optimum by no more
+        than the noise between seeds (see the user guide).
+    max_iter : int, default=1000000
+        Maximum number of steps for each pair of classes. A step costs 1 to 10 ns per point, with
+        "decomposition" per point of the block.
+    max_time : float, default=None
+        Time limit in seconds for the whole fit. None means no limit.
+    cache_size : float, default=1000
+        Memory for kernel values in MB. Values that do not fit are recomputed when needed.
+    n_candidates : int, default=None
+        Number of random points among which to search for the next one before all points are
+        searched (section 2.4 of [1]_; 60 is usual). None always searches all points, which is
+        usually as fast.
+    n_initial : int, default=1
+        Number of random points whose solution is the start (20 in section 6 of [1]_); 1 starts at
+        the first point.
+    active_set : "auto", int or None, default="auto"
+        Number of points in the first active set, for problems larger than that. Points that violate
+        the solution are added until there are none. None starts with all points. "auto" is 2000 for
+        problems of more than 4,000 points (20,000 if the kernel is precomputed), else None.
+        "decomposition" ignores it, like `n_candidates` and `n_initial`.
+    class_weight : dict or "balanced", default=None
+        Factors on C by class. "balanced" gives all classes the same total weight, sample weights
+        included.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For three or more classes: scores per class, or per pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks voting ties by the scores, which takes longer.
+    warm_start : bool, default=False
+        Whether to keep the dual points and start from them when the next fit has the same X, y,
+        weights and kernel; C and tol may differ. If nothing else has changed, the fit continues; a
+        fit that has reached `tol` is kept.
+    n_jobs : int, default=None
+        Threads over pairs of classes and in `predict`; for two classes, over scores and in BLAS.
+        None means 1 outside of a joblib context.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the blocks, the first active points, `n_candidates` and `n_initial`.
+    verbose : int, default=0
+        1 prints a line a few times per second.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    support_ : ndarray of shape (n_support,)
+        Indices of the rows of X with a nonzero dual variable, grouped by class.
+    support_vectors_ : ndarray or CSR of shape (n_support, n_features)
+        These rows; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of them in each class.
+    dual_coef_ : ndarray or CSR of shape (1, n_support) or (n_classes - 1, n_support)
+        ``alpha_i y_i``. With three or more classes, the coefficient of a vector of class i for the
+        pair with class j is in row j, or j - 1 if j > i; the first class of a pair is +1.
+    intercept_ : ndarray of shape (1,) or (n_pairs,)
+        b, which is the sum of the coefficients.
+    coef_ : ndarray or CSR of shape (1, n_features) or (n_pairs, n_features)
+        w, for the linear kernel only. Like `dual_coef_`, CSR if X was sparse.
+    gamma_ : float
+        The gamma used.
+    objective_ : float, or ndarray of shape (n_pairs,)
+        J at the returned point. With three or more classes, this and the following attributes have
+        one entry per pair: (0, 1), (0, 2), ..., (1, 2), ...
+    lower_bound_ : float, or ndarray of shape (n_pairs,)
+        A value that J cannot fall below: the largest ``1 / (2 Q)``, which may come from a different
+        point than the model.
+    dual_gap_ : float, or ndarray of shape (n_pairs,)
+        ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged", for all pairs.
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``, the largest of all pairs: what `tol` limits.
+    n_iter_ : int, or ndarray of shape (n_pairs,)
+        Steps.
+    status_ : str, or list of str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        prevents further progress).
+    history_ : structured ndarray, or list of them
+        One row per block with "decomposition", otherwise one per 128 steps or fewer. So the first
+        row is not the start, and a small problem may have no other. Its objective is that of a
+        model, but may be above that of w = 0 (half the sum of all C_i). Fields ``iteration``
+        (steps so far), ``seconds``, ``objective``, ``lower_bound`` and ``passes`` (kernel rows
+        computed). With "decomposition" also ``blocks``; otherwise the
+        number of steps of each kind, ``fw``, ``swap_add``, ``swap_drop``, ``away`` and
+        ``away_drop``, and with an active set its size, ``active``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+    shape_fit_ : tuple
+        Shape of the training data.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, a single class, NaN or infinity, negative or all-zero
+        weights, multilabel y, a kernel matrix that is not square, a callable whose result has the
+        wrong shape, a kernel that is not symmetric or not positive semidefinite. Nothing is fitted
+        then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+
+    See Also
+    --------
+    SwapSVCCV : Chooses C by cross-validation.
+    PragamSVC : Linear, hinge loss, an intercept that is not penalized.
+
+    Notes
+    -----
+    "swap-2o" is Algorithm 5 of [1]_, with its second-order choice (19), step length (26) and gain
+    (28). One thing differs: the gains that decide the partner, and between a SWAP and a Frank-Wolfe
+    step, are those of the feasible steps, not of unlimited ones.
+
+    Kernel rows are in float32, sums in float64. The certificate is recomputed at exit in float64,
+    with fresh kernel values of all points that have a loss or a dual variable; the other losses are
+    0 by a margin larger than rounding. The possible effect of rounding on the objective and on the
+    bound is subtracted from the bound. If float32 rows do not reach `tol`, the method continues
+    from exact scores, and finally with float64 rows; for a `tol` below 1e-6 these are used from the
+    start. The gap is that of the model at the scale ``1 / Q``; it falls about as fast as the square
+    of the relative gap of the simplex problem.
+
+    `predict` works in float32 and recomputes scores that are too close to call in float64.
+
+    References
+    ----------
+    .. [1] H. Allende, E. Frandi, R. Nanculef, C. Sartori: A novel Frank-Wolfe algorithm. Analysis
+       and applications to large-scale SVM training, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn_bundle import SwapSVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SwapSVC(C=10).fit(X[:1000], y[:1000])
+    >>> model.relative_gap_ <= 1e-2
+    True
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.95)
+    True
+    """
+
+    _used_with = {  # noqa: RUF012
+        **KernelClassifier._used_with,
+        **dict.fromkeys(
+            ("n_candidates", "n_initial", "active_set"), ("solver", ("auto", *sorted(ALGORITHMS)))
+        ),
+    }
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+        **KernelClassifier._kernel_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "solver": [Names({"auto", "decomposition", *ALGORITHMS})],
+        "tol": [RELATIVE_GAP],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "n_initial": [Interval(Integral, 1, None, closed="left")],
+        "active_set": [Names({"auto"}), Interval(Integral, 2, None, closed="left"), None],
+        "class_weight": [Names({"balanced"}), dict, None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    _advice: ClassVar[dict[Status, str]] = {
+        Status.MAX_ITER: "Increase max_iter or tol, or use solver='auto' or a smaller C; "
+        "scaling the features helps too.",
+        Status.MAX_TIME: "Increase max_time or tol, or use a smaller C.",
+        Status.STALLED: "Rounding prevents further progress: increase tol, or scale the features.",
+    }
+    _unit = "pair"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        solver: str = "auto",
+        tol: float = 1e-2,
+        max_iter: int = 1_000_000,
+        max_time: float | None = None,
+        cache_size: float = 1000,
+        n_candidates: int | None = None,
+        n_initial: int = 1,
+        active_set: str | int | None = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.cache_size = cache_size
+        self.n_candidates = n_candidates
+        self.n_initial = n_initial
+        self.active_set = active_set
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data; for ``kernel="precomputed"``, the matrix of kernel values of shape
+            (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0, which multiply C. A weight of 2 counts as a repeated row, a weight of 0 as
+            a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        """
+        return fit_certified(self, X, y, sample_weight)
+
+    def _targets(self, data: KernelTraining) -> list[Pair]:
+        return pairs_of(data.samples)
+
+    def _names(self, classes: np.ndarray) -> list[str]:
+        return [f"{a} vs {b}" for a, b in combinations(names_of(classes), 2)]
+
+    def _prepare(self, data: KernelTraining, n_threads: int) -> None:
+        """Refuse costs out of range; keep kernel values that several pairs use."""
+        samples = data.samples
+        self._costs(samples)
+        if len(samples.classes) > 2:
+            data.values.share(samples.labels, self.cache_size * 2**20, n_threads)
+        data.divide_cache(self.cache_size, n_threads)
+
+    def _problem(
+        self, data: KernelTraining, target: Pair, n_threads: int
+    ) -> AbstractContextManager[_Task]:
+        members, signs = target
+        costs = self._costs(data.samples, members)
+        points = data.points(members)
+        data.values.check_costs(points, costs)
+        problem = L2SVM(data.values, points, signs, costs, n_threads)
+        return nullcontext(_Task(problem, data.cache_bytes))
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _fingerprint(self, data: KernelTraining) -> tuple[Any, ...]:
+        return data_fingerprint(data.samples), data.values.kernel
+
+    def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
+        """A callable kernel may have changed: its last point is only a start, not a result."""
+        scale = object() if callable(self.kernel) else self.C * data.samples.total
+        return scale, self.solver
+
+    def _keep(self, solver: _AnySolver, result: SolverResult) -> SimplexPoints | None:
+        return solver.kept if self.warm_start else None
+
+    def _released(self, solver: _AnySolver) -> None:
+        """None: a solver holds kernel rows, so a new one starts from its points."""
+
+    def _carry(self, solver: _AnySolver, result: SolverResult, last: Any) -> Any:
+        """The solver if it has rows of all points, otherwise its best point."""
+        solver = solver.current if isinstance(solver, HandoverSolver) else solver
+        if isinstance(solver, SwapSolver) or (isinstance(solver, WholeSolver) and solver.alone):
+            return solver
+        return SimplexPoints(result.point / result.point.sum())
+
+    def _model(self, data: KernelTraining, points: list[tuple[Any, Any]]) -> dict[str, Any]:
+        kernel = data.values.kernel
+        model = machine(data.samples, kernel, [alpha for alpha, _ in points])
+        return model | {"gamma_": kernel.gamma}
+
+    def _further_attributes(self, data: KernelTraining, warm: WarmStart) -> dict[str, Any]:
+        return {"shape_fit_": data.shape}
+
+    def _suspects(self, task: _Task, solver: _AnySolver) -> tuple[KernelData, NDArray, NDArray]:
+        problem, newest = task.problem, solver.kept.newest
+        return problem.data, problem.points, problem.y * newest
+
+    def _costs(
+        self, samples: ClassificationData, members: NDArray[np.intp] | slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """C_i, C times sample and class weight, for some of the samples."""
+        return self._checked_costs(samples.total, samples.weights[members])
+
+    def _solver(
+        self, task: _Task, kept: SimplexPoints | SwapSolver | WholeSolver | None, seed: int
+    ) -> _AnySolver:
+        problem = task.problem
+        solver = self._method(problem)
+        if solver == "decomposition":
+            return self._by_blocks(task, kept, seed)
+        settings = {
+            "algorithm": solver,
+            "cache_bytes": task.cache_bytes,
+            "tol": self.tol,
+            "max_steps": self.max_iter,
+            "n_candidates": self.n_candidates or 0,
+            "seed": seed,
+        }
+        if isinstance(kept, SwapSolver):
+            return SwapSolver(problem, last=kept, **settings)
+        if kept is None and self.n_initial > 1:
+            kept = SimplexPoints(self._start(problem, settings))
+        size, most = self.active_set, self.active_set
+        if self.active_set == "auto":
+            size, most = _ACTIVE, _MANY_GIVEN if problem.data.given else _MANY
+        whole = size is None or problem.n <= most
+
+        def single_steps(points: SimplexPoints | None) -> SwapSolver | ActiveSetSolver:
+            start = {}
+            if points is not None:
+                start = {"start": points.newest, "best": points.best, "first_step": points.n_steps}
+            if whole:
+                return SwapSolver(problem, **settings, **start)
+            return ActiveSetSolver(problem, size=size, **settings, **start)
+
+        if self.solver != "auto" or not self._has_blocks(problem):
+            return single_steps(kept)
+        fields = (SwapSolver if whole else ActiveSetSolver).history_fields
+        return HandoverSolver(self._by_blocks(task, kept, seed), single_steps, fields, self.tol)
+
+    def _by_blocks(
+        self, task: _Task, kept: SimplexPoints | WholeSolver | None, seed: int
+    ) -> WholeSolver | DecompositionSolver:
+        problem, limits = task.problem, {"max_steps": self.max_iter, "tol": self.tol, "seed": seed}
+        if problem.n > _WHOLE or not problem.by_tiles:
+            return DecompositionSolver(problem, start=kept, **limits)
+        last, start = (kept, None) if isinstance(kept, WholeSolver) else (None, kept)
+        return WholeSolver(problem, start=start, last=last, cache_bytes=task.cache_bytes, **limits)
+
+    def _method(self, problem: L2SVM) -> str:
+        """The solver that "auto" stands for."""
+        if self.solver != "auto":
+            return self.solver
+        single = problem.dtype == np.float32
+        # Blocks do not settle scores as far as the common tests of scikit-learn want them.
+        return "decomposition" if single and self._has_blocks(problem) else "swap-2o"
+
+    def _has_blocks(self, problem: L2SVM) -> bool:
+        """Whether blocks suit the points, and nothing was asked for that they do not have."""
+        asked = self.n_candidates is not None or self.n_initial > 1 or self.active_set != "auto"
+        computed = problem.computed and (problem.n > _MANY or not problem.sparse)
+        return computed and not asked
+
+    def _start(self, problem: L2SVM, settings: dict) -> NDArray[np.float64]:
+        """The solution on a few random points; section 6 of the paper uses 20."""
+        rng = np.random.default_rng(settings["seed"])
+        chosen = rng.permutation(problem.n)[: self.n_initial]
+        solver = SwapSolver(problem.part(chosen), **settings | {"n_candidates": 0})
+        result = run(solver, tol=self.tol, max_iter=self.max_iter)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        alpha = result.point
+        start = np.zeros(problem.n)
+        start[chosen] = alpha / alpha.sum()
+        return start

@@ -1,0 +1,1 @@
+"""The duals of the L2-SVM and of its tube form."""

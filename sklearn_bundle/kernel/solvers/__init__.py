@@ -1,0 +1,1 @@
+"""The methods that solve the duals of kernel machines."""

@@ -1,0 +1,291 @@
+"""The L2-SVM of many points: Frank-Wolfe methods on a growing active set."""
+
+from collections.abc import Iterator
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.kernel.solvers.kernel_asks import DivisibleProblem
+from sklearn_bundle.kernel.solvers.swap import (
+    KINDS,
+    MOST_REFINEMENTS,
+    REFINEMENTS,
+    Candidate,
+    SimplexPoints,
+    SwapSolver,
+    confirmed,
+    modeled,
+)
+
+Array = NDArray[np.float64]
+
+# How far the problems on the active points are solved, as relative gaps. If too loose, there are
+# more problems; if too tight, steps are spent on points that do not matter in the end. Estimates.
+_LOOSEST = 3e-2  # the first problem
+_SHARE = 0.1  # of the gap over all points: the next problem
+_NEAR = 30.0  # times tol: if the gap over all points is this small, the next problem is the last
+_SLACK = 0.9  # of tol: the last problem
+_EXACT_SLACK = 0.01  # of tol: the last problem with rows in float64, where a small gap is cheap
+_MOST_IDLE = 3  # problems without progress: then only rounding is left
+
+# Which points are added. A violator is an inactive point whose score is below Q. Also estimates.
+_MANY = 0.25  # violators per active point above which only the clear ones count
+_CLEAR = 0.5  # a violator this share of Q below Q is clear, whatever the gap
+_LEAST_GROWTH = 0.1  # least number of points added, per active point, while far from the optimum
+_SAMPLE, _SAMPLED = 0.1, 10.0  # least size of a sample, per point and per active point
+_ENOUGH = 10  # violators in a sample with which a check of all points is unnecessary
+
+_COPY = 1.25  # memory while a matrix is copied to one of twice the side, over that of the new one
+
+
+class ActiveSetSolver:
+    """Solves on the active points, adds those that violate the solution, and repeats.
+
+    Any point of the small simplex is one of the large one, so every bound holds for all points; the
+    objective is known after each check of all of them.
+
+    Parameters
+    ----------
+    problem : DivisibleProblem
+    size : int
+        Number of points to begin with, chosen at random.
+    tol : float
+        The requested relative gap: the small problems are solved a little further.
+    cache_bytes : int
+        Memory for the kernel matrix of the active points, or for some of its rows if it is too
+        large.
+    start : ndarray of shape (n,), default=None
+        Point of the simplex.
+    best : ndarray of shape (n,), default=None
+        Another point, which is returned unless a better one is found.
+    first_step, max_steps, algorithm, n_candidates, seed
+        See :class:`~.swap.SwapSolver`.
+    """
+
+    history_fields = (*SwapSolver.history_fields, ("active", np.int64))
+
+    def __init__(
+        self,
+        problem: DivisibleProblem,
+        *,
+        size: int,
+        tol: float,
+        cache_bytes: int,
+        start: Array | None = None,
+        best: Array | None = None,
+        first_step: int = 0,
+        max_steps: int | None = None,
+        algorithm: str = "swap-2o",
+        n_candidates: int = 0,
+        seed: int = 0,
+    ):
+        self._problem, self._tol, self._cache_bytes = problem, tol, cache_bytes
+        self._max_steps = np.inf if max_steps is None else max_steps
+        self._settings = {"algorithm": algorithm, "n_candidates": n_candidates, "seed": seed}
+        self.indefinite = False
+        self.n_steps = self.n_rows = 0
+        self._first_step = first_step
+        self.kinds = np.zeros(len(KINDS), dtype=np.int64)
+        self._matrix = np.empty((0, 0), problem.dtype)
+        self._filled = self._missed = 0
+        self._best = Best(provisional=True)
+        self._rng, self._sampling = np.random.default_rng(seed), False
+        active = self._first(size, start)
+        self._open(active, np.zeros(len(active)) if start is None else start[active], None)
+        self._look_at_all()
+        if best is not None:
+            self._best.offer(*modeled(problem, best))
+        if start is not None:  # or a fit of few steps would never reach other points
+            self._grow()
+        self._sampling = True
+
+    def states(self) -> Iterator[State]:
+        """One state for at most 128 steps, and one for every check of all points."""
+        idle = 0  # problems without progress
+        while self._missed < MOST_REFINEMENTS and idle < _MOST_IDLE:
+            steps, reached = self.n_steps, (self._best.primal, self._best.bound)
+            yield from self._solve()
+            if self.indefinite:
+                return
+            self._look()
+            yield self._state()
+            grown = self._grow()
+            progress = grown or (self._best.primal, self._best.bound) != reached
+            idle = 0 if progress else idle + 1
+            if self.n_steps == steps and not grown:
+                return
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective of the best point and bound of the newest, from ``K a`` in float64."""
+        if moving and not self._looked:
+            self._look_at_all()
+        self._best.renew(*confirmed(self._problem, self._best.point, self._newest, moving))
+        self.indefinite = self.indefinite or self._best.bound == -np.inf
+        self._missed += 1
+        return self._state()
+
+    @property
+    def kept(self) -> SimplexPoints:
+        """Where the next fit may start."""
+        newest, best = np.zeros(self._problem.n), self._best.point[0]
+        newest[self._active] = self._solver.a
+        number = self._first_step + self.n_steps
+        return SimplexPoints(newest, None if np.array_equal(best, newest) else best, number)
+
+    def _first(self, size: int, start: Array | None) -> np.ndarray:
+        """Random points of both classes; all points of a class if they are few."""
+        chosen = [] if start is None else [np.flatnonzero(start)]
+        for sign in (-1.0, 1.0):
+            points = np.flatnonzero(self._problem.y == sign)
+            chosen.append(self._rng.permutation(points)[: size // 2])
+        return np.unique(np.concatenate(chosen))
+
+    def _open(self, active: np.ndarray, a: Array, q: Array | None) -> None:
+        """Make a solver for the active points that starts from a."""
+        small = self._problem.part(active)
+        solver = SwapSolver(
+            small,
+            cache_bytes=self._cache_bytes,
+            start=a if a.any() else None,
+            q=q,
+            rows=self._matrix_of(small),
+            tol=self._wanted(),
+            first_step=self._first_step + self.n_steps,
+            max_steps=self._max_steps - self.n_steps,
+            **self._settings,
+        )
+        self._active, self._small, self._solver = active, small, solver
+
+    def _matrix_of(self, small: DivisibleProblem) -> np.ndarray | None:
+        """The kernel matrix of the active points, the new ones last; None if it is too large."""
+        n, item = small.n, small.dtype.itemsize
+        most = isqrt(int(self._cache_bytes / (item * _COPY)))
+        if n > most:
+            self._matrix = np.empty((0, 0), small.dtype)
+            return None
+        if n > len(self._matrix):
+            larger = np.empty((min(2 * n, most),) * 2, small.dtype)
+            larger[: self._filled, : self._filled] = self._matrix[: self._filled, : self._filled]
+            self._matrix = larger
+        small.gram(self._matrix, self._filled)
+        self.n_rows += n - self._filled
+        self._filled = n
+        return self._matrix
+
+    def _wanted(self) -> float:
+        """The relative gap to reach on the active points."""
+        if not np.isfinite(self._best.primal):
+            return _LOOSEST
+        gap = self._gap()
+        least = _SLACK if self._problem.dtype == np.float32 else _EXACT_SLACK
+        if gap <= _NEAR * self._tol:
+            return least * self._tol
+        return max(least * self._tol, min(_LOOSEST, _SHARE * gap))
+
+    def _solve(self) -> Iterator[State]:
+        """Solve the problem on the active points as far as is useful before the next check."""
+        wanted = self._wanted()
+        steps, kinds, rows = self.n_steps, self.kinds, self.n_rows
+        for state in self._solver.states():
+            self._looked = False
+            self.n_steps = steps + self._solver.n_steps
+            self.kinds = kinds + self._solver.kinds
+            self.n_rows = rows + self._solver.n_rows
+            self._best.prove(state.lower_bound)
+            if state.relative_gap <= wanted:
+                return
+            yield self._state()
+        self.indefinite = self._solver.indefinite
+        if self._small.dtype != self._problem.dtype:
+            self._promote()
+
+    def _promote(self) -> None:
+        self._problem.promote()
+        self._best.withdraw()  # its rounding is forgotten
+        self._best.prove(0.0)
+        self._matrix, self._filled = np.empty((0, 0), self._problem.dtype), 0
+
+    def _look(self) -> None:
+        """Check all points, or a sample as long as it shows enough violators."""
+        outside = self._outside()
+        size = max(_SAMPLE * self._problem.n, _SAMPLED * len(self._active))
+        if self._sampling and size < 0.5 * len(outside):
+            sample = np.unique(self._rng.integers(0, len(outside), int(size)))
+            self._last = self._products(outside[sample])
+            if len(self._violators()) > _ENOUGH:
+                return
+            self._sampling = False
+        self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        """Compute the scores of all points, and the objective."""
+        self._last = a, q, _ = self._products(self._outside())
+        value = self._solver.value
+        if value > 0.0:  # or the kernel is indefinite
+            self._newest = self._last
+            primal = self._problem.primal_value(a, q, value)
+            self._best.prove(0.5 / value)
+            self._best.offer(primal, self._newest)
+        self._looked = True
+
+    def _outside(self) -> np.ndarray:
+        outside = np.ones(self._problem.n, dtype=bool)
+        outside[self._active] = False
+        return np.flatnonzero(outside)
+
+    def _products(self, points: np.ndarray) -> Candidate:
+        """a, ``K a`` at the active points and at these with infinity elsewhere, and alpha."""
+        solver, n = self._solver, self._problem.n
+        a, q = np.zeros(n), np.full(n, np.inf)
+        a[self._active], q[self._active] = solver.a, solver.q
+        q[points] = self._problem.rough_products(a, points)
+        return a, q, a / solver.value
+
+    def _violators(self) -> np.ndarray:
+        """Inactive points with a loss; if they are many, only the clear cases."""
+        value, outside = self._solver.value, self._last[1].copy()
+        outside[self._active] = np.inf
+        violators = np.flatnonzero(outside < value)
+        if len(violators) > _MANY * len(self._active):
+            clear = violators[outside[violators] < (1.0 - min(self._gap(), _CLEAR)) * value]
+            return clear if len(clear) else violators
+        return violators
+
+    def _newcomers(self) -> np.ndarray:
+        """The points to add: the worst violators, and the next worst if these are only a few."""
+        violators, q, n_active = self._violators(), self._last[1], len(self._active)
+        if len(violators) > n_active:
+            return violators[np.argpartition(q[violators], n_active)[:n_active]]
+        few = int(_LEAST_GROWTH * n_active)
+        far = self._last is self._newest and self._gap() > _NEAR * self._tol
+        if far and 0 < len(violators) < few:
+            others = self._outside()
+            others = others[np.isfinite(q[others])]
+            return others[np.argsort(q[others], kind="stable")[:few]]
+        return violators
+
+    def _gap(self) -> float:
+        return self._best.gap / self._best.primal
+
+    def _grow(self) -> bool:
+        """Add points; returns whether there were any to add."""
+        problem, solver, q = self._problem, self._solver, self._last[1]
+        newcomers = self._newcomers()
+        active = np.concatenate([self._active, newcomers])
+        a = np.concatenate([solver.a, np.zeros(len(newcomers))])
+        if self._missed == 0:
+            self._open(active, a, q[active])
+        else:  # a confirmation failed: from exact scores, and at last with exact rows
+            if self._missed > REFINEMENTS and problem.dtype == np.float32:
+                self._promote()
+            self._open(active, a, None)
+        return len(newcomers) > 0
+
+    def _state(self) -> State:
+        if self.indefinite:  # there is no bound
+            self._best.withdraw()
+        alpha, further = self._best.point[2], (*self.kinds, len(self._active))
+        return self._best.state(alpha, None, self.n_rows, self.n_steps, further)

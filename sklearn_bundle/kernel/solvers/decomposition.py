@@ -1,0 +1,336 @@
+"""The dual of the kernel L2-SVM by blocks of random points: no matrix of kernel values."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.kernel._compiled import decomposition
+from sklearn_bundle.kernel.solvers.kernel_asks import BlockProblem
+from sklearn_bundle.kernel.solvers.swap import (
+    MOST_REFINEMENTS,
+    REFINEMENTS,
+    SimplexPoints,
+    confirmed,
+)
+
+Array = NDArray[np.float64]
+
+_BLOCK = 1024  # points at most: their matrix, 4 MB in float32, is about what a core's cache holds
+_PADDED = 64  # a block has a multiple of so many rows
+# How far a block is solved: to this share of its first gain, by so many steps per point at most.
+# Its other points move as well, so that more is wasted; estimates.
+_SHARE, _STEPS = 1e-2, 20
+_SLOW, _MOST_SLOW = 0.999, 20  # blocks in a row that hardly shrink the gap: only rounding is left
+_SEARCH_STEPS = 30  # Newton steps of a line search at most; it takes 3 to 6
+_SEARCH_TOL = 1e-6  # accuracy of its step: the objective is then off by the square of it
+
+
+class _Point(NamedTuple):
+    """A dual point alpha, ``margins_i = y_i f(x_i)`` of its model, and that model's ``|w|^2``.
+
+    ``sizes`` are sums of the scores of both classes, whose differences the margins are; the changes
+    of alpha that made them have the sum of sizes ``travel`` and the root of the sum of squares
+    ``spread``. That is what rounding depends on.
+    """
+
+    alpha: Array
+    margins: Array
+    sizes: Array
+    square: float
+    travel: float
+    spread: float
+
+    def scaled(self, t: float) -> "_Point":
+        return _Point(
+            *(t * self.alpha, t * self.margins, t * self.sizes),
+            *(t * t * self.square, t * self.travel, t * self.spread),
+        )
+
+
+class DecompositionSolver:
+    """Maximizes ``sum alpha - 1/2 alpha'K alpha`` over alpha >= 0, a block of points at a time.
+
+    That is the dual of the L2-SVM at a free scale: the point of the simplex is ``alpha / sum
+    alpha``. A block is drawn at random, a point with a probability that grows with what it gains
+    alone, and solved by steps in two variables each on its own matrix. Then the scores of all
+    points are updated, for which kernel values are computed and not kept.
+
+    The bound is that of the newest point at its best scale. The model is the best one on the
+    segment from the last model to that of the newest point, block after block.
+
+    Parameters
+    ----------
+    problem : BlockProblem
+    start : SimplexPoints, default=None
+        Where to begin; by default at the first point alone.
+    tol : float
+        Relative gap at which no more blocks are solved.
+    max_steps : int, default=None
+    seed : int
+    """
+
+    history_fields = (("blocks", np.int64),)
+
+    def __init__(
+        self,
+        problem: BlockProblem,
+        *,
+        start: SimplexPoints | None = None,
+        tol: float = 0.0,
+        max_steps: int | None = None,
+        seed: int = 0,
+    ):
+        self._problem, self._tol = problem, tol
+        self._max_steps = np.inf if max_steps is None else max_steps
+        self.n_steps = self.n_rows = self.n_blocks = 0
+        self._first_step = 0 if start is None else start.n_steps
+        self._rng = np.random.default_rng([seed, self._first_step])
+        self.indefinite = self._ended = False
+        self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
+        self._best = Best(provisional=True)
+        self._alpha, self._scores = np.zeros(problem.n), np.zeros((2, problem.n))
+        self._travel = self._spread = 0.0  # of the newest point
+        self._space = np.empty(0, problem.dtype)
+        self._started = start is not None
+        self._begin(self._vertex() if start is None else start)
+
+    def _vertex(self) -> SimplexPoints:
+        """The first one, whose objective no rounding can spoil."""
+        vertex = np.zeros(self._problem.n)
+        vertex[0] = 1.0
+        return SimplexPoints(vertex)
+
+    def _begin(self, start: SimplexPoints) -> None:
+        """Take up the points, and the best model between them."""
+        problem = self._problem
+        for a in [start.newest] if start.best is None else [start.best, start.newest]:
+            self._alpha, self._scores = a.copy(), np.zeros((2, problem.n))
+            active = np.flatnonzero(a)
+            problem.add_scores(a[active], active, self._scores)
+            self._travel, self._spread = 1.0, float(np.linalg.norm(a))
+            self._settle()
+
+    def states(self) -> Iterator[State]:
+        """One state per block; ends when no step is left."""
+        slow, last = 0, np.inf  # blocks that hardly shrank the gap; the gap before them
+        while self._missed < MOST_REFINEMENTS:
+            if self._stale:
+                self._refine()
+                slow, last = 0, np.inf
+            steps = self.n_steps
+            if not (self._started and self._best.gap <= self._tol * self._best.primal):
+                self._solve_block()
+            self._started = False
+            yield self._state()
+            if self.indefinite or self._ended:
+                return
+            slow = 0 if self._best.gap < _SLOW * last else slow + 1
+            last = last if slow else self._best.gap
+            if self._stale or (self.n_steps > steps and slow <= _MOST_SLOW):
+                continue
+            if self.n_steps >= self._max_steps or self._problem.dtype != np.float32:
+                return
+            self.confirm()  # that is all that single precision has to give
+            self._missed = max(self._missed, REFINEMENTS)
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective of the model and bound of the newest point, computed afresh in float64."""
+        point = self._best.point
+        model = self._candidate(point)
+        newest = model if self._suffices(model) else self._candidate(self._newest())
+        primal, _, bound = confirmed(self._problem, model, newest, moving=False)
+        self._best.renew(primal, point, bound)
+        self.indefinite = self.indefinite or self._best.bound == -np.inf
+        self._stale = True
+        return self._state()
+
+    @property
+    def kept(self) -> SimplexPoints:
+        """Where a next fit may go on."""
+        model = self._best.point.alpha
+        newest, best = self._alpha / self._alpha.sum(), model / model.sum()
+        same = np.array_equal(newest, best)
+        return SimplexPoints(newest, None if same else best, self._first_step + self.n_steps)
+
+    def _suffices(self, model: tuple) -> bool:
+        """Whether the model's own dual point proves ``tol`` as well: one instead of two."""
+        a, q = model[:2]
+        return (1.0 - self._tol) * self._best.primal <= 0.5 / float(np.sum(a * q))
+
+    def _candidate(self, point: _Point) -> tuple:
+        total = point.alpha.sum()
+        q = (point.margins + self._problem.ridge * point.alpha) / total
+        rounding = point.sizes / total, point.travel / total, point.spread / total
+        return point.alpha / total, q, point.alpha, *rounding
+
+    def _newest(self) -> _Point:
+        margins, sizes = self._margins(), self._scores[0] + self._scores[1]
+        square = float(np.sum(self._alpha * margins))
+        return _Point(self._alpha, margins, sizes, square, self._travel, self._spread)
+
+    def _margins(self) -> Array:
+        return self._problem.y * (self._scores[0] - self._scores[1])
+
+    def _exact(self, point: _Point) -> _Point:
+        """The same with margins in float64."""
+        total = point.alpha.sum()
+        a = point.alpha / total
+        margins = (self._problem.products(a) - self._problem.ridge * a) * total
+        square = float(np.sum(point.alpha * margins))
+        spread = float(np.linalg.norm(point.alpha))
+        return point._replace(margins=margins, square=square, travel=total, spread=spread)
+
+    def _refine(self) -> None:
+        """Go on from scores in float64; blocks in single precision only add what alpha moves.
+
+        That is iterative refinement; where it does not help, all values become exact.
+        """
+        self._missed += 1
+        self._stale = False
+        if self._missed > REFINEMENTS and self._problem.dtype == np.float32:
+            self._promote()
+        model = self._best.point = self._exact(self._best.point)
+        same = np.array_equal(model.alpha, self._alpha)
+        newest = model if same else self._exact(self._newest())
+        # What is missing goes to the class whose scores it makes larger.
+        missing = self._problem.y * newest.margins - (self._scores[0] - self._scores[1])
+        self._scores += np.maximum(0.0, np.array([missing, -missing]))
+        self._travel, self._spread = newest.travel, newest.spread
+        self._settle()
+
+    def _solve_block(self) -> None:
+        """Draw a block, solve it, and bring scores, model and bound up to date."""
+        problem = self._problem
+        bend, alpha = problem.diagonal, self._alpha
+        slope = 1.0 - self._margins() - problem.ridge * alpha
+        block = self._draw(slope, bend)
+        if not len(block):
+            return
+        slope, bend, alpha = slope[block], bend[block], alpha[block]
+        scale = 1.0 / np.sqrt(bend)
+        slope *= scale
+        unit = float(np.abs(slope).max())
+        g, u = np.zeros((2, -(-len(slope) // _PADDED) * _PADDED), problem.dtype)
+        g[: len(slope)] = slope / unit
+        u[: len(slope)] = alpha / (scale * unit)
+        before = u.copy()
+        most = int(min(_STEPS * len(slope), self._max_steps - self.n_steps))
+        H, share = self._matrix(block, scale), problem.dtype.type(_SHARE)
+        steps, indefinite = decomposition.solve(H, g, u, share, most)
+        self.n_steps += steps
+        self.n_blocks += 1
+        if indefinite:
+            self._doubt(certain=True)
+            return
+        changed = np.flatnonzero(u != before)
+        moved = block[changed]
+        change = (u - before)[changed].astype(np.float64) * scale[changed] * unit
+        alpha = np.where(u[changed] > 0.0, np.maximum(self._alpha[moved] + change, 0.0), 0.0)
+        change = alpha - self._alpha[moved]
+        if change.any():
+            self._alpha[moved] = alpha
+            problem.add_scores(change, moved, self._scores)
+            self._travel += float(np.sum(np.abs(change)))
+            self._spread = float(np.hypot(self._spread, np.linalg.norm(change)))
+            self.n_rows += len(moved)
+        self._settle()
+
+    def _draw(self, slope: Array, bend: Array) -> np.ndarray:
+        """Points that gain something, by weights that are the square roots of their gains."""
+        step = np.maximum(slope / bend, -self._alpha)
+        gains = step * (slope - 0.5 * bend * step)
+        useful = np.flatnonzero(gains > 0.0)
+        if len(useful) <= _BLOCK:
+            return useful
+        weights = np.sqrt(gains[useful] / gains.max())
+        # The smallest of exponential variables over weights: drawn without replacement.
+        times = self._rng.standard_exponential(len(useful)) / np.maximum(weights, 1e-300)
+        return np.sort(useful[np.argpartition(times, _BLOCK)[:_BLOCK]])
+
+    def _matrix(self, block: np.ndarray, scale: Array) -> np.ndarray:
+        """That of the block, scaled to a diagonal of ones, padded."""
+        side = -(-len(block) // _PADDED) * _PADDED
+        if len(self._space) < side**2:
+            self._space = np.empty(side**2, self._problem.dtype)
+        H = self._space[: side**2].reshape(side, side)
+        self._problem.square(block, scale, H)
+        np.fill_diagonal(H, 1.0)
+        return H
+
+    def _settle(self) -> None:
+        """Take the best scale of alpha, whose bound that is; then the best model with it."""
+        ridge, newest = self._problem.ridge, self._newest()
+        total = float(self._alpha.sum())
+        value = newest.square + float(np.sum(ridge * self._alpha**2))
+        if not value > 0.0:
+            self._doubt(certain=False)
+            return
+        scale = total / value
+        newest, model = newest.scaled(scale), self._best.point
+        self._alpha = newest.alpha.copy()
+        self._travel, self._spread = newest.travel, newest.spread
+        self._scores *= scale
+        self._best.prove(0.5 * scale * total)
+        if model is not None:
+            newest = self._between(model, newest)
+        slack = np.maximum(0.0, 1.0 - newest.margins)
+        primal = 0.5 * newest.square + 0.5 * float(np.sum(slack**2 / ridge))
+        if not (np.isfinite(primal) or np.isfinite(self._best.primal)):
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
+        self._best.offer(primal, newest)
+
+    def _between(self, start: _Point, end: _Point) -> _Point:
+        """The point of least objective on a segment."""
+        ridge = self._problem.ridge
+        toward = end.margins - start.margins
+        product = float(np.sum(start.alpha * end.margins))
+        slope_0 = product - start.square
+        bend_0 = max(start.square - 2.0 * product + end.square, 0.0)
+        low, high, step = 0.0, 1.0, 0.5
+        for _ in range(_SEARCH_STEPS):
+            slack = np.maximum(0.0, 1.0 - start.margins - step * toward) / ridge
+            slope = slope_0 + step * bend_0 - float(np.sum(slack * toward))
+            bend = bend_0 + float(np.sum(np.where(slack > 0.0, toward**2 / ridge, 0.0)))
+            low, high = (low, step) if slope > 0.0 else (step, high)
+            newton = step - slope / bend if bend > 0.0 else 0.5 * (low + high)
+            last, step = step, min(max(newton, low), high)
+            if abs(step - last) <= _SEARCH_TOL:
+                break
+        if step == 1.0:
+            return end
+        square = start.square + 2.0 * step * slope_0 + step**2 * bend_0
+        alpha = (1.0 - step) * start.alpha + step * end.alpha
+        sizes = (1.0 - step) * start.sizes + step * end.sizes
+        travel = (1.0 - step) * start.travel + step * end.travel
+        spread = (1.0 - step) * start.spread + step * end.spread
+        return _Point(alpha, start.margins + step * toward, sizes, square, travel, spread)
+
+    def _doubt(self, certain: bool) -> None:
+        """K seems not to be positive semidefinite: that may be rounding, above all in float32.
+
+        In float64, what is not ``certain`` is so if the newest point proves it.
+        """
+        if self._best.point is None:
+            self._promote()
+            self._begin(self._vertex())
+        elif self._problem.dtype == np.float32:
+            self._missed = max(self._missed, REFINEMENTS)
+            self.confirm()
+        else:
+            (proof,) = self._problem.certify(self._candidate(self._newest()))
+            self.indefinite = certain or proof.bound == -np.inf
+            self._ended = True
+
+    def _promote(self) -> None:
+        self._problem.promote()
+        self._space = np.empty(0, self._problem.dtype)
+
+    def _state(self) -> State:
+        if self.indefinite:  # there is no bound
+            self._best.withdraw()
+        alpha = self._best.point.alpha
+        return self._best.state(alpha, None, self.n_rows, self.n_steps, (self.n_blocks,))

@@ -1,0 +1,351 @@
+"""Frank-Wolfe methods for the L2-SVM (Allende, Frandi, Nanculef and Sartori, 2013)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import Best, attained
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.kernel._compiled import lazy, swap
+from sklearn_bundle.kernel.solvers.kernel_asks import SimplexProblem
+
+Array = NDArray[np.float64]
+
+# Name -> its number in compiled code.
+ALGORITHMS = {
+    "fw": swap.USE_FW,
+    "cvm": swap.USE_CVM,
+    "mfw": swap.USE_MFW,
+    "swap": swap.USE_SWAP,
+    "swap-2o": swap.USE_SWAP_2O,
+}
+KINDS = ("fw", "swap_add", "swap_drop", "away", "away_drop")  # of steps, in the order of swap.FW
+CHUNK = 128  # steps per state at most: fixed, so that equal seeds agree
+_BLOCK = 8  # rows computed together, most of which will be needed: BLAS is several times faster
+_REFRESH = 100_000  # steps until K a is recomputed, then twice as many: an estimate
+MOST_IDLE = 20  # states without progress: then only rounding is left
+MOST_REFINEMENTS = 20  # failed confirmations in all: by then more no longer help
+REFINEMENTS = 3  # confirmations that may fail before rows are computed in double precision
+
+
+Candidate = tuple[Array, Array, Array]  # a, K a, a / Q
+
+
+class SimplexPoints(NamedTuple):
+    """Points of the simplex from which to continue: the newest, and the one of lowest objective.
+
+    ``n_steps`` steps led there.
+    """
+
+    newest: Array
+    best: Array | None = None
+    n_steps: int = 0
+
+
+def modeled(problem: SimplexProblem, a: Array) -> tuple[float, Candidate]:
+    """The objective of the model of a, and a as a candidate."""
+    q = problem.products(a)
+    value = float(np.sum(a * q))
+    primal = problem.primal_value(a, q, value) if value > 0.0 else np.inf
+    return primal, (a, q, a / value)
+
+
+def confirmed(
+    problem: SimplexProblem, best: Candidate, newest: Candidate, moving: bool
+) -> tuple[float, Candidate, float]:
+    """Lowest objective with its point, and the highest bound, both in float64.
+
+    The point is no farther from the optimum than the gap says, despite rounding: see
+    :func:`~.certificate.attained`. The bound is -inf if K seems to be
+    indefinite. Unless ``moving``, the point is ``best``.
+    """
+    same = np.array_equal(best[0], newest[0])
+    candidates = [newest if moving else best] if same else [best, newest]
+    proofs = problem.certify(*candidates)
+    proven = list(zip(proofs, candidates, strict=True))
+    reached, found = min(
+        proven if moving else proven[:1], key=lambda pair: pair[0].primal + pair[0].excess
+    )
+    bounds = [proof.bound for proof in proofs]
+    primal, bound = attained(reached.primal, reached.excess, max(bounds))
+    indefinite = min(bounds) == -np.inf or bound > primal
+    return primal, found, -np.inf if indefinite else bound
+
+
+class SwapSolver:
+    """Maximizes ``-a'Ka`` over the unit simplex.
+
+    Parameters
+    ----------
+    problem : SimplexProblem
+    algorithm : {"fw", "cvm", "mfw", "swap", "swap-2o"}
+    cache_bytes : int
+        Memory for the rows of M that are kept, at least two.
+    start : ndarray of shape (n,), default=None
+        Point of the simplex; the first vertex by default.
+    q : ndarray of shape (n,), default=None
+        ``K start``, if it is known.
+    best : ndarray of shape (n,), default=None
+        Another point, which is returned unless a better one is found.
+    first_step : int, default=0
+        Steps that led to ``start``: random vertices depend on the step's number.
+    rows : ndarray, default=None
+        All rows of M, if they are known.
+    last : SwapSolver, default=None
+        A solver for the same M with another ridge. Its point and its rows are taken over, so it
+        must not be used again.
+    tol : float
+        Relative gap at which a state ends early.
+    max_steps : int, default=None
+    n_candidates : int
+        Number of random vertices among which the next one is chosen; 0 means all.
+    seed : int
+
+    Attributes
+    ----------
+    a, q, value : the point, ``K a`` and ``a'Ka``
+    n_steps, n_rows : steps taken and rows computed so far
+    kinds : steps of each kind
+    indefinite : bool
+        Whether the kernel was found not to be positive semidefinite, which ends the steps.
+    """
+
+    history_fields = tuple((kind, np.int64) for kind in KINDS)
+
+    def __init__(
+        self,
+        problem: SimplexProblem,
+        *,
+        algorithm: str = "swap-2o",
+        cache_bytes: int = 1 << 30,
+        start: Array | None = None,
+        q: Array | None = None,
+        best: Array | None = None,
+        first_step: int = 0,
+        rows: np.ndarray | None = None,
+        last: "SwapSolver | None" = None,
+        tol: float = 0.0,
+        max_steps: int | None = None,
+        n_candidates: int = 0,
+        seed: int = 0,
+    ):
+        self._problem, self._tol = problem, tol
+        self._algorithm = ALGORITHMS[algorithm]
+        self._cache_bytes = cache_bytes
+        self._max_steps = np.inf if max_steps is None else max_steps
+        self._n_candidates = n_candidates if n_candidates < problem.n else 0
+        self._seed = seed
+        self.n_steps = self.n_rows = 0
+        self._first_step = first_step
+        self.kinds = np.zeros(len(KINDS), dtype=np.int64)
+        self.indefinite = False
+        self._missed, self._stale = 0, False  # confirmations that failed; whether one just did
+        self._refresh_at = _REFRESH
+        self._best = Best(provisional=True)
+        if last is None:
+            self._open_cache(rows)
+        else:
+            self._take_over(last)
+            start, q = last.a, last.q + last.a * (problem.ridge - last._problem.ridge)
+        if start is None:
+            start = np.zeros(problem.n)
+            start[0] = 1.0
+            if self._matrix.slots[0] < 0:
+                self._load(0)
+            q = self._matrix.rows[self._matrix.slots[0], : problem.n].astype(np.float64)
+            q[0] += problem.ridge[0]
+        self._set(start.copy(), problem.products(start) if q is None else q.copy())
+        self._offer()
+        if best is not None:
+            self._best.offer(*modeled(problem, best))
+        if not np.isfinite(self._best.primal):
+            raise ValueError("The kernel values are too large, or NaN: scale the features.")
+
+    def states(self) -> Iterator[State]:
+        """One state for at most 128 steps; ends when no step is left."""
+        idle = 0  # states without progress
+        while self._missed < MOST_REFINEMENTS:
+            if self._stale:
+                self._refine()
+            steps, reached = self.n_steps, (self._best.primal, self._best.bound)
+            self._advance()
+            self._offer()
+            yield self._state()
+            if self.n_steps >= self._refresh_at and self._problem.dtype == np.float32:
+                self._refresh_at *= 2  # rounding of rows adds up over many steps
+                self._missed -= 1
+                self.confirm()
+            idle = 0 if (self._best.primal, self._best.bound) != reached else idle + 1
+            if idle > MOST_IDLE and self._problem.dtype == np.float32:
+                idle, self._missed = 0, REFINEMENTS
+                self.confirm()
+            if self.indefinite or idle > MOST_IDLE:
+                return
+            if self.n_steps == steps and not self._stale:
+                return
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective of the best point and bound of the newest, from ``K a`` in float64.
+
+        Their rounding is forgotten, and steps continue from the exact ``K a``.
+        """
+        self.value = float(np.sum(self.a * self.q))  # Ctrl-C may have left an older one
+        newest = self._newest() if self.value > 0.0 else self._best.point
+        self._best.renew(*confirmed(self._problem, self._best.point, newest, moving))
+        self.indefinite = self.indefinite or self._best.bound == -np.inf
+        self._stale = True
+        return self._state()
+
+    @property
+    def kept(self) -> SimplexPoints:
+        """Where the next fit may start."""
+        best = self._best.point[0]
+        return SimplexPoints(
+            self.a.copy(), None if np.array_equal(best, self.a) else best, self._number
+        )
+
+    @property
+    def _number(self) -> int:
+        """Number of steps so far, including those of earlier fits."""
+        return self._first_step + self.n_steps
+
+    @property
+    def a(self) -> Array:
+        return self._point.a
+
+    @property
+    def q(self) -> Array:
+        return self._point.q
+
+    def _set(self, a: Array, q: Array) -> None:
+        active = np.flatnonzero(a)
+        self._size = len(active)
+        support = np.zeros(len(a), dtype=np.int64)
+        support[: self._size] = active
+        where = np.full(len(a), -1, dtype=np.int64)
+        where[active] = np.arange(self._size)
+        self._point, self.value = swap.Point(a, q, support, where), float(np.sum(a * q))
+
+    def _refine(self) -> None:
+        """Continue from ``K a`` in float64; rounded rows only affect the moves from here.
+
+        That is iterative refinement; if it does not help, rows become exact as well.
+        """
+        self._missed += 1
+        self._stale = False
+        if self._missed > REFINEMENTS and self._problem.dtype == np.float32:
+            self._problem.promote()
+            self._open_cache()
+        self._set(self.a, self._problem.products(self.a))
+
+    def _open_cache(self, rows: np.ndarray | None = None) -> None:
+        """Allocate space for rows of M, or use all of them if they are known."""
+        n, problem = self._problem.n, self._problem
+        if rows is not None:
+            self._source, self._n_kept = None, n
+            self._matrix = self._matrix_of(rows, np.arange(n), np.arange(n))
+            return
+        capacity = self._cache_bytes // (n * problem.dtype.itemsize)
+        capacity = int(min(max(2, capacity), n))
+        owners = np.zeros(capacity, dtype=np.int64)
+        self._matrix = self._matrix_of(problem.space(capacity), np.full(n, -1, np.int64), owners)
+        self._source, self._n_kept = problem.compiled(), 0
+
+    def _take_over(self, last: "SwapSolver") -> None:
+        if last._problem.dtype != self._problem.dtype:
+            self._problem.promote()
+        matrix = last._matrix
+        self._matrix = self._matrix_of(matrix.rows, matrix.slots, matrix.owners)
+        self._source, self._n_kept = last._source, last._n_kept
+
+    def _matrix_of(self, rows: np.ndarray, slots: np.ndarray, owners: np.ndarray) -> swap.Matrix:
+        """The matrix with these rows, none of them used yet, and the problem's diagonal."""
+        problem = self._problem
+        largest = np.finfo(np.float32).max
+        single = np.minimum(problem.diagonal, largest).astype(np.float32)
+        used = np.zeros(problem.n, dtype=np.int64)
+        return swap.Matrix(slots, owners, used, problem.ridge, problem.diagonal, single, rows)
+
+    def _advance(self) -> None:
+        """Take up to 128 steps; with rows in float32, fewer if ``tol`` is reached."""
+        tol = self._tol if self._problem.dtype == np.float32 else 0.0
+        self.value = float(np.sum(self.a * self.q))  # updates accumulate rounding
+        kinds = np.zeros(int(min(CHUNK, self._max_steps - self.n_steps)), dtype=np.int8)
+        rule = swap.Rule(self._algorithm, tol, self._n_candidates, self._seed)
+        if self._source is None:
+            done, end = self._steps(rule, kinds)
+        else:
+            self.value, self._size, done, self._n_kept, n_rows, end = lazy.run(
+                *(rule, self._matrix, self._source, self._n_kept),
+                *(self._point, self.value, self._size, kinds, self._number),
+            )
+            self.n_rows += n_rows
+        if end == swap.INDEFINITE:
+            self._doubt()
+        self.n_steps += done
+        self.kinds += np.bincount(kinds[:done], minlength=len(self.kinds))
+
+    def _doubt(self) -> None:
+        """Handle a K that does not seem positive definite: often rounding, mainly in float32."""
+        if self._problem.dtype == np.float32:
+            self._missed = REFINEMENTS
+            self.confirm()
+        else:
+            (proof,) = self._problem.certify((self.a, self.q, self.a))
+            self.indefinite = self.value > 0.0 or proof.bound == -np.inf
+
+    def _steps(self, rule: swap.Rule, kinds: np.ndarray) -> tuple[int, int]:
+        """Like ``lazy.run``, with rows that the problem computes."""
+        done = 0
+        while True:
+            self.value, self._size, done, missing = swap.run(
+                *(rule, self._matrix, self._point, self.value, self._size),
+                *(kinds, self._number, done),
+            )
+            if missing < 0:
+                return done, missing
+            self._load(missing)
+
+    def _load(self, i: int) -> None:
+        """Compute row i and others that may be needed soon, or only row i in place of another."""
+        rows, slots, owners = self._matrix.rows, self._matrix.slots, self._matrix.owners
+        free = len(owners) - self._n_kept
+        if free > 0 and self.n_rows > 0:
+            chosen = np.empty(min(_BLOCK, free), dtype=np.int64)
+            chosen = chosen[: lazy.promising(self.q, self.value, slots, i, chosen)]
+        else:
+            chosen = np.array([i])
+        if free > 0:
+            slot = self._n_kept
+            self._n_kept += len(chosen)
+        else:
+            slot = lazy.longest_unused(self._matrix.used, owners)
+            slots[owners[slot]] = -1
+        part = slice(slot, slot + len(chosen))
+        if self._source is None:
+            self._problem.fill(chosen, rows[part])
+        else:
+            lazy.fill(self._source, chosen, rows[part])
+        owners[part] = chosen
+        slots[chosen] = np.arange(slot, slot + len(chosen))
+        self.n_rows += len(chosen)
+
+    def _offer(self) -> None:
+        """Keep the newest point if it is the best one, and its bound if it is the best bound."""
+        if not self.value > 0.0:  # an indefinite kernel
+            return
+        primal = self._problem.primal_value(self.a, self.q, self.value)
+        self._best.prove(0.5 / self.value)
+        if primal < self._best.primal:
+            self._best.offer(primal, self._newest())
+
+    def _newest(self) -> Candidate:
+        return self.a.copy(), self.q.copy(), self.a / self.value
+
+    def _state(self) -> State:
+        if self.indefinite:  # there is no bound
+            self._best.withdraw()
+        alpha = self._best.point[2]
+        return self._best.state(alpha, None, self.n_rows, self.n_steps, tuple(self.kinds))

@@ -1,0 +1,1 @@
+"""Kernels, their values, and how far rounding may move these."""

@@ -1,0 +1,85 @@
+"""Sums of kernel values in extended precision, for models whose scores cancel in float64."""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.roundoff import DOUBLE
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+
+Array = NDArray[np.float64]
+
+_LONG = np.longdouble
+_EPS = float(np.finfo(_LONG).eps)
+_FINER = 1e-2  # share of the precision of float64 that pays: where long double is double, none does
+# Products of features at most: about 0.3 s. The linear kernel has one per entry of X.
+_MOST = 3e7
+_ENTRIES = 1 << 20  # values at a time: 16 MB
+
+
+def affordable(kernel: Kernel, shape: tuple[int, ...], n_columns: int) -> bool:
+    """Whether sums of so many values for each row of X are fast, and more precise than float64."""
+    n, d = shape[0], 1 if kernel.name == "precomputed" or len(shape) < 2 else shape[1]
+    cost = n * d if kernel.name == "linear" else n * d * n_columns
+    return _EPS < _FINER * DOUBLE and not callable(kernel.name) and cost <= _MOST
+
+
+def extended_sums(
+    rows: Matrix, columns: Matrix, kernel: Kernel, coef: Array, constant: float
+) -> tuple[Array, Array]:
+    """``sum_c coef[c] (k(x_r, x_c) + constant)``, and bounds on the errors.
+
+    For "precomputed", ``rows`` holds the values themselves and ``columns`` is not read.
+    """
+    if kernel.name == "precomputed":
+        return _of_values(rows, coef, constant)
+    left, right, weights = _dense(rows), _dense(columns), coef.astype(_LONG)
+    if kernel.name == "linear":
+        sums = left @ (right.T @ weights)
+        sizes = np.abs(left) @ (np.abs(right).T @ np.abs(weights))
+        roundings = len(coef) + left.shape[1] + 4
+        return _rounded(sums + constant * weights.sum(), sizes, weights, roundings)
+    n, d = left.shape
+    sums, sizes = np.empty((2, n), _LONG)
+    step = max(1, _ENTRIES // max(len(coef), 1))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        values = _values(left[part], right, kernel)
+        bounds = values if kernel.name == "rbf" else _values(abs(left[part]), abs(right), kernel)
+        sums[part] = values @ weights + constant * weights.sum()
+        sizes[part] = bounds @ np.abs(weights)
+    return _rounded(sums, sizes, weights, len(coef) + kernel.degree * (d + 8) + d + 16)
+
+
+def _of_values(K: np.ndarray, coef: Array, constant: float) -> tuple[Array, Array]:
+    sums, sizes = np.empty((2, len(K)), _LONG)
+    weights = coef.astype(_LONG)
+    step = max(1, _ENTRIES // max(len(coef), 1))
+    for start in range(0, len(K), step):
+        part = slice(start, start + step)
+        values = K[part].astype(_LONG)
+        sums[part] = values @ weights + constant * weights.sum()
+        sizes[part] = np.abs(values) @ np.abs(weights)
+    return _rounded(sums, sizes, weights, len(coef) + 4)
+
+
+def _rounded(sums, sizes, weights, roundings) -> tuple[Array, Array]:
+    """In float64, with the error of the sums and of rounding them; 1 for the constant."""
+    sizes = sizes + np.abs(weights).sum()
+    errors = (roundings * _EPS * sizes).astype(np.float64)
+    sums = sums.astype(np.float64)
+    return sums, errors + 2.0 * DOUBLE * np.abs(sums)
+
+
+def _values(left, right, kernel: Kernel):
+    gamma = _LONG(kernel.gamma)
+    if kernel.name == "poly":
+        return (gamma * (left @ right.T) + _LONG(kernel.coef0)) ** int(kernel.degree)
+    squares = np.zeros((len(left), len(right)), _LONG)
+    for x, z in zip(left.T, right.T, strict=True):
+        squares += (x[:, np.newaxis] - z) ** 2
+    return np.exp(-gamma * squares)
+
+
+def _dense(X: Matrix) -> np.ndarray:
+    return np.asarray(X.toarray() if sp.issparse(X) else X).astype(_LONG)

@@ -1,0 +1,387 @@
+"""Points in their memory layouts, with the products and values that make up a kernel."""
+
+import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.roundoff import likely
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.kernel._compiled import rows as passes
+from sklearn_bundle.kernel.values.kernel_function import Kernel, canonical, chunks
+
+# Sizes of what is computed at a time. They are estimates; 256 rows come from a trial with Gram
+# matrices.
+_TILE_ROWS = 256  # enough for BLAS to be fast
+_TILE_ENTRIES = 1 << 16  # a tile stays in the second-level cache between its product and its exp
+_SIDE = 512  # rows and columns of a block that is summed: 1 MB in float32
+_LEAST_PART = 128  # rows of a block that is summed; with fewer, BLAS is slow
+_BLOCK_ENTRIES = 1 << 20  # entries of a block that need not stay in a cache: 4 MB in float32
+_DIAGONAL_ROWS = 32  # points in a call for k(x, x): a callable computes all pairs, 32 times as many
+_ROWS_OF_ALL = 4  # up to so many rows, all columns are computed: sorting the wanted ones costs more
+_LARGEST_OFFSET = 10.0  # |mean|^2 gamma: rounds the exponent by 1e-6 in float32
+ALL = slice(None)  # all rows or columns
+_MOST_COLUMNS = 512  # a dense copy has at most 2 kB per row
+# Additions of a dense product in the time of one addition of a sparse product, and the cost of the
+# further passes over sparse products in additions: measured on a9a (123 columns, 6.2 in common) and
+# w8a (300, 1.3).
+_DENSE_ADDITIONS, _SPARSE_PASSES = 45.0, 1.0
+_FULL_COLUMN = 1 / 3  # if fuller, adding a dense column is 1.5 to 2.5 times faster than its entries
+
+
+def unsigned(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Data, indices and indptr of CSR or CSC, the first two without a copy."""
+    indices = X.indices.view(np.uint32 if X.indices.dtype == np.int32 else np.uint64)
+    return frozen(X.data), frozen(indices), frozen(X.indptr.astype(np.uint64))
+
+
+def picked(indices, start: int, stop: int):
+    """Part of an index array, or of all points: a slice, without a copy."""
+    return slice(start, stop) if indices is None else indices[start:stop]
+
+
+def _wide_parts(n: int, width: int):
+    """Slices of n rows of ``width`` values."""
+    step = max(1, _BLOCK_ENTRIES // max(width, 1))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def pays_dense(X) -> bool:
+    """Whether products of the rows of this CSR matrix cost less with dense rows.
+
+    A sparse product of a row with all rows has one addition per entry of the columns in which the
+    row has one: a pair of rows has as many as it has entries in common.
+    """
+    n, d = X.shape
+    if d > _MOST_COLUMNS:
+        return False
+    shares = np.bincount(X.indices, minlength=d) / n
+    return bool(d < _DENSE_ADDITIONS * (shares @ shares + _SPARSE_PASSES))
+
+
+class Whole:
+    """Points that are read all at once."""
+
+    terms = 0.0  # products in a value; none if the caller gives the values
+
+    @property
+    def roundings(self) -> float:
+        """Error bound of k(x, z) in roundings of ``sqrt(k(x, x) k(z, z))``; "rbf" has its own.
+
+        No value is larger, or K is not positive semidefinite.
+        """
+        return likely(self.terms) + 4.0
+
+    def rounding(self, points: "Whole", unit: float, rows=ALL, columns=ALL):
+        """Bounds on the errors of the values of these rows with any of those columns."""
+        lengths = np.sqrt(np.abs(self.diagonal()[rows]))
+        longest = np.sqrt(np.abs(points.diagonal()[columns]).max())
+        return unit * self.roundings * lengths * longest
+
+    def rounding_with(self, points: "Whole", unit: float):
+        """About the standard deviation of the errors of values with other points."""
+        return unit * np.abs(points.diagonal()).max()
+
+    def row_parts(self, n: int, width: int):
+        """Slices of n rows to be computed together, against ``width`` of these points."""
+        return _wide_parts(n, width)
+
+    def own_parts(self, n: int):
+        """Like ``row_parts``, for values of these n points with themselves."""
+        return self.row_parts(n, n)
+
+    def smallest_part(self, n: int) -> int:
+        """The smallest number of products that are added at a time, in sums over n points."""
+        return max(1, min(n, _BLOCK_ENTRIES // n))
+
+    def pieces(self, stop: int):
+        """The first ``stop`` points in pieces for such rows, with the indices of each piece."""
+        yield self, slice(0, stop)
+
+
+class Dense:
+    """Points in C-ordered dense rows, shifted so that norms do not dwarf the distances.
+
+    ``|x|^2 + |z|^2 - 2 <x, z>`` loses the digits by which the norms exceed the distances.
+    """
+
+    def __init__(self, X, kernel: Kernel, dtype, center=None):
+        self.center = center
+        if center is None:
+            values = np.ascontiguousarray(X, dtype)
+        else:
+            values = np.empty(X.shape, dtype)
+            for part in chunks(X):
+                values[part] = X[part] - center  # subtracted in float64, then rounded
+        self._set(kernel, values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
+
+    def _set(self, kernel, values, squares):
+        self.kernel, self.values, self.squares = kernel, values, squares
+        self.norms = (kernel.gamma * squares).astype(values.dtype)
+
+    @cached_property
+    def transposed(self) -> np.ndarray:
+        """The points as columns, C-ordered."""
+        return frozen(np.ascontiguousarray(self.values.T))
+
+    @classmethod
+    def of(cls, X, kernel: Kernel, dtype) -> "Dense":
+        X = np.asarray(X)
+        if kernel.name != "rbf":
+            return cls(X, kernel, dtype)
+        mean = X.mean(axis=0, dtype=np.float64)
+        copied = X.dtype != dtype or not X.flags.c_contiguous
+        needed = copied or kernel.gamma * (mean @ mean) > _LARGEST_OFFSET
+        return cls(X, kernel, dtype, mean if needed else None)
+
+    def like(self, Z) -> "Dense":
+        Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
+        return Dense(Z, self.kernel, self.values.dtype, self.center)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return self.kernel.of_squares(self.squares)
+
+    @property
+    def roundings(self) -> float:
+        return self.kernel.roundings(likely(self.values.shape[1]))
+
+    def rounding(self, points: "Dense", unit: float, rows=ALL, columns=ALL):
+        """Bounds on the errors of the values of these rows with any of those columns."""
+        lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
+        return self.kernel.rounding(unit, lengths, longest, likely(self.values.shape[1]))
+
+    def rounding_with(self, points: "Dense", unit: float):
+        """About the standard deviation of the errors of values with other points, by rows.
+
+        Roundings have random signs, so those of d products add up to about sqrt(d).
+        """
+        longest, d = np.sqrt(points.squares.max()), np.sqrt(self.values.shape[1])
+        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, d)
+
+    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
+        w = self.values[columns].T @ coef
+        return self.values @ w.astype(self.values.dtype)
+
+    def take(self, indices) -> "Dense":
+        taken = copy.copy(self)
+        taken.__dict__.pop("transposed", None)
+        taken.values = np.take(self.values, indices, axis=0)  # several times as fast as [indices]
+        taken.squares, taken.norms = self.squares[indices], self.norms[indices]
+        return taken
+
+    def row_parts(self, n: int, width: int):
+        """Like ``Whole.row_parts``: rows and pieces of columns for which BLAS is fast."""
+        step = max(_SIDE, _BLOCK_ENTRIES // 4 // max(width, 1))
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def smallest_part(self, n: int) -> int:
+        return min(n, _LEAST_PART)
+
+    def own_parts(self, n: int):
+        step = min(_SIDE, max(_LEAST_PART, n // 4))  # small parts gain more from symmetry
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def pieces(self, stop: int):
+        for start in range(0, stop, _SIDE):
+            columns = slice(start, min(start + _SIDE, stop))
+            yield self.view(columns), columns
+
+    def view(self, part: slice) -> "Dense":
+        """Some of the points, without a copy."""
+        piece = copy.copy(self)
+        piece.values, piece.norms = self.values[part], self.norms[part]
+        return piece
+
+    def fill(self, rows, points: "Dense", columns, width: int, out) -> None:
+        """``out[a, c] = k(self[rows[a]], points[columns[c]])`` for c < width, by tiles."""
+        for top in range(0, out.shape[0], _TILE_ROWS):
+            tile = out[top : top + _TILE_ROWS]
+            chosen = picked(rows, top, top + len(tile))
+            left, left_norms = self.values[chosen], self.norms[chosen]
+            step = _TILE_ENTRIES // len(tile)
+            if columns is not None:  # the gathered points should stay in the cache as well
+                step = min(step, max(_TILE_ROWS, _TILE_ENTRIES // points.values.shape[1]))
+            for start in range(0, width, step):
+                stop = min(start + step, width)
+                chosen = picked(columns, start, stop)
+                np.matmul(left, points.values[chosen].T, out=tile[:, start:stop])
+                self.kernel.of_products(tile, start, stop, left_norms, points.norms[chosen])
+
+
+class Sparse(Whole):
+    """Points in CSR rows; the copy by columns is made when they are first used as such."""
+
+    def __init__(self, X, kernel: Kernel, dtype):
+        self.kernel, self.dtype = kernel, dtype
+        self.matrix = canonical(X).astype(dtype, copy=False)
+        self.csr = unsigned(self.matrix)
+        squares = self.matrix.astype(np.float64)
+        squares.data **= 2
+        self.squares = np.asarray(squares.sum(axis=1)).ravel()
+        self.norms = (kernel.gamma * self.squares).astype(dtype)
+
+    @cached_property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """The points in CSC, the columns with a dense copy, and these copies as rows."""
+        csc = self.matrix.tocsc()
+        full = np.flatnonzero(np.diff(csc.indptr) > _FULL_COLUMN * csc.shape[0])
+        places = np.full(csc.shape[1], -1)
+        places[full] = np.arange(len(full))
+        return *unsigned(csc), places, csc[:, full].T.toarray()
+
+    @cached_property
+    def nearly_dense(self) -> bool:
+        """Whether values cost less from dense rows: see :func:`pays_dense`."""
+        return pays_dense(self.matrix)
+
+    def like(self, Z) -> "Sparse":
+        return Sparse(sp.csr_matrix(Z), self.kernel, self.dtype)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return self.kernel.of_squares(self.squares)
+
+    @cached_property
+    def terms(self) -> int:
+        return int(np.diff(self.matrix.indptr).max())
+
+    @property
+    def roundings(self) -> float:
+        return self.kernel.roundings(likely(self.terms))
+
+    def rounding(self, points: "Sparse", unit: float, rows=ALL, columns=ALL):
+        lengths, longest = np.sqrt(self.squares[rows]), np.sqrt(points.squares[columns].max())
+        return self.kernel.rounding(unit, lengths, longest, likely(self.terms))
+
+    def rounding_with(self, points: "Sparse", unit: float):
+        longest = np.sqrt(points.squares.max())
+        return self.kernel.rounding(unit, np.sqrt(self.squares), longest, np.sqrt(self.terms))
+
+    def linear_sums(self, coef: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """``<x, sum_c coef[c] x_columns[c]>`` for all points x."""
+        w = self.matrix[columns].T @ coef
+        return self.matrix @ w.astype(self.dtype)
+
+    def take(self, indices) -> "Sparse":
+        return Sparse(self.matrix[indices], self.kernel, self.dtype)
+
+    def fill(self, rows, points: "Sparse", columns, width: int, out) -> None:
+        """Like ``Dense.fill``, by groups of whole rows."""
+        if columns is not None and len(out) <= _ROWS_OF_ALL:  # too few to pay for another CSC
+            whole = np.empty((len(out), len(points.squares)), self.dtype)
+            self.fill(rows, points, None, whole.shape[1], whole)
+            np.take(whole, columns, axis=1, out=out)
+            return
+        points = points if columns is None else points.take(columns)
+        rows = frozen(np.arange(len(out)) if rows is None else rows)
+        step = max(1, _TILE_ENTRIES // max(width, 1))
+        for top in range(0, len(rows), step):
+            part, tile = rows[top : top + step], out[top : top + step]
+            passes.scatter(*self.csr, part, *points.columns, width, tile)
+            self.kernel.of_products(tile, 0, width, self.norms[part], points.norms)
+
+
+def _dense_numbers(values: Any, expected: tuple[int, int]) -> np.ndarray:
+    """The values that a callable returned, made dense, if they are real numbers."""
+    if sp.issparse(values):
+        values = values.toarray()
+    try:
+        values = np.asarray(values)
+    except ValueError:  # ragged
+        raise ValueError(
+            f"The kernel callable returned {shown(values)}; expected shape {expected}."
+        ) from None
+    if values.dtype.kind in "fiub":
+        return values
+    raise ValueError(
+        f"The kernel callable must return an array of real numbers, expected shape {expected}; "
+        f"got a {type(values).__name__} of type {values.dtype}."
+    )
+
+
+class Called(Whole):
+    """Points whose kernel values a callable computes."""
+
+    def __init__(self, X, kernel: Kernel, dtype=None):
+        """In float64 the callable gets float64 data. An X of its own objects has one dimension."""
+        numbers = X.ndim > 1
+        self.X = X.astype(np.float64, copy=False) if numbers and dtype == np.float64 else X
+        # Most callables add up products of features.
+        self.kernel, self.terms = kernel, X.shape[1] if numbers else 1
+
+    def like(self, Z) -> "Called":
+        return Called(Z, self.kernel, self.X.dtype)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return self._diagonal
+
+    @cached_property
+    def _diagonal(self) -> NDArray[np.float64]:
+        diagonal = np.empty(self.X.shape[0])
+        for start in range(0, len(diagonal), _DIAGONAL_ROWS):
+            part = np.arange(start, min(start + _DIAGONAL_ROWS, len(diagonal)))
+            square = np.empty((len(part), len(part)))
+            self.fill(part, self, part, len(part), square)
+            diagonal[part] = np.diagonal(square)
+        return diagonal
+
+    def take(self, indices) -> "Called":
+        return Called(self.X[indices], self.kernel)
+
+    def fill(self, rows, points: "Called", columns, width: int, out) -> None:
+        left = self.X if rows is None else self.X[rows]
+        out[:, :width] = self.values(left, points.X[picked(columns, 0, width)])
+
+    def values(self, left, right) -> np.ndarray:
+        """What the callable returns for these points, in its own type, once it is checked."""
+        expected = left.shape[0], right.shape[0]
+        values = _dense_numbers(self.kernel.name(left, right), expected)
+        if values.shape != expected:
+            raise ValueError(
+                f"The kernel callable returned an array of shape {values.shape} for X of shape "
+                f"{left.shape} and Y of shape {right.shape}; expected shape {expected}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"The kernel callable returned NaN or infinity in an array of shape {expected}."
+            )
+        return values
+
+
+class Given(Whole):
+    """Rows, or columns, of a matrix of kernel values."""
+
+    def __init__(self, matrix, indices=None):
+        self.matrix = matrix
+        self.indices = np.arange(len(matrix)) if indices is None else indices
+
+    @classmethod
+    def of(cls, X) -> "Given":
+        if sp.issparse(X):
+            raise ValueError("A precomputed kernel matrix must be dense, got a sparse one.")
+        if X.ndim != 2 or X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
+        return cls(np.ascontiguousarray(X))
+
+    def like(self, Z) -> "Given":
+        if Z.shape[1] != len(self.matrix):
+            raise ValueError(
+                f"A precomputed kernel matrix of new points must have one column for each of the "
+                f"{len(self.matrix)} training points, got shape {Z.shape}."
+            )
+        return Given(np.ascontiguousarray(Z))
+
+    def diagonal(self) -> NDArray[np.float64]:
+        return np.diagonal(self.matrix)[self.indices].astype(np.float64)
+
+    def take(self, indices) -> "Given":
+        return Given(self.matrix, self.indices[indices])
+
+    def fill(self, rows, points: "Given", columns, width: int, out) -> None:
+        left = self.indices if rows is None else self.indices[rows]
+        right = points.indices[picked(columns, 0, width)]
+        passes.pick(frozen(self.matrix), frozen(left), frozen(right), out)

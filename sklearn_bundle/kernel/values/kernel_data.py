@@ -1,0 +1,307 @@
+"""Training points and a kernel: values that several problems share, and sums of them in float64."""
+
+from functools import cached_property
+from math import fsum
+from threading import local
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.kernel.values._distances import dense_rows, rbf_sums
+from sklearn_bundle.kernel.values._extended_sums import affordable, extended_sums
+from sklearn_bundle.kernel.values._linear_sums import linear_sums
+from sklearn_bundle.kernel.values._points import Called, pays_dense
+from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+from sklearn_bundle.kernel.values.semidefinite import (
+    POINTS,
+    allowance,
+    negative,
+    refuse_asymmetric,
+    refuse_indefinite,
+    some_points,
+)
+
+Array = NDArray[np.float64]
+
+OF_CACHE = 0.5  # share of the memory for kernel values that values for several uses may take
+_EXACT_ROWS = 4096  # rows of X that are copied at a time: the copy stays small
+_CALLED = 100  # points between which a callable is checked before the fit
+_MOST_SPARE = 1.7  # rows per column up to which computing all values of the rows is faster
+
+
+class KernelData:
+    """Training points and a kernel: values in single or double precision, made when asked for.
+
+    Parameters
+    ----------
+    X : ndarray or CSR; the kernel matrix for "precomputed"
+    kernel : Kernel
+    dtype : float32 or float64, default=float32
+        The precision in which problems begin.
+    samples : ndarray of shape (n,), default=None
+        What messages call the points; their numbers by default.
+
+    Attributes
+    ----------
+    definite : bool
+        Whether the kernel is positive semidefinite by its formula. The values of others, which the
+        caller gives or computes, have to be checked.
+    """
+
+    def __init__(
+        self,
+        X: Matrix,
+        kernel: Kernel,
+        dtype: type = np.float32,
+        samples: np.ndarray | None = None,
+    ):
+        self.X, self.kernel, self.dtype = X, kernel, np.dtype(dtype)
+        self.given = kernel.name == "precomputed"
+        self.definite = not (self.given or callable(kernel.name))
+        self._type = X.dtype if self.given else np.dtype(np.float64)  # of the caller's values
+        self._samples = np.arange(X.shape[0]) if samples is None else samples
+        self._rows: dict[np.dtype, KernelRows] = {}
+        self._local = local()
+        self._widest = self.bytes_shared = 0  # of ``store``, for each thread
+        self.kept: np.ndarray | None = None
+        self.bytes_kept = 0  # by this object, for all threads
+        self._source: KernelRows | None = None  # of what is kept
+
+    def rows(self, dtype: type) -> KernelRows:
+        dtype = np.dtype(dtype)
+        if dtype not in self._rows:
+            self._rows[dtype] = KernelRows(self.X, self.kernel, dtype)
+        return self._rows[dtype]
+
+    def settle(self) -> None:
+        """Begin in double precision where single precision cannot hold the values."""
+        if not self.rows(self.dtype).in_range:
+            self.dtype = np.dtype(np.float64)
+
+    @property
+    def diagonal(self) -> Array:
+        """k(x, x) of all points."""
+        return self.rows(self.dtype).diagonal
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude of k(x, x), and of the exponent's parts."""
+        return self.rows(self.dtype).largest
+
+    def all_values(self) -> "KernelData | None":
+        """All values in single precision, computed once, as data; None if they do not fit into it.
+
+        Points then are rows of the matrix: the kernel is "precomputed".
+        """
+        if not self.rows(np.float32).in_range:
+            return None
+        self.keep_all()
+        kept = KernelData(self.kept, Kernel("precomputed"), self.dtype)
+        kept.bytes_kept, kept.definite = self.bytes_kept, True  # those of ``self`` are checked
+        return kept
+
+    def check(self) -> None:
+        """Raise if the values are not symmetric or not positive semidefinite.
+
+        All values of a matrix are compared with their mirror images, and up to 2,000 points are
+        checked for a negative eigenvalue. A callable is called once, with up to 100 points.
+        """
+        n, name = self.X.shape[0], self.kernel.name
+        if self.definite:
+            return
+        points = some_points(n, POINTS if self.given else _CALLED)
+        values = self._values_between(points)
+        lowest = int(self.diagonal.argmin())
+        if self.diagonal[lowest] < -self._allowed:
+            raise ValueError(
+                f"kernel={name!r} is not positive semidefinite: k(x, x) is "
+                f"{self.diagonal[lowest]} for the sample {self._samples[lowest]}."
+            )
+        if self.given:
+            refuse_asymmetric(self.X, name, self._samples)
+            refuse_indefinite(values, name, n)
+        else:
+            self.check_values(values, points)
+
+    def check_costs(self, points: np.ndarray, costs: Array) -> None:
+        """Raise if the caller's values are too rough for a problem with these costs.
+
+        Rounding may make eigenvalues negative, but not ``K + diag(1/C)`` indefinite.
+        """
+        ridge = 1.0 / costs
+        if not self.definite and ridge.min() < self._allowed:
+            part = some_points(len(points), POINTS if self.given else _CALLED)
+            values, n = self._values_between(points[part]), self.X.shape[0]
+            refuse_indefinite(values, self.kernel.name, n, ridge[part])
+
+    def _values_between(self, points: np.ndarray) -> np.ndarray:
+        """The caller's values, in their own type: that of a callable is known from then on."""
+        if self.given:
+            return self.X[np.ix_(points, points)]
+        called = Called(self.X, self.kernel, np.dtype(np.float64)).X[points]
+        values = Called(called, self.kernel).values(called, called)
+        if values.dtype.kind == "f":
+            self._type = values.dtype
+        return values
+
+    def check_values(self, values: np.ndarray, points: np.ndarray) -> None:
+        """Raise if values between some points, by the caller, are not those of a kernel.
+
+        In whatever type they come, no digits are expected that the caller's type does not have.
+        """
+        values = values.astype(self._type)
+        refuse_asymmetric(values, self.kernel.name, self._samples[points])
+        refuse_indefinite(values, self.kernel.name, self.X.shape[0])
+
+    @property
+    def _allowed(self) -> float:
+        """How far eigenvalues of all values may lie below 0 by rounding."""
+        return allowance(self.diagonal, self._type)
+
+    def _check_part(self, values: np.ndarray) -> None:
+        """Raise if the symmetric matrix of all values has a part that is not semidefinite."""
+        points = some_points(len(values), POINTS)
+        refuse_indefinite(values[np.ix_(points, points)], self.kernel.name, len(values))
+
+    def refuse_indefinite(self, points: np.ndarray, coef: Array) -> None:
+        """Raise if steps at these coefficients rightly found the values to be indefinite.
+
+        Where no eigenvalue is negative beyond rounding, rounding is what the steps have met.
+        """
+        if self.definite or not len(points):
+            return
+        n, largest = self.X.shape[0], np.argsort(-np.abs(coef), kind="stable")[:POINTS]
+        chosen = np.sort(points[largest])
+        if self.given:
+            refuse_indefinite(self._values_between(chosen), self.kernel.name, n)
+        else:
+            self.check_values(self._values_between(chosen), chosen)
+        if len(points) > POINTS:
+            active = np.flatnonzero(coef)
+            weights = coef[active] / np.linalg.norm(coef)
+            (sums,), _ = self.exact_sums(weights[np.newaxis], active, points, constant=0.0)
+            least = float(weights @ sums[active])
+            if least < -self._allowed:
+                why = "below what rounding explains"
+                size = len(active)
+                raise ValueError(negative(self.kernel.name, f"{least:.6g} or less", size, n, why))
+
+    def share(self, labels: np.ndarray, cache_bytes: float, n_threads: int) -> None:
+        """Compute once what several pairs of classes need, if there is space.
+
+        For dense points in float32 these are the values within a class, kept as they are computed;
+        for others all values, computed now.
+        """
+        n = len(labels)
+        if self.given or self.kept is not None or self.dtype != np.float32:
+            return
+        if self.rows(self.dtype).dense is None:
+            if 4 * n**2 <= OF_CACHE * cache_bytes:
+                self.keep_all()
+            return
+        widest = int(np.bincount(labels).max())
+        if 4 * n * widest <= OF_CACHE * cache_bytes / n_threads:
+            self._widest, self.bytes_shared = widest, 4 * n * widest
+
+    @property
+    def store(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """This thread's values within classes, one row per point, and which rows are known."""
+        if not hasattr(self._local, "store"):
+            n = self.X.shape[0] if self._widest else 0
+            self._local.store = np.empty((n, self._widest), np.float32), np.zeros(n, np.bool_)
+        return self._local.store
+
+    def keep_all(self) -> None:
+        """Compute all values in single precision, once; ``rows`` reads them from there."""
+        self._source = self.rows(np.float32)
+        self.kept = self._source.gram()
+        self.bytes_kept = self.kept.nbytes
+        if callable(self.kernel.name):
+            self._check_part(self.kept)
+        self._rows[np.dtype(np.float32)] = KernelRows(self.kept, Kernel("precomputed"), np.float32)
+
+    def rounding(self, dtype: np.dtype, rows: np.ndarray, columns: np.ndarray) -> Array | float:
+        """Bounds on the errors of the values of points in ``rows`` with those in ``columns``."""
+        source = self.rows(dtype) if dtype == np.float64 else self._source or self.rows(dtype)
+        return source.rounding(rows, columns)
+
+    def space(self, size: int, dtype: np.dtype) -> np.ndarray:
+        """An uninitialized vector; every call of a thread gets the same memory."""
+        memory = getattr(self._local, "memory", np.empty(0, np.uint8))
+        if len(memory) < size * dtype.itemsize:
+            memory = self._local.memory = np.empty(size * dtype.itemsize, np.uint8)
+        return memory[: size * dtype.itemsize].view(dtype)
+
+    def exact_sums(
+        self,
+        coef: Array,
+        chosen: np.ndarray,
+        rows: np.ndarray,
+        n_threads: int = 1,
+        *,
+        constant: float = 1.0,
+    ) -> tuple[Array, Array]:
+        """``sum_c coef[v, c] (k(x_r, x_c) + constant)`` by v and r, c over ``rows[chosen]``.
+
+        From the data, in float64; and bounds on the errors. The places ``chosen`` ascend.
+        """
+        if self.kernel.name == "rbf" and self.exact_by_tiles:
+            sums, errors = rbf_sums(self.X, self.kernel.gamma, coef, chosen, rows, n_threads)
+            sums += constant * np.array([[fsum(of_v)] for of_v in coef])
+            return sums, errors[:, np.newaxis]
+        each = [self._exact_sums(of_v, chosen, rows, constant) for of_v in coef]
+        return np.array([sums for sums, _ in each]), np.array([errors for _, errors in each])
+
+    def extended_sums(
+        self, coef: Array, chosen: np.ndarray, rows: np.ndarray, *, constant: float = 1.0
+    ) -> tuple[Array, Array] | None:
+        """``exact_sums`` in extended precision for one vector; None if that takes too long."""
+        columns = rows[chosen]
+        if not affordable(self.kernel, (len(rows), *self.X.shape[1:]), len(columns)):
+            return None
+        if self.given:
+            values = self.X[np.ix_(rows, columns)]
+            return extended_sums(values, values, self.kernel, coef, constant)
+        return extended_sums(self.X[rows], self.X[columns], self.kernel, coef, constant)
+
+    @cached_property
+    def largest_rounding(self) -> float:
+        """Bound on the error of any value in single precision."""
+        points = np.arange(self.X.shape[0])
+        return float(np.max(self.rounding(np.dtype(np.float32), points, points)))
+
+    def rows_of(self, indices: np.ndarray) -> Array:
+        """Some rows of X, dense in float64."""
+        return dense_rows(self.X, indices)
+
+    @cached_property
+    def exact_by_tiles(self) -> bool:
+        return not sp.issparse(self.X) or pays_dense(self.X)
+
+    def _exact_sums(
+        self, coef: Array, chosen: np.ndarray, rows: np.ndarray, constant: float
+    ) -> tuple[Array, Array]:
+        columns = rows[chosen]
+        if self.kernel.name == "linear":
+            return linear_sums(self.X[rows], self.X[columns], coef, constant)
+        whole = len(rows) < _MOST_SPARE * len(columns)
+        if self.given or whole:
+            coef_of_rows = np.zeros(len(rows))
+            coef_of_rows[chosen] = coef
+        if self.given:
+            points = KernelRows(self.X, self.kernel, np.float64)
+            sums = points.sums(coef, columns, rows)
+            errors = points.take(rows).sums_rounding(coef_of_rows)
+        elif whole:
+            points = KernelRows(self.X[rows], self.kernel, np.float64)
+            sums, errors = points.own_sums(coef_of_rows), points.sums_rounding(coef_of_rows)
+        else:
+            points = KernelRows(self.X[columns], self.kernel, np.float64)
+            sums, errors = np.empty((2, len(rows)))
+            for start in range(0, len(rows), _EXACT_ROWS):
+                part = slice(start, start + _EXACT_ROWS)
+                Z = self.X[rows[part]]
+                sums[part], errors[part] = points.scores(Z, coef), points.sums_rounding(coef, Z)
+        return sums + constant * fsum(coef), errors

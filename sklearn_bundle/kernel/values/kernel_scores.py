@@ -1,0 +1,166 @@
+"""Scores of new points by a kernel machine: one machine, or one for each pair of classes."""
+
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.parallel import BlockRunner
+from sklearn_bundle.kernel.values._distances import rbf_scores
+from sklearn_bundle.kernel.values.kernel import SUMMED, KernelRows, add_products
+from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix
+
+_ROWS = 1024  # rows of new points at a time, copied next to the support vectors
+_SURE = 16.0  # standard deviations of a score's rounding: many, since they are estimates
+
+
+class KernelScores:
+    """``f(z) = sum_c coef[c] k(z, x_c) + b`` for two classes, or for all pairs i < j of more.
+
+    Parameters
+    ----------
+    vectors : ndarray or CSR of shape (n_support, d)
+        Support vectors sorted by class; for "precomputed", the indices of their columns.
+    kernel : Kernel
+    dual_coef : ndarray of shape (1, n_support) or (n_classes - 1, n_support)
+        As in :class:`~sklearn.svm.SVC`: a support vector of class i has its coefficient against
+        class j in row j, or j - 1 if j > i.
+    intercept : ndarray of shape (1,) or (n_pairs,)
+    n_support : ndarray of shape (n_classes,)
+    """
+
+    def __init__(self, vectors: Matrix, kernel: Kernel, dual_coef, intercept, n_support):
+        self._vectors, self._kernel = vectors, kernel
+        self._coef, self._intercept = dual_coef, intercept
+        self._ends = np.concatenate([[0], np.cumsum(n_support)])
+        self._pairs = list(combinations(range(len(n_support)), 2))
+
+    def __getstate__(self) -> dict:
+        kept = ("_vectors", "_kernel", "_coef", "_intercept", "_ends", "_pairs")
+        return {name: vars(self)[name] for name in kept}
+
+    def scores(
+        self, Z: Matrix, dtype: type = np.float64, n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Array of shape (n_pairs, n), from kernel values in float32 or float64."""
+        if self._coef.shape[1] == 0:  # no support vectors, so that there is no largest one either
+            return np.repeat(self._intercept[:, np.newaxis], Z.shape[0], axis=1)
+        narrow = len(self._pairs) == 1 and self._kernel.name == "rbf"
+        if narrow and dtype == np.float64 and not (sp.issparse(Z) or sp.issparse(self._vectors)):
+            return self._exact_scores(Z, n_threads)
+        return self._scores_and_rounding(Z, dtype, n_threads)[0]
+
+    def _exact_scores(self, Z: np.ndarray, n_threads: int) -> NDArray[np.float64]:
+        """Scores of one machine from differences, some rows at a time."""
+        scores = np.empty((1, Z.shape[0]))
+
+        def work(k: int) -> None:
+            part = slice(k * _ROWS, (k + 1) * _ROWS)
+            sums = rbf_scores(self._vectors, Z[part], self._kernel.gamma, self._coef[0])
+            scores[0, part] = sums + self._intercept[0]
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(work, -(-Z.shape[0] // _ROWS))
+        return scores
+
+    def sure_scores(self, Z: Matrix, n_threads: int = 1) -> NDArray[np.float64]:
+        """Like ``scores``, in float32 where that settles the sign."""
+        given = not isinstance(self._kernel.name, str) or self._kernel.name == "precomputed"
+        with np.errstate(over="ignore", invalid="ignore"):
+            if given or not self._single.in_range:
+                return self.scores(Z, np.float64, n_threads)
+            scores, rounding = self._scores_and_rounding(Z, np.float32, n_threads)
+        doubt = _SURE * (np.outer(self._norms, rounding) + self._of_sums[:, np.newaxis])
+        unsure = np.flatnonzero(~(np.abs(scores) >= doubt).all(axis=0))  # NaN are unsure too
+        if len(unsure):
+            scores[:, unsure] = self.scores(Z[unsure], np.float64, n_threads)
+        return scores
+
+    def _scores_and_rounding(self, Z: Matrix, dtype: type, n_threads: int) -> tuple:
+        """Scores, and the standard deviation of the error of a kernel value for each row."""
+        n = Z.shape[0]
+        scores, rounding = np.empty((len(self._pairs), n)), np.zeros(n)
+        rows = None if self._kernel.name == "precomputed" else self._rows(dtype)
+        bounds = np.linspace(0, n, n_threads + 1).astype(int)
+
+        def work(k: int) -> None:
+            start, part = bounds[k], Z[bounds[k] : bounds[k + 1]]
+            blocks = [(part[:, self._vectors], 0.0)] if rows is None else rows.blocks(part)
+            for block, errors in blocks:
+                stop = start + len(block)
+                self._add(block, scores[:, start:stop])
+                rounding[start:stop] = errors
+                start = stop
+
+        with BlockRunner(n_threads) as runner:
+            runner.run(work, n_threads)
+        return scores, rounding
+
+    def _rows(self, dtype: type) -> KernelRows:
+        return self._single if dtype == np.float32 else self._double
+
+    @cached_property
+    def _single(self) -> KernelRows:
+        return KernelRows(self._vectors, self._kernel, np.float32)
+
+    @cached_property
+    def _double(self) -> KernelRows:
+        return KernelRows(self._vectors, self._kernel, np.float64)
+
+    @cached_property
+    def _norms(self) -> NDArray[np.float64]:
+        """Euclidean norms of the coefficients of each pair."""
+        return np.sqrt([np.sum(part**2) for part in self._parts_of_pairs()])
+
+    @cached_property
+    def _of_sums(self) -> NDArray[np.float64]:
+        """About the standard deviation of the error of each score from adding in float32.
+
+        This is for ``|k| <= 1``, as for "rbf"; for others it scales with their largest value.
+        """
+        unit, largest = 0.5 * np.finfo(np.float32).eps, max(1.0, self._single.diagonal.max())
+        sums = np.array([np.abs(part).sum() for part in self._parts_of_pairs()])
+        pieces = np.array([max(1.0, len(part) / SUMMED) for part in self._parts_of_pairs()])
+        return unit * largest * np.sqrt(SUMMED / pieces) * sums
+
+    def _parts_of_pairs(self):
+        """Coefficients of each pair, in two parts."""
+        if len(self._pairs) == 1:
+            yield self._coef[0]
+            return
+        ends = self._ends
+        for i, j in self._pairs:
+            of_i = self._coef[j - 1, ends[i] : ends[i + 1]]
+            yield np.concatenate([of_i, self._coef[i, ends[j] : ends[j + 1]]])
+
+    def _add(self, block: np.ndarray, out: NDArray[np.float64]) -> None:
+        """Scores of some rows, whose kernel values are in ``block``."""
+        out[:] = self._intercept[:, np.newaxis]
+        if len(self._pairs) == 1:
+            add_products(block, self._coef[0], out[0])
+            return
+        index = {pair: p for p, pair in enumerate(self._pairs)}
+        coef = self._coef.astype(block.dtype)
+        for c in range(len(self._ends) - 1):
+            sums = np.zeros((len(coef), len(block)))
+            for start in range(self._ends[c], self._ends[c + 1], SUMMED):
+                own = slice(start, min(start + SUMMED, self._ends[c + 1]))
+                sums += coef[:, own] @ block[:, own].T
+            for row in range(len(coef)):
+                other = row if row < c else row + 1
+                out[index[min(c, other), max(c, other)]] += sums[row]
+
+    def weights(self) -> np.ndarray:
+        """``sum_c coef[c] x_c`` of every pair, of shape (n_pairs, d): for the linear kernel."""
+        if len(self._pairs) == 1:
+            return self._coef @ self._vectors
+        ends, rows = self._ends, []
+        for i, j in self._pairs:
+            of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            rows.append(
+                self._coef[j - 1, of_i] @ self._vectors[of_i]
+                + self._coef[i, of_j] @ self._vectors[of_j]
+            )
+        return np.array(rows)

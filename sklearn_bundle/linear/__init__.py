@@ -1,0 +1,1 @@
+"""Regularized risk minimization for linear models."""

@@ -1,0 +1,1 @@
+"""BMRM estimators, PragamSVC and their searches."""

@@ -1,0 +1,590 @@
+"""Rows in blocks on dask's workers: checks of collections, problems and lazy predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+
+from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.sparse import well_formed
+from sklearn_bundle.core.validation import X_CHECKS, check_discrete, class_factors
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.jit.announce import seconds_compiled
+from sklearn_bundle.linear.losses import Loss, Target
+from sklearn_bundle.linear.losses.samples import SampleLoss
+from sklearn_bundle.linear.problems import row_block
+from sklearn_bundle.linear.problems.gathered_rows import GatheredProblem
+from sklearn_bundle.linear.problems.row_block import Formulation, RowBlock, size_of
+from sklearn_bundle.linear.problems.row_blocks import RowBlocks, formulation
+from sklearn_bundle.linear.rows._dask import (
+    DaskWorkers,
+    TimeLimit,
+    added,
+    current_client,
+    in_pairs,
+    persisted_rows,
+    release_memory,
+    workers_of,
+)
+from sklearn_bundle.linear.rows._dask_rows import aligned, calls_of, is_collection
+from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
+
+__all__ = [
+    "BlockedData",
+    "BlockedTarget",
+    "blocks_beside",
+    "check_blocks",
+    "is_collection",
+]
+
+# Of this many samples per feature scores are as long as what else travels: w to each worker twice.
+_MOST_SAMPLES = 4
+
+
+class Moments(NamedTuple):
+    """The weight of targets, and of each column the mean and the weighted sum of squares about it.
+
+    These are finite, or not a number.
+    """
+
+    weight: float
+    mean: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, y: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
+        columns, weight = y.reshape(len(y), -1), float(weights.sum())
+        mean = weights / weight @ columns
+        with np.errstate(over="ignore"):
+            return cls(weight, mean, weights @ (columns - mean) ** 2)
+
+    def and_those(self, other: Moments) -> Moments:
+        """Of both parts together."""
+        weight, apart = self.weight + other.weight, other.mean - self.mean
+        share = other.weight / weight
+        squares = self.squares + other.squares + self.weight * share * apart**2
+        return Moments(weight, self.mean + share * apart, squares)
+
+    def spreads(self, centered: bool) -> list[float]:
+        squares = self.squares / self.weight + (0.0 if centered else self.mean**2)
+        return [spread if 0.0 < spread < np.inf else 1.0 for spread in np.sqrt(squares).tolist()]
+
+
+class BlockedTarget(NamedTuple):
+    """Loss and target of one problem, as in :class:`~.losses.Prepared`, and the problem."""
+
+    loss: Loss
+    y: Any
+    formulation: Formulation
+
+
+@dataclass
+class BlockedData:
+    """Checked training data on workers, without rows of weight zero.
+
+    Attributes
+    ----------
+    workers : DaskWorkers
+        Of :class:`~.row_block.RowBlock`.
+    n_samples, n_features, n_entries : int
+    classes : ndarray or None
+        For a classifier.
+    n_targets : int or None
+        Number of columns of a regressor's 2-D y.
+    extremes : ndarray or None
+        Smallest and largest targets of a regressor, for checks by the loss.
+    moments : Moments or None
+        Of a regressor's targets.
+    total : float
+        The sum of the weights before they were normalized.
+    mean_square, column_scale
+        Statistics of X that problems need.
+    time : TimeLimit or None
+        The limit of all rounds, which began with the check.
+    compiled : float
+        :func:`~.announce.seconds_compiled` then.
+    prepared : list of BlockedTarget
+    """
+
+    workers: DaskWorkers
+    n_samples: int
+    n_features: int
+    n_entries: int
+    classes: NDArray | None
+    n_targets: int | None
+    extremes: NDArray | None
+    moments: Moments | None
+    total: float
+    mean_square: float
+    column_scale: NDArray[np.float64]
+    time: TimeLimit | None
+    compiled: float
+    prepared: list[BlockedTarget] = field(default_factory=list)
+
+    def limit(self, seconds: float | None) -> None:
+        """Give all rounds from now on a time limit that starts now."""
+        self.time, self.compiled = TimeLimit.after(seconds), seconds_compiled()
+        self.workers = self.workers.within(seconds)
+
+    def seconds_left(self) -> float | None:
+        """What is left of the time limit, not counting what was compiled in this process."""
+        if self.time is None:
+            return None
+        return min(self.time.seconds, self.time.left + seconds_compiled() - self.compiled)
+
+    def fingerprint(self) -> tuple:
+        """Hash of rows, targets and weights, in one round that reads all of them.
+
+        Dask's names do not change if the array in memory or the file behind them does.
+        """
+        return tuple(self.workers.ask(row_block.digest))
+
+    def spreads(self, centered: bool) -> list[float]:
+        """As of :class:`~.validation.RegressionData`."""
+        spreads, ranges = self.moments.spreads(centered), np.ptp(self.extremes, axis=0)
+        constant = centered & (np.ravel(ranges) == 0.0)
+        return [1.0 if same else s for s, same in zip(spreads, constant, strict=True)]
+
+    def prepare(self, losses: list[Loss], name: Any) -> None:
+        """Make the problems: one for a joint loss or one target, else one per class or target.
+
+        There is one loss for each target that is a problem of its own, otherwise one.
+
+        Raises
+        ------
+        ValueError
+            If the loss is not a sum over samples, or refuses the targets.
+        """
+        loss = losses[0]
+        if not isinstance(loss, SampleLoss):
+            raise ValueError(
+                f"loss={name!r} is a function of the scores of all samples at once, which lie in "
+                "blocks here: use a loss that is a sum over samples, or fit to arrays in memory."
+            )
+        if not type(loss).prepare_target.__module__.startswith("sklearn_bundle."):
+            raise ValueError(
+                f"loss={name!r} has a prepare_target of its own, which needs all targets in one "
+                "place; they lie in blocks here. Fit to arrays in memory."
+            )
+        self.prepared = list(self._targets(losses))
+
+    def _targets(self, losses: list[Loss]):
+        loss = losses[0]
+        if self.classes is not None and loss.joint:
+            numbers = np.arange(len(self.classes))
+            bound, y = loss.prepare_target(Target(numbers, len(numbers), self.classes))
+            yield BlockedTarget(bound, y, formulation(bound, n_outputs=bound.n_outputs(y)))
+        elif self.classes is not None:
+            loss.check(np.array([-1.0, 1.0]))
+            positives = [1] if len(self.classes) == 2 else range(len(self.classes))
+            for k in positives:
+                yield BlockedTarget(loss, None, formulation(loss, positive=k, n_outputs=None))
+        elif self.n_targets is None:
+            bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
+            yield BlockedTarget(bound, y, formulation(bound, n_outputs=None))
+        elif loss.multi_output:
+            bound, y = loss.prepare_target(Target(self.extremes, self.n_samples))
+            yield BlockedTarget(bound, y, formulation(bound, n_outputs=self.n_targets))
+        else:
+            for k, loss in enumerate(losses):
+                bound, y = loss.prepare_target(Target(self.extremes[:, k], self.n_samples))
+                yield BlockedTarget(bound, y, formulation(bound, column=k, n_outputs=None))
+
+    def problem(
+        self, target: BlockedTarget, fit_intercept: bool, *, gather: bool
+    ) -> RowBlocks | GatheredProblem:
+        """The problem of one target; with ``gather`` scores come to the client if they are short.
+
+        For smooth losses L-BFGS needs fewer rounds than scores that come and derivatives that go.
+        """
+        of = target.formulation
+        smooth = of.newton_loss is not None and of.newton_loss.smooth
+        wide = self.n_features > max(MOST_FEATURES, self.n_samples / _MOST_SAMPLES)
+        if gather and wide and not smooth and of.n_outputs is None:
+            sizes = self.n_features, self.n_entries, self.column_scale
+            return GatheredProblem(self.workers, of, *sizes, fit_intercept)
+        shape = self.n_samples, self.n_features
+        sizes = self.mean_square, self.column_scale
+        args = shape, self.n_entries, *sizes, fit_intercept
+        return RowBlocks(self.workers, of, *args)
+
+
+def check_blocks(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    kind: str,
+    class_weight: Any = None,
+) -> BlockedData:
+    """Check collections in three rounds; ``kind`` is the content of y.
+
+    It is "labels", "numbers" or "nothing". The rounds end with the ``max_time`` of the estimator.
+
+    Raises
+    ------
+    ValueError
+        With the number of the faulty block, from 0.
+    ClusterTimeout
+        If a cluster has not answered in time.
+    """
+    compiled = seconds_compiled()
+    limit = TimeLimit.after(estimator.max_time)
+    if kind != "nothing" and y is None:
+        raise ValueError(f"{type(estimator).__name__} needs y, which is None.")
+    given = {"X": X, "y": y if kind != "nothing" else None, "sample_weight": sample_weight}
+    read, names = _reading(kind, given, limit)
+    summaries = read.ask(_summary)
+    first = _refuse_faults(summaries)
+    classes, factors, total = None, None, sum(float(s.weights.sum()) for s in summaries)
+    _refuse_total(total)
+    if kind == "labels":
+        classes, sums = _classes_of(estimator, summaries)
+        factors = class_factors(class_weight, classes, sums)
+        present = factors > 0.0
+        classes, sums, factors = classes[present], sums[present], factors[present]
+        _refuse_one(estimator, classes)
+        total = float(sums @ factors)
+        _refuse_total(total)
+    workers = read.kept(_prepared, classes, factors, total)
+    del read  # so that each of its blocks is released as soon as it is prepared
+    sizes = workers.ask(row_block.sizes)
+    filled = [k for k, size in enumerate(sizes) if size[0][0]]
+    workers = workers.only(filled)  # blocks without rows are not needed
+    sums, scale = in_pairs(added, [sizes[k] for k in filled])
+    n_samples, n_entries, mean_square = int(sums[0]), int(sums[1]), float(sums[2])
+    extremes = moments = None
+    if kind == "numbers":
+        with_targets = [s for s in summaries if s.moments is not None]
+        extremes = np.concatenate([s.extremes for s in with_targets])
+        moments = reduce(Moments.and_those, (s.moments for s in with_targets))
+    estimator.n_features_in_ = first.n_features
+    _name_features(estimator, names or first.names)
+    return BlockedData(
+        *(workers, n_samples, first.n_features, n_entries, classes),
+        n_targets=first.n_targets,
+        extremes=extremes,
+        moments=moments,
+        total=total,
+        mean_square=mean_square,
+        column_scale=scale,
+        time=limit,
+        compiled=compiled,
+    )
+
+
+def _reading(
+    kind: str, given: dict[str, Any], limit: TimeLimit | None
+) -> tuple[DaskWorkers, list | None]:
+    """Workers that keep checked blocks, and the column names of X."""
+    columns = {name: values for name, values in given.items() if values is not None}
+    client = current_client()
+    rows = None if client is None else persisted_rows(client, columns["X"])
+    calls, names = calls_of(_Read(kind, rows is not None), columns, limit)
+    what = "reading and checking the blocks of rows"
+    return workers_of(calls, what=what, limit=limit, persisted=rows), names
+
+
+def blocks_beside(columns: dict[str, Any]) -> list[list[Any]]:
+    """The blocks of X, y and weights, as delayed objects."""
+    return list(aligned(columns).blocks.values())
+
+
+# ---- tasks -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Raw:
+    """A block that passed its own checks, or what is wrong with it.
+
+    X is ``borrowed`` if it is what the caller has persisted: then it is not stored here again.
+    """
+
+    kind: str = "nothing"
+    X: Any = None
+    y: Any = None
+    weights: Any = None
+    classes: Any = None
+    names: Any = None
+    dtypes: Any = None
+    fault: str | None = None
+    borrowed: bool = False
+
+    def with_rows(self, X: Any) -> _Raw:
+        """As of :class:`~.row_block.RowBlock`."""
+        return replace(self, X=X) if self.borrowed else self
+
+    def __sizeof__(self) -> int:
+        """As in :class:`~.row_block.RowBlock`."""
+        return sum(map(size_of, (self.X, self.y, self.weights)))
+
+
+class _Summary(NamedTuple):
+    """What the client needs to know about a block.
+
+    ``classes`` are its labels with a positive weight, and ``weights`` their sums; without labels
+    there is one sum. ``names`` and ``dtypes`` are those of the columns of a frame.
+    """
+
+    fault: str | None
+    n_rows: int = 0
+    n_features: int = 0
+    dtype: Any = None
+    classes: Any = None
+    weights: Any = None
+    n_targets: int | None = None
+    extremes: Any = None
+    moments: Moments | None = None
+    names: Any = None
+    dtypes: Any = None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The task that checks a block; it returns a fault, so that the first one is reported.
+
+    ``persisted`` says that the client holds X as it is given.
+    """
+
+    kind: str
+    persisted: bool
+
+    def __call__(self, X: Any, y: Any = None, sample_weight: Any = None) -> _Raw:
+        try:
+            raw = self._checked(X, y, sample_weight)
+            if self.persisted and _is_same(raw.X, X):
+                return replace(raw, X=None, borrowed=True)
+            return raw
+        except (ValueError, TypeError) as error:
+            return _Raw(fault=str(error))
+        finally:
+            release_memory()
+
+    def _checked(self, X: Any, y: Any, weights: Any) -> _Raw:
+        names, dtypes = _columns_of(X)
+        refuse_misread("X", X)
+        X = _checked_rows(X)
+        n = X.shape[0]
+        if self.kind == "nothing":
+            y = None
+        else:
+            refuse_misread("y", y, dates=self.kind == "labels")
+            y = _refuse_missing(np.asarray(y))
+            if y.ndim == 2 and y.shape[1] == 1:
+                y = y.ravel()
+            if y.ndim != 1 and not (self.kind == "numbers" and y.ndim == 2):
+                raise ValueError(f"y must be of shape (n_samples,), got {y.shape}.")
+            if len(y) != n:
+                raise ValueError(f"X has {n} rows, y has {len(y)}.")
+            if self.kind == "numbers":
+                y = check_array(
+                    y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
+                )
+        weights = self._checked_weights(weights, n)
+        classes = None
+        if self.kind == "labels":
+            classes = np.unique(y[weights > 0.0])
+        return _Raw(self.kind, X, y, weights, classes, names, dtypes)
+
+    @staticmethod
+    def _checked_weights(weights: Any, n: int) -> NDArray[np.float64]:
+        if weights is None:
+            return np.ones(n)
+        refuse_misread("sample_weight", weights)
+        weights = check_array(
+            np.asarray(weights),
+            **{"dtype": np.float64, "ensure_2d": False, "ensure_min_samples": 0},
+            input_name="sample_weight",
+        )
+        if weights.shape != (n,):
+            raise ValueError(f"X has {n} rows, sample_weight has shape {weights.shape}.")
+        if (weights < 0.0).any():
+            raise ValueError(f"sample_weight must not be negative, but has {weights.min():g}.")
+        return weights
+
+
+def _columns_of(X: Any) -> tuple[list | None, list[str] | None]:
+    """Names and dtypes of the columns of a frame."""
+    columns = getattr(X, "columns", None)
+    return (None, None) if columns is None else (list(columns), [str(kind) for kind in X.dtypes])
+
+
+def _checked_rows(X: Any) -> Any:
+    """X as an array or in CSR; of a frame the faulty column is named."""
+    checks = X_CHECKS | {"ensure_min_samples": 0, "input_name": "X"}
+    try:
+        rows = well_formed(X if sp.issparse(X) else np.asarray(X), "X")
+        return check_array(rows, **checks)
+    except (ValueError, TypeError):
+        for k, name in enumerate(getattr(X, "columns", ())):
+            try:
+                check_array(np.asarray(X.iloc[:, k])[:, None], **checks)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"column {name!r} of X: {error}") from None
+        raise
+
+
+def _refuse_missing(y: NDArray) -> NDArray:
+    """Raise ValueError for a target that is NaN, None, NaT or NA."""
+    missing = np.zeros(len(y), dtype=bool)
+    if y.dtype.kind in "fmM":
+        missing = np.isnan(y)
+    elif y.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in y.ravel()])
+    if missing.any():
+        row = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
+        raise ValueError(
+            f"Input y contains NaN or other missing values, first in row {row} of the block."
+        )
+    return y
+
+
+def _is_missing(value: Any) -> bool:
+    """NaN and NaT are not equal to themselves; for NA that is not known."""
+    if value is None:
+        return True
+    equal = value == value
+    return not isinstance(equal, bool | np.bool_) or not equal
+
+
+def _is_same(checked: Any, given: Any) -> bool:
+    """Whether the check left X as it was."""
+    if not isinstance(given, np.ndarray):
+        return checked is given
+    same = (checked.shape, checked.strides, checked.dtype) == (
+        *(given.shape, given.strides, given.dtype),
+    )
+    return same and np.may_share_memory(checked, given)
+
+
+def _summary(raw: _Raw) -> _Summary:
+    release_memory()  # of the block as it was read
+    if raw.fault is not None:
+        return _Summary(raw.fault)
+    n, d = raw.X.shape
+    common = {"n_rows": n, "n_features": d, "dtype": raw.X.dtype}
+    common |= {"names": raw.names, "dtypes": raw.dtypes}
+    kept = raw.weights > 0.0
+    total = np.array([raw.weights.sum()])
+    if raw.y is None:
+        return _Summary(None, **common, weights=total)
+    y = raw.y[kept]
+    if raw.kind == "labels":
+        numbers = np.searchsorted(raw.classes, y)
+        sums = np.bincount(numbers, raw.weights[kept], minlength=len(raw.classes))
+        return _Summary(None, **common, classes=raw.classes, weights=sums)
+    width = y.shape[1] if y.ndim == 2 else None
+    if len(y):
+        common["extremes"] = np.array([y.min(axis=0), y.max(axis=0)])
+        common["moments"] = Moments.of(y, raw.weights[kept])
+    return _Summary(None, **common, weights=total, n_targets=width)
+
+
+def _prepared(raw: _Raw, classes: Any, factors: Any, total: float) -> RowBlock:
+    """A block with numbers for labels, normalized weights, and no rows of weight zero."""
+    y, weights = raw.y, raw.weights
+    if classes is not None:
+        numbers = np.searchsorted(classes, y)
+        known = numbers < len(classes)  # labels whose rows have no weight do not count
+        known[known] = classes[numbers[known]] == y[known]
+        weights = np.where(known, weights * factors[np.where(known, numbers, 0)], 0.0)
+        y = numbers.astype(np.int64)
+    kept = np.flatnonzero(weights)
+    if len(kept) == len(weights):
+        return RowBlock(None if raw.borrowed else raw.X, y, weights / total)
+    return RowBlock(raw.X[kept], None if y is None else y[kept], weights[kept] / total)
+
+
+# ---- on the client ---------------------------------------------------------------------------
+
+
+def _refuse_total(total: float) -> None:
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"sample_weight must have a positive, finite sum, but it is {total:g}.")
+
+
+def _refuse_faults(summaries: list[_Summary]) -> _Summary:
+    """Raise ValueError for the first faulty block; return the first one that has rows."""
+    faults = [f"Block {k}: {s.fault}" for k, s in enumerate(summaries) if s.fault is not None]
+    if faults:
+        more = f" {len(faults) - 1} further blocks are at fault." if len(faults) > 1 else ""
+        raise ValueError(faults[0] + more)
+    filled = [(k, s) for k, s in enumerate(summaries) if s.n_rows]
+    if not filled:
+        raise ValueError("X has no rows in any block.")
+    number, first = filled[0]
+    for k, s in filled:
+        for what, here, there in (
+            ("features", s.n_features, first.n_features),
+            ("a dtype of", s.dtype, first.dtype),
+            ("targets", s.n_targets, first.n_targets),
+            ("columns", s.names, first.names),
+        ):
+            if here != there:
+                which = _which_columns(s, first)
+                raise ValueError(f"Block {k} has {what} {here}, block {number} has {there}{which}.")
+    kinds = {k: _kind(s.classes) for k, s in filled if s.classes is not None and len(s.classes)}
+    for k, kind in kinds.items():
+        if kind != next(iter(kinds.values())):
+            raise ValueError(f"Block {k} has labels that are {kind}, blocks before it have others.")
+    return first
+
+
+def _which_columns(here: _Summary, there: _Summary) -> str:
+    """The columns by which two frames differ, for a message."""
+    if here.names is None or there.names is None:
+        return ""
+    absent = [shown(name) for name in there.names if name not in here.names]
+    further = [shown(name) for name in here.names if name not in there.names]
+    if absent or further:
+        lacks = f"; it lacks {', '.join(absent)}" if absent else ""
+        return lacks + (f"; it has also {', '.join(further)}" if further else "")
+    kinds = dict(zip(there.names, there.dtypes, strict=True))
+    for name, kind in zip(here.names, here.dtypes, strict=True):
+        if kind != kinds[name]:
+            return f"; column {shown(name)} is {kind}, not {kinds[name]}"
+    return ""
+
+
+def _kind(classes: Any) -> str:
+    """The kind of labels: numpy would convert a mixture of both kinds to strings."""
+    return "numbers" if classes.dtype.kind in "biuf" else "text"
+
+
+def _classes_of(
+    estimator: BaseEstimator, summaries: list[_Summary]
+) -> tuple[NDArray, NDArray[np.float64]]:
+    """All classes, and the sample weights of each."""
+    try:
+        classes = np.unique(np.concatenate([s.classes for s in summaries]))
+    except TypeError as error:
+        raise ValueError(f"y must hold labels that can be sorted: {error}.") from None
+    check_discrete(classes)
+    sums = np.zeros(len(classes))
+    for s in summaries:
+        np.add.at(sums, np.searchsorted(classes, s.classes), s.weights)
+    _refuse_one(estimator, classes)
+    return classes, sums
+
+
+def _refuse_one(estimator: BaseEstimator, classes: NDArray) -> None:
+    if len(classes) < 2:
+        found = f"only one class: {shown(classes[0])}" if len(classes) else "none"
+        raise ValueError(
+            f"{type(estimator).__name__} needs samples of at least 2 classes in y (with a positive "
+            f"weight), but got {found}."
+        )
+
+
+def _name_features(estimator: BaseEstimator, names: list | None) -> None:
+    """Set names like scikit-learn, for a frame whose columns all have names."""
+    vars(estimator).pop("feature_names_in_", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)

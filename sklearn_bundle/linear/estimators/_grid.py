@@ -1,0 +1,212 @@
+"""Values of reg_lambda: as given, or a number of values below the largest useful one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_bundle.core.base import checked
+from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core.fit import warn_of_unused
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.parameters import Names, suggestion
+from sklearn_bundle.core.search import MOST_VALUES
+from sklearn_bundle.core.validation import ContinuousLabels, TrainingData
+from sklearn_bundle.core.values import as_numbers, plain, shown
+from sklearn_bundle.linear.estimators._bundle import BundleEstimator
+from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
+from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
+from sklearn_bundle.linear.losses import Loss
+from sklearn_bundle.linear.problems.largest import largest_reg_lambda
+
+# Ratio of the smallest value to the largest if w = 0 is never optimal; the latter is 1 for targets
+# of spread one.
+_EPS = 1e-6
+# If w = 0 is optimal from some value on, values start there, as in lasso_path.
+_SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
+
+
+class Grid(NamedTuple):
+    """The values themselves in descending order, or their number and range."""
+
+    values: NDArray[np.float64] | None
+    number: int | None = None
+    eps: float | None = None
+
+    def of(
+        self, estimator: BundleEstimator, data: TrainingData, default: int
+    ) -> NDArray[np.float64]:
+        """The values for these data; ``default`` of them for a regularizer without exact zeros."""
+        if self.values is not None:
+            return self.values
+        largest, number, eps = max(estimator._units(data)), default, _EPS
+        if _makes_zeros(estimator, data):
+            # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
+            largest, number, eps = _largest(estimator, data) or largest, _SPARSE_NUMBER, _SPARSE_EPS
+        eps = eps if self.eps is None else self.eps
+        number = number if self.number is None else self.number
+        return np.geomspace(largest, eps * largest, number)
+
+
+def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
+    """The values requested by ``reg_lambdas`` or by the other parameters."""
+    number, eps = plain(number), plain(eps)
+    if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):
+        raise ValueError(
+            f"n_reg_lambdas must be an integer from 1 to {MOST_VALUES}, or None, got "
+            f"{shown(number)}."
+        )
+    if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
+        raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
+    asked = plain(reg_lambdas)
+    if asked is not None and number is not None:
+        raise ValueError(
+            f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
+        )
+    if asked is None:
+        return Grid(None, number, eps)
+    if type(asked) is int and 1 <= asked <= MOST_VALUES:
+        return Grid(None, asked, eps)
+    values = as_numbers("reg_lambdas", reg_lambdas)
+    if values.ndim == 0:
+        raise ValueError(
+            f"reg_lambdas must be a number of values, from 1 to {MOST_VALUES}, or an array of "
+            f"values, got {shown(reg_lambdas)}."
+        )
+    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
+        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
+    if eps is not None:
+        raise ValueError(
+            f"eps={eps} is for a number of values, got reg_lambdas={shown(reg_lambdas)}."
+        )
+    return Grid(np.sort(values)[::-1])
+
+
+def reg_lambda_max(
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: str | Loss = "hinge",
+    sample_weight: ArrayLike | None = None,
+    **params: Any,
+) -> float:
+    """The reg_lambda at and above which w = 0 is optimal, with L1 and the elastic net.
+
+    It is the smallest such value if the loss is smooth. With R the weighted mean loss of
+    :class:`BMRMClassifier` or :class:`BMRMRegressor` (the one that has the loss), and g its
+    derivative in the scores, at w = 0 and the best intercept, so that g sums to 0::
+
+        reg_lambda_max = max_j |x_j' g| / l1_ratio
+
+    For squared errors this is ``max_j |sum_i s_i (y_i - mean) x_ij|``. L1 is ``l1_ratio=1``; with
+    :class:`~sklearn_bundle.regularizers.WeightedL1` each feature's weight divides its product.
+    If g is not unique, as with the hinge loss and classes of different weight, any g proves that w
+    = 0 is optimal above this value; it may be optimal above a smaller value too.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training data.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Labels or targets.
+    loss : str or Loss, default="hinge"
+        A loss of :class:`BMRMClassifier` or of :class:`BMRMRegressor`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
+    **params : dict
+        Further parameters of :class:`BMRMClassifier` or :class:`BMRMRegressor`, such as
+        `fit_intercept`, `class_weight` and `l1_ratio`. `regularizer` is "l1" by default.
+
+    Returns
+    -------
+    reg_lambda : float
+        The largest value over all problems, if there is one for each class or target.
+
+    Raises
+    ------
+    ValueError
+        As for the estimators; also for another regularizer, a loss of ranking, `reg_lambda` or
+        `warm_start`, or a joint loss other than "softmax" with intercepts.
+    TypeError
+        For a parameter that the estimator does not have.
+
+    See Also
+    --------
+    bmrm_path : Solutions for smaller values.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_bundle import BMRMRegressor, reg_lambda_max
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> largest = reg_lambda_max(X, y, loss="squared_error")
+    >>> round(largest, 6)
+    2.148044
+    >>> models = [BMRMRegressor(regularizer="l1", reg_lambda=f * largest) for f in (0.3, 0.1)]
+    >>> [int((model.fit(X, y).coef_ != 0).sum()) for model in models]
+    [4, 5]
+    """
+    estimator = checked(estimator_of("reg_lambda_max", loss, {"regularizer": "l1"} | params))
+    warn_of_unused(estimator, 2)
+    data = data_of("reg_lambda_max", estimator, X, y, sample_weight)
+    if not _makes_zeros(estimator, data):
+        ratio = ", l1_ratio=0" if estimator.penalty == "elasticnet" else ""
+        raise ValueError(
+            "reg_lambda_max is for regularizer='l1', 'elasticnet' or WeightedL1, with which w = 0 "
+            f"is optimal above some reg_lambda; got regularizer={estimator.regularizer!r}{ratio}."
+        )
+    largest = _largest(estimator, data)
+    if largest is None:
+        raise ValueError(
+            f"reg_lambda_max is not known for loss={loss!r} with fit_intercept=True, whose best "
+            "intercepts have no closed form. Use fit_intercept=False."
+        )
+    return largest
+
+
+def estimator_of(caller: str, loss: Any, params: dict[str, Any]) -> BundleEstimator:
+    """The classifier or the regressor, whichever has the loss."""
+    if BMRMRanker._takes_loss(loss):
+        raise ValueError(
+            f"{caller} takes losses of classification and regression, got loss={loss!r}, which "
+            "is a loss of ranking."
+        )
+    for name in {"reg_lambda", "C", "warm_start"} & set(params):
+        raise ValueError(f"{caller} takes no {name}, which is for a fit of one value.")
+    kinds = BMRMClassifier, BMRMRegressor
+    if isinstance(loss, str) and not any(kind._takes_loss(loss) for kind in kinds):
+        names = Names(name for kind in kinds for name in kind._losses)
+        raise ValueError(f"loss must be {names}, got {loss!r}.{suggestion([names], loss)}")
+    regression = BMRMRegressor._takes_loss(loss)
+    return (BMRMRegressor if regression else BMRMClassifier)(loss, **params)
+
+
+def data_of(caller: str, estimator: BundleEstimator, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The checked data of the function ``caller``, whose loss is "hinge" unless it is given."""
+    try:
+        return estimator._check(X, y, sample_weight)
+    except ContinuousLabels:
+        raise ValueError(
+            f"Unknown label type: y holds numbers, and loss={estimator.loss!r} of {caller} is for "
+            "labels. For numbers pass loss='squared_error', or another loss of BMRMRegressor."
+        ) from None
+
+
+def _makes_zeros(estimator: BundleEstimator, data: TrainingData) -> bool:
+    """Whether w = 0 is optimal above some value: not for an elastic net that is L2."""
+    n_features = data.n_features
+    return estimator._omega().bind(n_features, n_features).lasso_form is not None
+
+
+def _largest(estimator: BundleEstimator, data: TrainingData) -> float | None:
+    """The largest value of all problems, or None."""
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    values = []
+    with blas_threads(1), estimator._problems(data, n_threads) as problems:
+        for problem in problems:
+            omega = estimator._omega().bind(problem.n_features, problem.dimension)
+            values.append(largest_reg_lambda(problem, omega))
+    return None if None in values else max(values)

@@ -1,0 +1,197 @@
+"""Which losses and regularizers there are, what they take and who takes them."""
+
+from __future__ import annotations
+
+from inspect import Parameter, isabstract, isclass, signature
+from itertools import chain
+from typing import Any, NamedTuple
+
+from sklearn_bundle.linear import losses, regularizers
+from sklearn_bundle.linear.estimators._bundle import (
+    BY_INSTANCE,
+    NAMED_LOSSES,
+    REGULARIZER_PARAMETERS,
+    TAKERS,
+    BundleEstimator,
+)
+from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
+from sklearn_bundle.linear.estimators.bmrm_cv import BMRMClassifierCV, BMRMRegressorCV
+from sklearn_bundle.linear.estimators.bmrm_novelty import BMRMNoveltyDetector
+from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
+from sklearn_bundle.linear.estimators.bmrm_regressor import BMRMRegressor
+
+_Takers = tuple[type[BundleEstimator], ...]
+_CLASSIFIERS: _Takers = BMRMClassifier, BMRMClassifierCV
+_REGRESSORS: _Takers = BMRMRegressor, BMRMRegressorCV
+_ALL: _Takers = *_CLASSIFIERS, *_REGRESSORS, BMRMRanker, BMRMNoveltyDetector
+_BY_NAME = {kind.__name__: kind for kind in _ALL}
+# What the losses of a kind are for, and who takes them.
+_TASKS: dict[type[losses.Loss], tuple[str, _Takers]] = {
+    kind: (task, tuple(_BY_NAME[name] for name in TAKERS[kind]))
+    for kind, task in {
+        losses.BinaryLoss: "binary",
+        losses.MeasureLoss: "binary",
+        losses.MulticlassLoss: "multiclass",
+        losses.RegressionLoss: "regression",
+        losses.RankingLoss: "ranking",
+    }.items()
+}
+_SMOOTH = {
+    *(losses.SquaredHinge, losses.LogLoss, losses.Exponential, losses.Softmax),
+    *(losses.SquaredError, losses.MultivariateSquaredError, losses.SquaredEpsilonInsensitive),
+    *(losses.Huber, losses.Poisson),
+    *(regularizers.L2, regularizers.Lp, regularizers.Quadratic),
+    *(regularizers.Entropy, regularizers.EntropySimplex),
+}
+
+
+class Choice(NamedTuple):
+    """What `loss` or `regularizer` of an estimator may be; :func:`list_losses` has the fields."""
+
+    name: str | None
+    kind: type[Any]
+    parameters: dict[str, Any]
+    estimator_parameters: tuple[str, ...]
+    smooth: bool
+    task: str | None
+    estimators: tuple[str, ...]
+
+
+class Choices(list[Choice]):
+    """A list that shows itself as tables, one for the choices that the same estimators take."""
+
+    def __repr__(self) -> str:
+        head = ("name", "class", "smooth", "in the estimator")
+        tables: dict[str, list[tuple[str, ...]]] = {}
+        for choice in self:
+            title = ", ".join(choice.estimators)
+            title = title if choice.task is None else f"{choice.task}: {title}"
+            tables.setdefault(title, [head]).append(_cells(choice))
+        columns = zip(*chain.from_iterable(tables.values()), strict=True)
+        widths = [max(map(len, column)) for column in columns]
+        lines: list[str] = []
+        for title, rows in tables.items():
+            lines += ["", title]
+            for row in rows:
+                padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+                lines.append(f"  {'  '.join(padded)}".rstrip())
+        return "\n".join(lines[1:])
+
+
+def list_losses(task: str | None = None) -> Choices:
+    """List the losses of the bundle method: what they take, and which estimators accept them.
+
+    Parameters
+    ----------
+    task : {"binary", "multiclass", "regression", "ranking"}, default=None
+        What the losses are for; None lists all.
+
+    Returns
+    -------
+    choices : list of named tuples
+        It prints as a table. Each entry has the fields
+
+        * ``name``: what the parameter `loss` of the estimator takes; None if you have to pass an
+          instance;
+        * ``kind``: the class, of :mod:`sklearn_bundle.losses`;
+        * ``parameters``: a dict of what the class takes, with the defaults;
+          ``inspect.Parameter.empty`` stands for a parameter that has none;
+        * ``estimator_parameters``: names of those parameters of the estimator that are for this
+          loss, which count if the loss is passed by name;
+        * ``smooth``: whether the loss has a derivative everywhere;
+        * ``task``: as above; a "binary" loss handles more classes one-versus-rest;
+        * ``estimators``: names of the estimators that accept it.
+
+    Raises
+    ------
+    ValueError
+        For another task.
+
+    See Also
+    --------
+    list_regularizers : The same for regularizers.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import list_losses
+    >>> list_losses("multiclass")
+    multiclass: BMRMClassifier, BMRMClassifierCV
+      name                class                                         smooth  in the estimator
+      'multiclass_hinge'  MulticlassHinge(cost=None, scaling='margin')  no      cost, scaling
+      'softmax'           Softmax()                                     yes
+      'ontology'          Ontology(edges, cost=None)                    no      edges, cost
+    >>> [choice.name for choice in list_losses("regression") if choice.smooth and choice.name]
+    ['squared_error', 'squared_epsilon_insensitive', 'huber', 'poisson']
+    """
+    tasks = dict.fromkeys(task for task, _ in _TASKS.values())
+    if task is not None and task not in tasks:
+        raise ValueError(f"task must be None or one of {list(tasks)}, got {task!r}.")
+    found = []
+    for kind, (known, takers) in _TASKS.items():
+        for name, loss in _with_names(losses, kind, NAMED_LOSSES):
+            own = takers[0]._loss_parameters.get(name or "", {})
+            found.append(_choice(name, loss, tuple(own), known, takers))
+    order = list(tasks)
+    found.sort(key=lambda choice: order.index(choice.task))
+    return Choices(choice for choice in found if task in (None, choice.task))
+
+
+def list_regularizers() -> Choices:
+    """List the regularizers: what they take, and which estimators accept them.
+
+    Returns
+    -------
+    choices : list of named tuples
+        It prints as a table. The fields are those of :func:`list_losses`, for the parameter
+        `regularizer` and classes of :mod:`sklearn_bundle.regularizers`; ``task`` is None, and
+        ``smooth`` says whether there is a derivative everywhere inside the domain. One that is not
+        smooth makes weights exactly 0.
+
+    See Also
+    --------
+    list_losses : The same for losses.
+
+    Examples
+    --------
+    >>> from sklearn_bundle import list_regularizers
+    >>> [choice.name for choice in list_regularizers() if choice.name and not choice.smooth]
+    ['l1', 'elasticnet']
+    >>> elastic_net = next(c for c in list_regularizers() if c.name == "elasticnet")
+    >>> elastic_net.kind(**elastic_net.parameters), elastic_net.estimator_parameters
+    (ElasticNet(l1_ratio=0.5), ('l1_ratio',))
+    """
+    named = {n: kind for n, kind in regularizers.REGULARIZERS.items() if n not in BY_INSTANCE}
+    return Choices(
+        _choice(name, kind, tuple(REGULARIZER_PARAMETERS.get(name or "", {})), None, _ALL)
+        for name, kind in _with_names(regularizers, regularizers.Regularizer, named)
+    )
+
+
+def _with_names(module: Any, base: type, named: dict[str, type]) -> list[tuple[str | None, type]]:
+    """The classes of this base in a module, those that have a name first."""
+    by_name = [(name, kind) for name, kind in named.items() if issubclass(kind, base)]
+    public = (getattr(module, name) for name in module.__all__)
+    kinds = [k for k in public if isclass(k) and issubclass(k, base) and not isabstract(k)]
+    return [*by_name, *((None, kind) for kind in kinds if kind not in named.values())]
+
+
+def _choice(
+    name: str | None, kind: type, own: tuple[str, ...], task: str | None, takers: _Takers
+) -> Choice:
+    parameters = {p.name: p.default for p in signature(kind).parameters.values()}
+    estimators = tuple(taker.__name__ for taker in takers)
+    return Choice(name, kind, parameters, own, kind in _SMOOTH, task, estimators)
+
+
+def _cells(choice: Choice) -> tuple[str, ...]:
+    """A row of the table."""
+    taken = (
+        name if default is Parameter.empty else f"{name}={default!r}"
+        for name, default in choice.parameters.items()
+    )
+    return (
+        "an instance" if choice.name is None else repr(choice.name),
+        f"{choice.kind.__name__}({', '.join(taken)})",
+        "yes" if choice.smooth else "no",
+        ", ".join(choice.estimator_parameters),
+    )

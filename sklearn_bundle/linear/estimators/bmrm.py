@@ -1,0 +1,476 @@
+"""Linear classification by bundle methods."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_softmax
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
+
+from sklearn_bundle.core.multiclass import binary_targets
+from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.validation import ClassificationData
+from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks, is_collection
+from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
+from sklearn_bundle.linear.estimators._lazily import lazily
+from sklearn_bundle.linear.estimators._linear import CertifiedLinear, CertifiedLinearClassifier
+from sklearn_bundle.linear.estimators._thresholds import best_thresholds
+from sklearn_bundle.linear.losses import (
+    BINARY_LOSSES,
+    MEASURES,
+    MULTICLASS_LOSSES,
+    BinaryLoss,
+    Loss,
+    MeasureLoss,
+    MulticlassLoss,
+    Target,
+)
+from sklearn_bundle.linear.regularizers import Regularizer
+
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent"),
+    *("line-search", "cutting-plane"),
+)
+
+
+def _has_probability(estimator: BMRMClassifier) -> bool:
+    loss = estimator._loss()
+    if loss.probability is None:
+        raise AttributeError(
+            "predict_proba and predict_log_proba need a loss with probabilities such as "
+            f"'log_loss'; this {type(estimator).__name__} has loss={estimator.loss!r}."
+        )
+    return True
+
+
+class BMRMClassifier(BundleEstimator, CertifiedLinearClassifier):
+    """Linear classifier by the bundle method: convex loss, free intercept, certified optimum.
+
+    It minimizes over w and b, for a regularizer Omega, by default ``||w||^2 / 2``::
+
+        J(w, b) = reg_lambda Omega(w) + R(X w + b)
+
+    where the risk R of all scores is ``sum_i s_i l(y_i, <w, x_i> + b)`` for most losses. The s_i
+    are the products of sample and class weight, normalized to sum to one (1/n each without
+    weights). The intercept b is not penalized. Every fit returns a lower bound of the optimum, and
+    thus the duality gap.
+
+    For two classes there is one problem. Three or more classes are handled one-versus-rest, with
+    one problem per class; this includes the measures. The joint losses "multiclass_hinge",
+    "softmax" and "ontology" have one score per class (or node) and always make a single problem.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "log_loss", "exponential", "roc_auc", "fbeta", \
+"multiclass_hinge", "softmax", "ontology"} or loss, default="hinge"
+        With f the score and y in {-1, +1}: ``max(0, 1 - y f)``, ``max(0, 1 - y f)^2 / 2``,
+        ``log(1 + exp(-y f))``, ``exp(-y f)``.
+        "roc_auc": the weighted mean of ``max(0, 1 - (f_i - f_j))`` over all pairs of a positive i
+        and a negative j, a bound of 1 - AUC. "fbeta": a bound of 1 - F_beta of all predictions, see
+        :class:`~sklearn_bundle.losses.FBeta`; it takes no weights.
+        "multiclass_hinge": ``max_k f_k - f_y + Delta(y, k)``; "softmax": ``log sum_k exp f_k -
+        f_y``; "ontology": "multiclass_hinge" where the score of a class is the sum over its
+        ancestors in a hierarchy, see :class:`~sklearn_bundle.losses.Ontology`.
+        Or an instance of a class in :mod:`sklearn_bundle.losses`, or of your own subclass of
+        :class:`~sklearn_bundle.losses.BinaryLoss`, :class:`~sklearn_bundle.losses.MulticlassLoss`
+        or :class:`~sklearn_bundle.losses.MeasureLoss`.
+    reg_lambda : float, default=None
+        Regularization strength relative to the mean loss: it does not scale with n as C does. None
+        means 1e-4, unless C is set.
+    C : float, default=None
+        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
+        product of sample and class weight before they are normalized; the sum is n without weights.
+        The model then minimizes ``Omega(w) + C sum_i v_i l_i``, as LIBLINEAR and LIBSVM do, whose
+        "squared_hinge" has no factor 1/2: their C is half of this one. `objective_` and the bound
+        remain those of J, which is this divided by ``C sum_i v_i``. Setting both is an error.
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With a
+        joint loss it applies to the weights of all classes (or nodes) together.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+    cost : array-like of shape (n_classes, n_classes), default=None
+        For "multiclass_hinge" and "ontology": Delta(y, k), rows and columns in the order of
+        ``classes_``, y the row; at least 0, and 0 on the diagonal. None means 1 for every
+        confusion; for "ontology", the number of nodes that are ancestors of exactly one of the two
+        classes.
+    scaling : {"margin", "slack"}, default="margin"
+        For "multiclass_hinge": "slack" is ``max_k Delta(y, k) (f_k - f_y + 1)``: the cost
+        multiplies the loss instead of requiring a larger margin.
+    edges : list of (parent, child) pairs, default=None
+        Required for "ontology": a tree or a directed acyclic graph. The classes are leaves.
+    beta : float, default=1.0
+        For "fbeta": recall counts beta times as much as precision.
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", "line-search", \
+"cutting-plane"}, default="auto"
+        "newton": planes and candidates from Newton's method on the smoothed loss; it refuses more
+        than 10,000 features, and "auto" uses it for up to 2,000. "dual-coordinate": epochs of dual
+        coordinate ascent, each of which yields an aggregate plane; if they are far too slow or
+        stall, "newton" or "line-search" takes over.
+        Both are for "hinge", "squared_hinge" and "log_loss" with L2; "newton" also supports
+        "exponential". "lbfgs" needs no matrix and supports the smooth ones of these losses (all
+        except "hinge"); "auto" uses it for "exponential" with many features. For "softmax" with L2
+        there are "newton", which "auto" uses for up to 3000 weights and intercepts over all
+        classes, and "lbfgs". "dual-coordinate" also supports "multiclass_hinge" with L2, except
+        slack scaling with costs. "coordinate-descent": working sets of features, for
+        "squared_hinge", "log_loss" and "exponential" with L1 (weighted or not) and the elastic net;
+        "auto" uses it for these. "line-search" and "cutting-plane": Algorithms 3 and 2 of [1]_, for
+        all losses and regularizers. "cutting-plane" is for comparison: it takes many more
+        iterations, above all with "exponential".
+        "auto" chooses by the shape of X, the loss and the regularizer, and may switch during the
+        fit; ``history_["solver"]`` records what ran. See the user guide for the rule.
+    bundle_size : int, default=None
+        Maximum number of planes to keep, at least 2; None keeps all. The bound is not lost by
+        dropping planes. "cutting-plane" with 2 planes is Algorithm 4. Memory is ``bundle_size``
+        vectors of length n_features, times the number of scores per sample for a joint loss; the
+        length is ``2 n_samples + 1`` if X has more than twice as many features as samples.
+        "dual-coordinate" keeps 2 planes. The minimum is 10 with L1, and 10 plus the number of
+        intercepts with the intercepts of "fbeta" and the joint losses.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
+    max_iter : int, default=1000
+        Maximum number of iterations for each class. An iteration is one product with X and one with
+        X'; for "dual-coordinate" it is an epoch, which may skip rows, and with "multiclass_hinge"
+        as many steps as there are rows, and at least 16,384.
+    max_time : float, default=None
+        Time limit in seconds for the whole fit without compilation, checked after every iteration.
+        None means no limit.
+    fit_intercept : bool, default=True
+        Whether to fit b. It is never penalized. It is minimized exactly at every plane; for "fbeta"
+        and the joint losses it is a variable like w. "roc_auc" does not depend on it.
+    class_weight : dict or "balanced", default=None
+        Factors on the sample weights by class. "balanced" gives all classes the same total
+        weight, sample weights included. "fbeta" refuses it; with "roc_auc" and two classes it
+        affects only `intercept_`.
+    warm_start : bool, default=False
+        Whether to keep the planes (for "dual-coordinate", the dual point) and start from them when
+        the next fit has the same X, y, weights, loss, regularizer and intercept. reg_lambda, tol
+        and the solver may differ. If only `max_iter`, `max_time`, `n_jobs` or `verbose` does, the
+        fit continues with the next iteration; a fit that has reached `tol` is kept.
+    n_jobs : int, default=None
+        Threads: over the classes if each is a problem of its own, otherwise over blocks of rows.
+        The result does not depend on it, to the last bit. None means 1 outside of a joblib context.
+    verbose : int, default=0
+        1 prints a line a few times per second.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights w. With two classes there is one row, for a joint loss the difference of the two.
+        For "ontology" a row is the sum over the ancestors of the class. They are in float32 if X is
+        and rounding does not miss `tol`, otherwise in float64 (also for rows on workers, and where
+        sums of nodes are not float32). The certificate is that of the rounded weights.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts b, arranged like `coef_`. With "roc_auc" they are chosen after the fit, for the
+        best balanced accuracy on the training data, or with a `class_weight` for the best accuracy
+        under these weights.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; the second one is +1 when there are two.
+    reg_lambda_ : float
+        The `reg_lambda` of J, as given or from C or the default.
+    objective_ : float, or ndarray of shape (n_classes,)
+        J at the returned point. With one problem per class, this and the following attributes have
+        one entry per class.
+    lower_bound_ : float, or ndarray of shape (n_classes,)
+        Lower bound of the minimum of J.
+    dual_gap_ : float, or ndarray of shape (n_classes,)
+        ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged", for all classes.
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``, the largest of all classes: what `tol` limits.
+    n_iter_ : int, or ndarray of shape (n_classes,)
+        Iterations.
+    status_ : str, or list of str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        prevents further progress).
+    history_ : structured ndarray of shape (`n_iter_`,), or list of them
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
+        with X or X' so far), ``solver`` (the solver of the iteration).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, both `reg_lambda` and `C`, a single class, NaN or
+        infinity, negative or all-zero weights, weights with a loss that takes none, a cost or edges
+        that do not match the classes, multilabel y. Nothing is fitted then.
+    ClusterTimeout
+        A TimeoutError, if `max_time` passes before a cluster has given a first point.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
+        or solver does not use, unless it has its default.
+
+    See Also
+    --------
+    BMRMClassifierCV : Chooses reg_lambda by cross-validation.
+    bmrm_path : Many values of reg_lambda on shared planes.
+    PragamSVC : The hinge loss through its dual.
+    SwapSVC : With kernels.
+
+    Notes
+    -----
+    With planes ``R(w) >= <a_i, w> + c_i`` of the empirical risk, with the intercept minimized out,
+    the lower bound is ``max_alpha c'alpha - reg_lambda Omega*(-A alpha / reg_lambda)`` over the
+    unit simplex, for L2 ``max_alpha c'alpha - ||A alpha||^2 / (2 reg_lambda)`` (theorem 2, equation
+    10 and corollary 3 of [1]_); any alpha gives a valid bound. If b is a variable like w, its
+    coefficients must cancel in ``A alpha``. At exit the objective is recomputed in float64 from the
+    data, and the bound from the aggregate plane (A alpha, c'alpha). For the losses see tables 5 and
+    6 and appendices A.3 and A.4 of [1]_; the squared hinge has a factor 1/2.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), BMRMClassifier(reg_lambda=1e-2)).fit(X, y)
+    >>> model[-1].status_
+    'converged'
+    >>> model[-1].relative_gap_ <= 1e-3
+    True
+    >>> area = BMRMClassifier("roc_auc", regularizer="l1", reg_lambda=1e-2)
+    >>> bool((make_pipeline(StandardScaler(), area).fit(X, y)[-1].coef_ == 0.0).any())
+    True
+    """
+
+    _takes_blocks = True
+    _losses = BINARY_LOSSES | MULTICLASS_LOSSES | MEASURES
+    _loss_parameters = {  # noqa: RUF012
+        "multiclass_hinge": {"cost": None, "scaling": "margin"},
+        "ontology": {"edges": None, "cost": None},
+        "fbeta": {"beta": 1.0},
+    }
+    _loss_kinds = BinaryLoss, MulticlassLoss, MeasureLoss
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+        **CertifiedLinearClassifier._common_constraints,
+        **CertifiedLinear._cost_constraints,
+        **BundleEstimator._bundle_constraints,
+        "loss": [Names(_losses), *_loss_kinds],
+        "solver": [Names({"auto", *_SOLVERS})],
+        "cost": ["array-like", None],
+        "scaling": [Names({"margin", "slack"})],
+        "edges": ["array-like", None],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        *,
+        reg_lambda: float | None = None,
+        C: float | None = None,
+        regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
+        cost: ArrayLike | None = None,
+        scaling: str = "margin",
+        edges: Sequence[tuple[Hashable, Hashable]] | None = None,
+        beta: float = 1.0,
+        solver: str = "auto",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.reg_lambda = reg_lambda
+        self.C = C
+        self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
+        self.cost = cost
+        self.scaling = scaling
+        self.edges = edges
+        self.beta = beta
+        self.solver = solver
+        self.bundle_size = bundle_size
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, with a loss that has them ("log_loss", "softmax").
+
+        With "log_loss" and three or more classes the one-versus-rest probabilities are scaled to
+        sum to one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the loss has no probabilities.
+        """
+        scores, loss = self.decision_function(X), self._loss()
+        if loss.joint:
+            if scores.ndim == 1:  # the difference of two
+                scores = np.column_stack([np.zeros_like(scores), scores])
+            return loss.probability(scores)
+        positive = loss.probability(scores)
+        if positive.ndim == 1:
+            return np.column_stack([1.0 - positive, positive])
+        total = positive.sum(axis=1, keepdims=True)
+        return np.where(total > 0.0, positive, 1.0) / np.where(
+            total > 0.0, total, positive.shape[1]
+        )
+
+    @available_if(_has_probability)
+    @lazily
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, finite even if a probability is 0.
+
+        Like :meth:`predict_proba`. A loss of your own without ``log_probability`` gets the
+        logarithm of its probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the loss has no probabilities.
+        """
+        loss = self._loss()
+        if loss.log_probability is None:
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(X))
+        scores = self.decision_function(X)
+        if loss.joint:
+            if scores.ndim == 1:  # the difference of two
+                scores = np.column_stack([np.zeros_like(scores), scores])
+            return loss.log_probability(scores)
+        if scores.ndim == 1:
+            return np.column_stack([loss.log_probability(-scores), loss.log_probability(scores)])
+        return log_softmax(loss.log_probability(scores), axis=1)
+
+    def _check(self, X, y, sample_weight):
+        self._refuse_both()
+        if self.loss == "ontology" and self.edges is None:
+            raise ValueError(
+                "loss='ontology' needs edges, the (parent, child) pairs of a tree or a directed "
+                "acyclic graph whose leaves are the classes; got edges=None."
+            )
+        loss = self._loss()
+        if not loss.supports_weights and (sample_weight is not None or self.class_weight):
+            name = "class_weight" if sample_weight is None else "sample_weight"
+            raise ValueError(
+                f"loss={self.loss!r} takes no weights, but {name} was given: {loss.weights_reason}."
+            )
+        self._refuse_solver(loss)
+        if is_collection(X):
+            self._refuse_solver_of_blocks(loss)
+            data = check_blocks(self, X, y, sample_weight, "labels", self.class_weight)
+            self._refuse_large(loss, data)
+            data.prepare([loss], self.loss)
+            return data
+        data = super()._check(X, y, sample_weight)
+        self._refuse_large(loss, data)
+        n, classes = len(data.labels), data.classes
+        if loss.joint:
+            targets = [Target(data.labels.astype(np.int64), n, classes)]
+        else:
+            targets = [Target(y, n) for y in binary_targets(data.labels, len(classes))]
+        data.prepared = [loss.prepare_target(target) for target in targets]
+        return data
+
+    def _refuse_large(self, loss: Loss, data: ClassificationData | BlockedData) -> None:
+        """Raise ValueError for more weights than a matrix of Newton's method may have rows."""
+        n_classes = len(data.classes)
+        width = data.n_features * (n_classes if loss.joint else 1)
+        if self.solver == "newton" and width > MOST_NEWTON_FEATURES:
+            of_classes = f" times {n_classes} classes" if loss.joint else ""
+            raise ValueError(
+                f"solver='newton' needs a square matrix of at most {MOST_NEWTON_FEATURES} rows; "
+                f"X has {data.n_features} features{of_classes}. Use solver='auto'."
+            )
+
+    def _model(self, data, points):
+        prepared = data.prepared[0]
+        loss, target = prepared.loss, prepared.y
+        if not loss.joint:
+            model = super()._model(data, points)
+            if loss.free_intercept is None and self.fit_intercept:
+                model["intercept_"] = self._thresholds(data, [w for w, _ in points])
+            return model
+        w, b = points[0]
+        n_outputs = loss.n_outputs(target)
+        coef = loss.class_scores(w.reshape(n_outputs, -1).T).T
+        intercept = loss.class_scores(np.broadcast_to(b, (1, n_outputs)))[0]
+        if len(coef) == 2:
+            coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+        return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
+
+    def _singles(self, data, w, b):
+        """Of a joint loss and two classes ``coef_`` is the difference: half of it for each."""
+        loss, target = data.prepared[0]
+        if not loss.joint or loss.n_outputs(target) != 2:
+            return super()._singles(data, w, b)
+        signs = np.array([-0.5, 0.5])
+        half = np.outer(signs, np.float32(np.diff(w.reshape(2, -1), axis=0))).ravel()
+        return half, signs * np.float32(np.diff(b)) if np.ndim(b) else b
+
+    def _thresholds(self, data: ClassificationData, weights: list[np.ndarray]) -> np.ndarray:
+        """The intercept of the best training accuracy, for a loss without one.
+
+        The accuracy is balanced, or weighted by class weights if there are any.
+        """
+        intercepts = []
+        for (_, target), w in zip(data.prepared, weights, strict=True):
+            positive = (target > 0.0).astype(np.intp)
+            counts = data.weights
+            if not self.class_weight:
+                counts = counts / np.bincount(positive, counts)[positive]
+            scores = safe_sparse_dot(data.X, w, dense_output=True)
+            intercepts.append(-best_thresholds(scores, positive, counts)[0])
+        return np.array(intercepts)

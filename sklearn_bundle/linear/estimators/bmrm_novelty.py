@@ -1,0 +1,353 @@
+"""Novelty detection by bundle methods."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OutlierMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import safe_sparse_dot
+
+from sklearn_bundle.core.contract import Status
+from sklearn_bundle.core.fit import OneCertificate, fit_certified
+from sklearn_bundle.core.validation import check_unlabeled_data
+from sklearn_bundle.linear.estimators._blocks import check_blocks, is_collection
+from sklearn_bundle.linear.estimators._bundle import BundleEstimator
+from sklearn_bundle.linear.estimators._lazily import lazily
+from sklearn_bundle.linear.estimators._linear import CertifiedLinear
+from sklearn_bundle.linear.losses import Novelty, NuNovelty, Target
+from sklearn_bundle.linear.regularizers import Regularizer
+
+# At an optimum up to one sample per weight lies on the boundary, on either side of it by rounding.
+# This is the tolerance relative to rho, enough for sums over 1e5 features.
+_ON_BOUNDARY = 1e-10
+
+_AROUND_ORIGIN = (
+    "The origin must not lie inside the data, as it does with standardized features: no half-space "
+    "away from it holds enough of them, so coef_ is 0 and {} new. Use "
+    "SwapNoveltyDetector(kernel='rbf'), or features that are not centered, for instance from "
+    "MinMaxScaler."
+)
+
+
+class BMRMNoveltyDetector(OutlierMixin, OneCertificate, BundleEstimator):
+    """Linear novelty detection by the bundle method, with a certified optimum.
+
+    It is the linear one-class SVM in two formulations. With a share `nu` of samples it minimizes
+    over w and the offset rho, as :class:`sklearn.svm.OneClassSVM` does::
+
+        J(w) = reg_lambda Omega(w) + min_rho [ sum_i s_i max(0, rho - <w, x_i>) / nu - rho ]
+
+    and with a given `rho`, over w::
+
+        J(w) = reg_lambda Omega(w) + sum_i s_i max(0, rho - <w, x_i>)
+
+    where the s_i are the sample weights, normalized to sum to one (1/n each without weights). The
+    result is a half-space that is far from the origin and holds most of the data. A sample is new
+    if ``<w, x>`` is below rho; samples on the boundary, of which an optimum has some, are not new.
+
+    No half-space describes data around the origin, such as standardized features: use
+    :class:`SwapNoveltyDetector` with its RBF kernel, map the features with
+    :class:`sklearn.kernel_approximation.RBFSampler`, or do not center them. See Notes for what is
+    fitted otherwise.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1]. With L2, at the optimum at most a share nu of the samples (by weight) is new, and
+        at least nu is new or on the boundary. Ignored if `rho` is set.
+    rho : float, default=None
+        None chooses the formulation with nu. A positive number is the offset; the share of new
+        samples then depends on reg_lambda. With "l2" it only sets the scale: w grows in proportion
+        to it if ``reg_lambda`` shrinks in proportion.
+    reg_lambda : float, default=1e-2
+        Regularization strength relative to the mean loss. With nu it only scales w and the offset.
+        With rho, a larger value makes more samples new.
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance. With nu
+        it must be "l2" or quadratic.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+    solver : {"auto", "line-search", "cutting-plane"}, default="auto"
+        Algorithm 3 or 2 of [1]_; the latter is for comparison only. "auto" is the former.
+    bundle_size : int, default=None
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
+    max_iter : int, default=1000
+        Maximum number of iterations (one product with X and one with X' each).
+    max_time : float, default=None
+        Time limit in seconds, checked after every iteration. None means no limit.
+    warm_start : bool, default=False
+        Whether to keep the planes, and start from them when the next fit has the same X, weights,
+        nu or rho, and regularizer. reg_lambda, tol and the solver may differ. If only `max_iter`,
+        `max_time`, `n_jobs` or `verbose` does, the fit continues with the next iteration; a fit
+        that has reached `tol` is kept.
+    n_jobs : int, default=None
+        Threads, over blocks of rows. The result does not depend on it, to the last bit. None means
+        1 outside of a joblib context.
+    verbose : int, default=0
+        1 prints a line a few times per second.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights w.
+    offset_ : float
+        rho, given or the best one: ``decision_function = score_samples - offset_``. If several
+        values are best, it is their midpoint.
+    intercept_ : ndarray of shape (1,)
+        ``-offset_``.
+    reg_lambda_ : float
+        The `reg_lambda` of J, as given or the default.
+    objective_, lower_bound_, dual_gap_ : float
+        J at the returned point, a lower bound of its minimum, and their difference. With nu, J is
+        at most 0.
+    converged_ : bool
+        Whether `status_` is "converged".
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``: what `tol` limits.
+    n_iter_ : int
+        Iterations.
+    status_ : str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        prevents further progress).
+    history_ : structured ndarray of shape (`n_iter_`,)
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
+        with X or X' so far), ``solver`` (the solver of the iteration).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, a regularizer that nu does not
+        take, NaN or infinity, negative or all-zero weights. Nothing is fitted then.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+        With nu and an optimum of 0, rounding leaves a gap above any `tol`; see Notes.
+    UserWarning
+        If ``coef_`` is 0, which means that the origin lies inside the data: no sample is new with
+        nu, and all are with rho. If the gap is above `tol`, the ConvergenceWarning begins with it.
+
+    See Also
+    --------
+    sklearn.svm.OneClassSVM : The same optimum with ``kernel="linear"``, and other kernels.
+
+    Notes
+    -----
+    With nu, ``coef_`` and ``offset_`` are those of ``OneClassSVM(kernel="linear", nu=nu)`` divided
+    by ``n nu reg_lambda``, so both make the same decisions. The lower bound is ``-||X' u||^2 / (2
+    reg_lambda)`` for weights ``0 <= u_i <= s_i / nu`` of sum one (equation 3.10 of [2]_). At the
+    optimum ``X' u`` is the weighted mean of a share nu of the data that is nearest to the origin.
+    If that mean is the origin, w = 0 is optimal and ``predict`` is +1 everywhere; with centered
+    data this holds for every nu. OneClassSVM then returns numbers that depend on its tolerance and
+    not on the data.
+
+    The formulation with rho is table 5 of [1]_, "novelty". The solution of OneClassSVM divided by
+    its ``offset_`` and times rho is ours at ``reg_lambda = offset_ / (n rho)``. With centered data
+    its optimum is w = 0 too, and all samples are new.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+    .. [2] B. Schoelkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson: Estimating
+       the support of a high-dimensional distribution. Neural Computation 13 (2001), 1443-1471.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle import BMRMNoveltyDetector
+    >>> X = 3.0 + np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = BMRMNoveltyDetector(nu=0.1).fit(X)
+    >>> model.predict([[3.0, 3.0], [-2.0, 0.0]])
+    array([ 1, -1])
+    >>> round(float((model.predict(X) == -1).mean()), 2)
+    0.1
+    """
+
+    intercept_: NDArray[np.float64]
+    offset_: float
+
+    _takes_blocks = True
+    _losses = {"nu_novelty": NuNovelty, "novelty": Novelty}  # noqa: RUF012
+    _loss_parameters = {"nu_novelty": {"nu": 0.5}, "novelty": {"rho": None}}  # noqa: RUF012
+    _used_with = BundleEstimator._used_with | {"nu": ("rho", (None,))}
+    fit_intercept = False
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+        **{k: v for k, v in CertifiedLinear._common_constraints.items() if k != "fit_intercept"},
+        **BundleEstimator._bundle_constraints,
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "rho": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        rho: float | None = None,
+        reg_lambda: float = 1e-2,
+        regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
+        solver: str = "auto",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.nu = nu
+        self.rho = rho
+        self.reg_lambda = reg_lambda
+        self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
+        self.solver = solver
+        self.bundle_size = bundle_size
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def loss(self) -> str:
+        """The loss of the chosen formulation; not a parameter."""
+        return "nu_novelty" if self.rho is None else "novelty"
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : Ignored
+            Present by scikit-learn's convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        """
+        return fit_certified(self, X, None, sample_weight)
+
+    @lazily
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Scores ``<w, x>``; smaller means newer.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            In units of ``offset_``.
+        """
+        return self.decision_function(X) + self.offset_
+
+    @lazily
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples(X) - offset_``, negative for new samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            At least 0 if a sample is not new; 0 up to rounding on the boundary.
+        """
+        scores = self._scores(X).ravel()
+        scores[np.abs(scores) <= _ON_BOUNDARY * self.offset_] = 0.0
+        return scores
+
+    @lazily
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels: -1 for new samples, +1 for others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Integers -1 and +1.
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def _check(self, X, y, sample_weight):
+        omega = self._omega()
+        if self.rho is None and not omega.is_quadratic:
+            raise ValueError(
+                f"regularizer={self.regularizer!r} is for the formulation with a rho; with nu it "
+                "must be 'l2' or Quadratic. Set rho, or choose another regularizer."
+            )
+        if is_collection(X):
+            self._refuse_solver_of_blocks(self._loss())
+            data = check_blocks(self, X, None, sample_weight, "nothing")
+            data.prepare([self._loss()], self.loss)
+            return data
+        data = check_unlabeled_data(self, X, sample_weight)
+        data.prepared = [self._loss().prepare_target(Target(None, len(data.weights)))]
+        return data
+
+    def _as_stored(self, data, problem, result):
+        """As it is: scores on the boundary have to be equal to many digits."""
+        return result
+
+    def _typed(self, data, fitted):
+        return fitted
+
+    def _model(self, data, points):
+        coef = points[0][0][None]
+        if self.rho is None:
+            scores = safe_sparse_dot(data.X, coef[0], dense_output=True)
+            offset = float(self._loss().offset(scores, data.weights))
+        else:
+            offset = float(self.rho)
+        return {"coef_": coef, "offset_": offset, "intercept_": np.array([-offset])}
+
+    @property
+    def _advice(self):
+        if self.rho is not None:
+            return super()._advice
+        if_zero = "If coef_ stays 0, the origin lies inside the data: see Notes."
+        return {status: f"{advice} {if_zero}" for status, advice in super()._advice.items()}
+
+    def _doubt(self, outcome):
+        # After a limit, w = 0 may be just the start.
+        ended = outcome.results[0].status in (Status.CONVERGED, Status.STALLED)
+        if not ended or outcome.fitted["coef_"].any():
+            return None
+        return _AROUND_ORIGIN.format("no sample is" if self.rho is None else "all samples are")

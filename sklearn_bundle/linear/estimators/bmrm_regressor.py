@@ -1,0 +1,456 @@
+"""Linear regression by bundle methods."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+
+from sklearn_bundle.core.base import RegressorMixin
+from sklearn_bundle.core.fit import Certificates, fit_certified
+from sklearn_bundle.core.parameters import Names
+from sklearn_bundle.core.validation import RegressionData, check_regression_data
+from sklearn_bundle.core.warm import problem_fingerprint
+from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks, is_collection
+from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
+from sklearn_bundle.linear.estimators._lazily import lazily, lazy_r2
+from sklearn_bundle.linear.estimators._linear import CertifiedLinear
+from sklearn_bundle.linear.losses import (
+    REGRESSION_LOSSES,
+    MultivariateSquaredError,
+    RegressionLoss,
+    SquaredError,
+    Target,
+)
+from sklearn_bundle.linear.losses._squares import squared_errors
+from sklearn_bundle.linear.regularizers import Regularizer
+
+_SOLVERS = (
+    *("newton", "lbfgs", "dual-coordinate", "coordinate-descent", "conjugate-gradient"),
+    *("line-search", "cutting-plane"),
+)
+
+
+def _squared_error(M: ArrayLike | None) -> RegressionLoss:
+    """Squared error of one or several targets, optionally in a metric M."""
+    return SquaredError() if M is None else MultivariateSquaredError(M)
+
+
+class BMRMRegressor(RegressorMixin, Certificates, BundleEstimator):
+    """Linear regression by the bundle method: convex loss, free intercept, certified optimum.
+
+    It minimizes over w and b::
+
+        J(w, b) = reg_lambda Omega(w) + sum_i s_i l(y_i, <w, x_i> + b)
+
+    where the s_i are the sample weights, normalized to sum to one (1/n each without weights). The
+    intercept b is not penalized. Every fit returns a lower bound of the optimum, and thus the
+    duality gap. With several targets the objectives are summed: each target has its own w and b
+    and, except with "squared_error", its own certificate.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "absolute_error", "quantile", "epsilon_insensitive", \
+"squared_epsilon_insensitive", "huber", "poisson"} or RegressionLoss, default="squared_error"
+        With f the prediction and r = y - f: ``r^2 / 2``; ``|r|``; ``max(q r, (q - 1) r)`` with q
+        the parameter `quantile`; ``max(0, |r| - epsilon)``, and half its square; ``r^2 / 2`` up to
+        ``|r| = delta`` and ``delta (|r| - delta/2)`` beyond; for "poisson" f is the logarithm of
+        the mean, and the loss half the deviance, ``exp(f) - y f + y log y - y``. Or an instance of
+        :class:`~sklearn_bundle.losses.RegressionLoss`.
+    reg_lambda : float, default=None
+        Regularization strength relative to the mean loss. Ridge's alpha is ``n reg_lambda``;
+        LinearSVR's C is ``1 / (n reg_lambda)``, or half of it with the squared loss; the alpha of
+        QuantileRegressor, PoissonRegressor and Lasso is ``reg_lambda`` with the regularizer that
+        each uses. None means, unless C is set, the value that gives the same model as 1e-4 does for
+        y centered and divided by its spread s: ``1e-4 s^(p - q)``, if the loss grows with the power
+        p of its residual (1 for "absolute_error", "quantile" and "epsilon_insensitive", otherwise
+        2) and Omega with the power q of w (1 for L1, 2 for the others). It is thus ``1e-4 / s`` for
+        the three with L2, and 1e-4 for the others. "poisson", losses of your own without a
+        ``degree``, and the entropies have 1e-4. For the elastic net q is 2: as its two parts scale
+        differently, it does not give quite the same model. `reg_lambda_` has the value.
+    C : float, default=None
+        Another way to set the strength: `reg_lambda_` is ``1 / (C sum_i v_i)``, with v_i the
+        sample weights; the sum is n without weights. The model then minimizes ``Omega(w) + C sum_i
+        v_i l_i``, as LinearSVR does, whose squared loss has no factor 1/2: its C is half of this
+        one. `objective_` and the bound remain those of J, which is this divided by ``C sum_i v_i``.
+        Setting both is an error.
+    regularizer : {"l2", "l1", "elasticnet", "lp", "entropy", "entropy_simplex"} or Regularizer, \
+default="l2"
+        Omega; see :mod:`sklearn_bundle.regularizers`. "quadratic" is passed as an instance.
+    l1_ratio : float, default=0.5
+        For "elasticnet": Omega is ``l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2``, between 0 and 1.
+    quantile : float, default=0.5
+        For "quantile": the level, in (0, 1).
+    epsilon : float, default=None
+        For "epsilon_insensitive" and "squared_epsilon_insensitive": half the width of the tube, in
+        units of y, at least 0. None means a tenth of the spread of y.
+    delta : float, default=None
+        For "huber": where the loss becomes linear, in units of y, positive. None means the spread
+        of y.
+    M : array-like of shape (n_targets, n_targets), default=None
+        For "squared_error" with y of shape (n_samples, n_targets): the loss is ``r' M r / 2``, M
+        symmetric and positive semidefinite. None means the identity.
+    solver : {"auto", "newton", "lbfgs", "dual-coordinate", "coordinate-descent", \
+"conjugate-gradient", "line-search", "cutting-plane"}, default="auto"
+        "line-search" is algorithm 3 of [1]_ and "cutting-plane", for comparison, algorithm 2; they
+        support every loss and regularizer. For "squared_error" with L2 or
+        :class:`~sklearn_bundle.regularizers.Quadratic`, "newton" solves the normal equations by a
+        Cholesky factorization and "conjugate-gradient" without one; "auto" uses the former if it
+        costs less, and starts with the latter if that is not known. With L2 all other losses
+        support "newton", and all of them except "poisson" support "dual-coordinate", as in
+        :class:`BMRMClassifier`. "huber", "poisson" and "squared_epsilon_insensitive" also support
+        "lbfgs", which needs no matrix; "auto" uses it for "poisson" with many features.
+        With L1 (weighted or not) and the elastic net, "auto" is "coordinate-descent" on working
+        sets of features, for "squared_error", "squared_epsilon_insensitive", "huber" and "poisson";
+        with several targets, if each is a problem of its own.
+    bundle_size : int, default=None
+        Maximum number of planes to keep, at least 2, with L1 at least 10; None keeps all.
+    theta : float, default=0.1
+        For "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``, in (0, 1].
+    tol : float, default=1e-3
+        Relative duality gap to reach, in (0, 1]: ``dual_gap_ <= tol * abs(objective_)``.
+        1e-3 is within 0.1 % of the optimum; below it predictions rarely change: see the user guide.
+    max_iter : int, default=1000
+        Maximum number of iterations (one product with X and one with X' each), of each target.
+    max_time : float, default=None
+        Time limit in seconds, checked after every iteration. None means no limit.
+    fit_intercept : bool, default=True
+        Whether to fit b. It is minimized exactly and never penalized.
+    warm_start : bool, default=False
+        Whether to keep the planes and start from them when the next fit has the same X, y, weights,
+        loss, regularizer and intercept. reg_lambda, tol and the solver may differ. If only
+        `max_iter`, `max_time`, `n_jobs` or `verbose` does, the fit continues with the next
+        iteration; a fit that has reached `tol` is kept.
+    n_jobs : int, default=None
+        Threads: over targets that are problems of their own, otherwise over blocks of rows. The
+        result does not depend on it, to the last bit. None means 1 outside of a joblib context.
+    verbose : int, default=0
+        1 prints a line a few times per second.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Weights w: in float32 if X is and rounding them does not miss `tol`, otherwise in float64
+        (also for rows on workers). The certificate is that of the rounded weights.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercept b.
+    reg_lambda_ : float or ndarray of shape (n_targets,)
+        The `reg_lambda` of J, as given or from C or the default: one value per target if it is the
+        default and each target is a problem of its own.
+    epsilon_, delta_ : float or ndarray of shape (n_targets,)
+        The `epsilon` or `delta` of the loss, in units of y, if it has one and is passed by name.
+        One value per target of several if it is the default.
+    objective_ : float or ndarray of shape (n_targets,)
+        J at the returned point: one value per target, except "squared_error" with one for all.
+    lower_bound_ : float or ndarray of shape (n_targets,)
+        Lower bound of the minimum of J.
+    dual_gap_ : float or ndarray of shape (n_targets,)
+        ``objective_ - lower_bound_``.
+    converged_ : bool
+        Whether `status_` is "converged", for all targets.
+    relative_gap_ : float
+        ``dual_gap_ / abs(objective_)``, the largest of all targets: what `tol` limits.
+    n_iter_ : int or ndarray of shape (n_targets,)
+        Iterations.
+    status_ : str or list of str
+        "converged", "max_iter", "max_time", "callback", "interrupted", or "stalled" (rounding
+        prevents further progress).
+    history_ : structured ndarray of shape (`n_iter_`,), or list of them
+        Fields ``iteration``, ``seconds``, ``objective``, ``lower_bound``, ``passes`` (products
+        with X or X' so far), ``solver`` (the solver of the iteration).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X had string names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of its range, both `reg_lambda` and `C`, a `solver` that does not
+        support the loss, NaN or infinity, negative or all-zero weights, a y that the loss cannot
+        take. Nothing is fitted then.
+    ClusterTimeout
+        A TimeoutError, if `max_time` passes before a cluster has given a first point.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter`, `max_time` or rounding ended the fit above `tol`.
+    UserWarning
+        If `reg_lambda` is so large that w is nearly 0; for a parameter that the loss, regularizer
+        or solver does not use, unless it has its default.
+
+    See Also
+    --------
+    BMRMRegressorCV : Chooses reg_lambda by cross-validation.
+    bmrm_path : Many values of reg_lambda on shared planes.
+
+    Notes
+    -----
+    The spread of a target is its standard deviation, with sample weights; with
+    ``fit_intercept=False`` it is the root of the mean square. It is 1 for a target of which this is
+    0. Several targets in one problem ("squared_error") have the root of the mean square of their
+    spreads.
+
+    Losses are those of table 5 of [1]_, with its pinball loss corrected. The best intercept is a
+    weighted quantile, the zero of a piecewise linear function or a closed form, exact in O(n). The
+    lower bound is Theorem 2. For squared errors it uses the plane of the residuals r at the
+    returned weights: ``sum_i s_i (r_i y_i - r_i^2 / 2) - ||sum_i s_i r_i x_i||^2 / (2 reg_lambda)``
+    with y centered.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_bundle import BMRMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BMRMRegressor("quantile", quantile=0.9).fit(X, y)
+    >>> model.status_
+    'converged'
+    >>> round(float((y <= model.predict(X)).mean()), 2)
+    0.9
+    """
+
+    epsilon_: float | NDArray[np.float64]  # and delta_, if the loss has them
+    delta_: float | NDArray[np.float64]
+
+    _takes_blocks = True
+    _losses = REGRESSION_LOSSES | {"squared_error": _squared_error}
+    _loss_parameters = {  # noqa: RUF012
+        "squared_error": {"M": None},
+        "quantile": {"quantile": 0.5},
+        "epsilon_insensitive": {"epsilon": None},
+        "squared_epsilon_insensitive": {"epsilon": None},
+        "huber": {"delta": None},
+    }
+    _in_spreads = {"epsilon": 0.1, "delta": 1.0}  # noqa: RUF012
+    _loss_kinds = (RegressionLoss,)
+    _unit = "target"
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012 - scikit-learn's convention
+        **CertifiedLinear._common_constraints,
+        **CertifiedLinear._cost_constraints,
+        **BundleEstimator._bundle_constraints,
+        "loss": [Names(_losses), *_loss_kinds],
+        "solver": [Names({"auto", *_SOLVERS})],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="left"), None],
+        "delta": [Interval(Real, 0, None, closed="neither"), None],
+        "M": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        loss: str | RegressionLoss = "squared_error",
+        *,
+        reg_lambda: float | None = None,
+        C: float | None = None,
+        regularizer: str | Regularizer = "l2",
+        l1_ratio: float = 0.5,
+        quantile: float = 0.5,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        M: ArrayLike | None = None,
+        solver: str = "auto",
+        bundle_size: int | None = None,
+        theta: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.loss = loss
+        self.reg_lambda = reg_lambda
+        self.C = C
+        self.regularizer = regularizer
+        self.l1_ratio = l1_ratio
+        self.quantile = quantile
+        self.epsilon = epsilon
+        self.delta = delta
+        self.M = M
+        self.solver = solver
+        self.bundle_size = bundle_size
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training data. C-ordered arrays and CSR of float32 or float64 are used without a copy.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets; for "poisson" at least 0, and not all of them 0.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A weight of 2 counts as a repeated row, a weight of 0 as a missing one.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            As listed for the class. Nothing is fitted then.
+        """
+        return fit_certified(self, X, y, sample_weight)
+
+    @lazily
+    def predict(self, X: Any) -> np.ndarray:
+        """``<w, x> + b``; with "poisson" its exponential, the mean.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        """
+        scores = self._scores(X)
+        return self._loss().mean(scores)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+        """R^2 of the predictions; for dask collections, a dask array that is not computed yet.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or dask collection of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float, or dask array of shape ()
+            At most 1; the mean over several targets.
+        """
+        if is_collection(X):
+            return lazy_r2(self.predict, X, y, sample_weight)
+        return super().score(X, y, sample_weight)
+
+    def _check(self, X, y, sample_weight):
+        self._refuse_both()
+        loss = self._loss()
+        self._refuse_solver(loss)
+        if is_collection(X):
+            self._refuse_solver_of_blocks(loss)
+            data = check_blocks(self, X, y, sample_weight, "numbers")
+            self._refuse_metric(data)
+            data.prepare(self._losses_of(data), self.loss)
+            return data
+        data = check_regression_data(self, X, y, sample_weight)
+        self._refuse_metric(data)
+        if self.solver == "newton" and self._newton_side(loss, data.X) > MOST_NEWTON_FEATURES:
+            raise ValueError(
+                "solver='newton' needs a matrix of n_features x n_features numbers, or with dense "
+                "X, 'squared_error' and regularizer='l2' of n_samples x n_samples, at most "
+                f"{MOST_NEWTON_FEATURES} of them a row; X has shape {data.X.shape}. Use "
+                "solver='auto'."
+            )
+        together = data.y.ndim == 1 or loss.multi_output
+        columns = [data.y] if together else list(np.ascontiguousarray(data.y.T))
+        problems = zip(self._losses_of(data), columns, strict=True)
+        data.prepared = [loss.prepare_target(Target(y, len(y))) for loss, y in problems]
+        return data
+
+    def _loss(self, spread: float = 1.0) -> RegressionLoss:
+        """The loss, with parameters that follow the spread of y where there is no other value."""
+        if not isinstance(self.loss, str):
+            return self.loss
+        return self._losses[self.loss](**self._loss_values(spread))
+
+    def _loss_values(self, spread: float) -> dict[str, Any]:
+        """The parameters of a loss passed by name."""
+        names = self._loss_parameters.get(self.loss, ()) if isinstance(self.loss, str) else ()
+        values = {name: getattr(self, name) for name in names}
+        shares = {name: self._in_spreads.get(name) for name, v in values.items() if v is None}
+        return values | {name: spread * s for name, s in shares.items() if s is not None}
+
+    def _spreads(self, data: RegressionData | BlockedData) -> list[float]:
+        """The spread of the target or targets of each problem."""
+        spreads = data.spreads(self.fit_intercept)
+        if len(spreads) > 1 and self._loss().multi_output:
+            return [math.hypot(*spreads) / math.sqrt(len(spreads))]
+        return spreads
+
+    def _losses_of(self, data: RegressionData | BlockedData) -> list[RegressionLoss]:
+        """The loss of each problem."""
+        return [self._loss(spread) for spread in self._spreads(data)]
+
+    def _fingerprint(self, data):
+        """With the losses as they are for these data: a parameter may follow the spread of y."""
+        formulation = *self._losses_of(data), self._omega()
+        return problem_fingerprint(data, formulation, self.fit_intercept)
+
+    def _units(self, data):
+        p, q = self._loss().degree, self._omega().degree
+        if p is None or q is None or p == q:
+            return super()._units(data)
+        return [spread ** (p - q) for spread in self._spreads(data)]
+
+    def _further_attributes(self, data, warm):
+        values = [self._loss_values(spread) for spread in self._spreads(data)]
+        attributes = super()._further_attributes(data, warm)
+        for name in values[0].keys() & self._in_spreads.keys():
+            numbers = [value[name] for value in values]
+            one = len(numbers) == 1 or getattr(self, name) is not None
+            attributes[f"{name}_"] = numbers[0] if one else np.array(numbers)
+        return attributes
+
+    def _refuse_metric(self, data: RegressionData | BlockedData) -> None:
+        """Raise ValueError for an M with a single target."""
+        if data.n_targets is None and self.M is not None and self.loss == "squared_error":
+            raise ValueError(
+                "M is for 'squared_error' with y of shape (n_samples, n_targets), two targets or "
+                f"more, got y of shape ({data.n_samples},)."
+            )
+
+    def _newton_side(self, loss, X):
+        """Rows of the smallest matrix that solver="newton" can factor."""
+        of_samples = squared_errors(loss) is not None and self._omega().is_euclidean
+        return min(X.shape) if of_samples and not sp.issparse(X) else X.shape[1]
+
+    def _model(self, data, points):
+        if data.n_targets is None:
+            w, b = points[0]
+            return {"coef_": w, "intercept_": float(b)}
+        weights = [np.reshape(w, (-1, data.n_features)) for w, _ in points]
+        intercepts = [np.broadcast_to(b, len(w)) for w, (_, b) in zip(weights, points, strict=True)]
+        return {"coef_": np.concatenate(weights), "intercept_": np.concatenate(intercepts)}
+
+    def _has_vector(self):
+        return np.ndim(self.intercept_) == 0
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if self._takes_loss(self.loss):
+            loss = self._loss()
+            # All losses take several targets, but scikit-learn's check of them has negative values.
+            tags.target_tags.multi_output = not loss.positive_only
+            tags.target_tags.positive_only = loss.positive_only
+        return tags

@@ -1,0 +1,99 @@
+"""Losses: formulas on scores.
+
+Derive your own loss from :class:`BinaryLoss`, :class:`MulticlassLoss`, :class:`MeasureLoss`,
+:class:`RegressionLoss` or :class:`RankingLoss`.
+"""
+
+from sklearn_bundle.linear.losses.base import Cut, Loss, Prepared
+from sklearn_bundle.linear.losses.grades import Ordinal
+from sklearn_bundle.linear.losses.hinge import Hinge, SquaredHinge
+from sklearn_bundle.linear.losses.logistic import Exponential, LogLoss
+from sklearn_bundle.linear.losses.measures import ROCAUC, FBeta, MeasureLoss
+from sklearn_bundle.linear.losses.multiclass import MulticlassHinge, MulticlassLoss
+from sklearn_bundle.linear.losses.novelty import Novelty, NuNovelty
+from sklearn_bundle.linear.losses.ontology import Ontology
+from sklearn_bundle.linear.losses.pairs import Preference
+from sklearn_bundle.linear.losses.poisson import Poisson
+from sklearn_bundle.linear.losses.positions import NDCG, PositionMeasure, PrecisionAtK
+from sklearn_bundle.linear.losses.quantile import AbsoluteError, EpsilonInsensitive, Quantile
+from sklearn_bundle.linear.losses.ranking import RankingLoss
+from sklearn_bundle.linear.losses.regression import (
+    Huber,
+    MultivariateSquaredError,
+    RegressionLoss,
+    SquaredError,
+)
+from sklearn_bundle.linear.losses.samples import BinaryLoss, SampleLoss
+from sklearn_bundle.linear.losses.softmax import Softmax
+from sklearn_bundle.linear.losses.target import Target
+from sklearn_bundle.linear.losses.tube import SquaredEpsilonInsensitive
+
+# By the names that the parameter `loss` of an estimator accepts.
+BINARY_LOSSES: dict[str, type[BinaryLoss]] = {
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "log_loss": LogLoss,
+    "exponential": Exponential,
+}
+MULTICLASS_LOSSES: dict[str, type[MulticlassLoss]] = {
+    "multiclass_hinge": MulticlassHinge,
+    "softmax": Softmax,
+    "ontology": Ontology,
+}
+MEASURES: dict[str, type[MeasureLoss]] = {"roc_auc": ROCAUC, "fbeta": FBeta}
+REGRESSION_LOSSES: dict[str, type[RegressionLoss]] = {
+    "squared_error": SquaredError,
+    "absolute_error": AbsoluteError,
+    "quantile": Quantile,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+    "huber": Huber,
+    "poisson": Poisson,
+}
+RANKING_LOSSES: dict[str, type[RankingLoss]] = {
+    "ordinal": Ordinal,
+    "preference": Preference,
+    "ndcg": NDCG,
+}
+
+__all__ = [
+    "BINARY_LOSSES",
+    "MEASURES",
+    "MULTICLASS_LOSSES",
+    "NDCG",
+    "RANKING_LOSSES",
+    "REGRESSION_LOSSES",
+    "ROCAUC",
+    "AbsoluteError",
+    "BinaryLoss",
+    "Cut",
+    "EpsilonInsensitive",
+    "Exponential",
+    "FBeta",
+    "Hinge",
+    "Huber",
+    "LogLoss",
+    "Loss",
+    "MeasureLoss",
+    "MulticlassHinge",
+    "MulticlassLoss",
+    "MultivariateSquaredError",
+    "Novelty",
+    "NuNovelty",
+    "Ontology",
+    "Ordinal",
+    "Poisson",
+    "PositionMeasure",
+    "PrecisionAtK",
+    "Preference",
+    "Prepared",
+    "Quantile",
+    "RankingLoss",
+    "RegressionLoss",
+    "SampleLoss",
+    "Softmax",
+    "SquaredEpsilonInsensitive",
+    "SquaredError",
+    "SquaredHinge",
+    "Target",
+]

@@ -1,0 +1,134 @@
+"""The softmax loss for solvers that keep scores by class, shape (K, n): loops over samples.
+
+In this layout every loop runs over samples of one class and vectorizes for any K.
+"""
+
+import numpy as np
+
+from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.jit.elementary import exp, log, log1p_unit
+from sklearn_bundle.linear.losses.base import Array, Loss
+from sklearn_bundle.linear.losses.softmax import Softmax
+
+_CHUNK = 256  # samples per chunk: the numbers of 20 classes take 40 KB, which fits into caches
+
+
+@jit
+def _along(scores, direction, y, weights, t, out):
+    """Risk, its first and its second derivative in t; ``out`` becomes ``s (P - Y)``."""
+    n_classes, n = scores.shape
+    risk = first = second = 0.0
+    powers = np.empty((n_classes, _CHUNK))
+    top, others, share, logs, mean, square = np.empty((6, _CHUNK))
+    at = np.empty(_CHUNK, dtype=np.int64)
+    for start in range(0, n, _CHUNK):
+        size = min(n - start, _CHUNK)
+        s, own = weights[start : start + size], y[start : start + size]
+        top[:] = -np.inf
+        others[:] = 0.0
+        mean[:] = 0.0
+        square[:] = 0.0
+        at[:] = 0
+        for k in range(n_classes):
+            f, h = scores[k, start : start + size], direction[k, start : start + size]
+            moved = powers[k]
+            for i in range(size):
+                v = f[i] + t * h[i]
+                moved[i] = v
+                higher = not v <= top[i]  # NaN counts as the largest, and makes the risk NaN
+                top[i] = v if higher else top[i]
+                at[i] = k if higher else at[i]
+        for i in range(size):
+            risk += s[i] * (top[i] - powers[own[i], i])
+        for k in range(n_classes):
+            h, power = direction[k, start : start + size], powers[k]
+            for i in range(size):
+                e = exp(power[i] - top[i])
+                power[i] = e
+                # The largest is exactly 1: the small sum of the others keeps its precision.
+                others[i] += e if at[i] != k else 0.0
+                mean[i] += e * h[i]
+                square[i] += e * h[i] * h[i]
+        for i in range(size):
+            share[i] = 1.0 / (1.0 + others[i])
+            logs[i] = log1p_unit(others[i]) if others[i] <= 1.0 else log(1.0 + others[i])
+        for i in range(size):
+            average = mean[i] * share[i]
+            risk += s[i] * logs[i]
+            first += s[i] * (average - direction[own[i], start + i])
+            second += s[i] * max(share[i] * square[i] - average * average, 0.0)
+            share[i] *= s[i]
+        for k in range(n_classes):
+            power, g = powers[k], out[k, start : start + size]
+            for i in range(size):
+                g[i] = share[i] * power[i]
+        for i in range(size):
+            # 1 - p of the label would lose precision if p is nearly 1
+            rest = others[i] if at[i] == own[i] else 1.0 + others[i] - powers[own[i], i]
+            out[own[i], start + i] = -share[i] * rest
+    return risk, first, second
+
+
+@jit
+def _mixed_entropy(derivatives, y, weights, moved, given):
+    """``sum_i s_i H(Q_i)`` for ``Q_ik = (1 - moved_k) P_ik + given_k sum_j moved_j P_ij``.
+
+    Q of the label is 1 minus the others; near 1 its entropy is computed from their sum.
+    """
+    n_classes, n = derivatives.shape
+    total = 0.0
+    probabilities = np.empty((n_classes, _CHUNK))
+    taken, entropy, rest = np.empty((3, _CHUNK))
+    for start in range(0, n, _CHUNK):
+        size = min(n - start, _CHUNK)
+        s, own = weights[start : start + size], y[start : start + size]
+        taken[:] = 0.0
+        entropy[:] = 0.0
+        rest[:] = 0.0
+        for k in range(n_classes):
+            g, p = derivatives[k, start : start + size], probabilities[k]
+            for i in range(size):
+                p[i] = g[i] / s[i] + (1.0 if own[i] == k else 0.0)
+                taken[i] += moved[k] * p[i]
+        for k in range(n_classes):
+            p = probabilities[k]
+            for i in range(size):
+                q = (1.0 - moved[k]) * p[i] + given[k] * taken[i]
+                q = 0.0 if own[i] == k else q
+                rest[i] += q
+                entropy[i] -= q * log(max(q, 1e-300))
+        for i in range(size):
+            label = max(1.0 - rest[i], 0.0)
+            total += s[i] * (entropy[i] - label * np.log1p(-min(rest[i], 1.0 - 1e-16)))
+    return total
+
+
+class SoftmaxByClass:
+    """``l(y, f) = log sum_k exp f_k - f_y`` of scores of shape (K, n)."""
+
+    def along(
+        self, scores: Array, direction: Array, y: Array, weights: Array, t: float, out: Array
+    ) -> tuple[float, float, float]:
+        """R at ``f = scores + t direction``, its first and its second derivative in t.
+
+        ``out`` becomes ``s_i (P_ik - Y_ik)``, the derivatives in the scores; P are the
+        probabilities of the classes, Y is 1 for the label.
+        """
+        return _along(scores, direction, y, weights, t, out)
+
+    def mixed_entropy(
+        self, derivatives: Array, y: Array, weights: Array, moved: Array, given: Array
+    ) -> float:
+        """``sum_i s_i H(Q_i)``; every class gives away the share ``moved`` of its probability.
+
+        What a sample's classes give away is divided among the classes by ``given``, of sum one.
+        """
+        return _mixed_entropy(derivatives, y, weights, moved, given)
+
+
+def class_loss(loss: Loss) -> SoftmaxByClass | None:
+    """The loss for solvers that keep scores by class; None if they do not support it.
+
+    Exact class only: a subclass may be another function.
+    """
+    return SoftmaxByClass() if type(loss) is Softmax else None

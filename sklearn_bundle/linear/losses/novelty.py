@@ -1,0 +1,207 @@
+"""The losses of novelty detection, functions of the scores alone."""
+
+import numpy as np
+
+from sklearn_bundle.core.values import as_float, is_between, shown
+from sklearn_bundle.linear.losses._piecewise import (
+    balance_slopes,
+    constant_far_left,
+    intercept_zero,
+    line_zero,
+    plane_from_slopes,
+    step_risk,
+    step_share,
+    step_slopes,
+)
+from sklearn_bundle.linear.losses._sums import WEIGHT_ROUNDING
+from sklearn_bundle.linear.losses.base import Array, Cut, Loss
+from sklearn_bundle.linear.losses.measures import search_tangents
+from sklearn_bundle.linear.losses.samples import SampleLoss
+
+
+class Novelty(SampleLoss):
+    """Novelty loss, ``l(f) = max(0, rho - f)``, of the one-class support vector machine.
+
+    Table 5 of [1]_. There is no target: ``y`` is None or ignored. A free intercept would lift all
+    scores above rho, so there is none. The compiled functions treat it as the pinball loss of
+    quantile 1 with the target rho.
+
+    Parameters
+    ----------
+    rho : float, default=1.0
+        Score above which a sample costs nothing, positive. With the L2 regularizer it only sets
+        the scale: the optimal w for rho and reg_lambda is rho times that for 1 and
+        rho * reg_lambda.
+
+    Raises
+    ------
+    ValueError
+        If `rho` is not positive and finite; raised by :meth:`check`, and thus by `fit`.
+
+    See Also
+    --------
+    sklearn_bundle.BMRMNoveltyDetector : The estimator, which has rho as a parameter of its own.
+
+    References
+    ----------
+    .. [1] C. H. Teo, S. V. N. Vishwanathan, A. Smola, Q. V. Le: Bundle methods for regularized
+       risk minimization. Journal of Machine Learning Research 11 (2010), 311-365.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import Novelty
+    >>> Novelty(rho=1.0).value(np.array([2.0, 0.25]), None)
+    array([0.  , 0.75])
+    """
+
+    free_intercept = None
+
+    _slopes = -1.0, 0.0  # left and right of the kink
+
+    def __init__(self, rho=1.0):
+        self.rho = as_float(rho)
+
+    def check(self, y) -> None:
+        """Raise ValueError unless rho is a positive finite number."""
+        if not is_between(self.rho, 0.0, np.inf):
+            raise ValueError(f"rho must be above 0 and finite, but is {shown(self.rho)}.")
+
+    def value(self, scores, y) -> Array:
+        return np.maximum(0.0, self.rho - scores)
+
+    def gradient(self, scores, y) -> Array:
+        return np.where(scores < self.rho, -1.0, 0.0)
+
+    def risk(self, scores, y, weights, intercept) -> float:
+        return step_risk(scores, self._target(scores), weights, intercept, *self._slopes, 0.0)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
+        target = self._target(scores)
+        step_slopes(scores, target, 0.0, *self._slopes, 0.0, False, 0.0, out)
+        offset = plane_from_slopes(target, weights, 0.0, 0.0, 0.0, out)
+        return Cut(step_risk(scores, target, weights, 0.0, *self._slopes, 0.0), offset, 0.0)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
+        low, high = self._slopes
+        kinks = [(0.0, high - low, 0.0)]
+        target = self._target(scores)
+        args = scores, direction, target, weights, low, kinks, slope, curvature, scratch
+        return max(0.0, line_zero(*args))
+
+    def _target(self, scores):
+        return np.full(len(scores), self.rho)
+
+
+class NuNovelty(Loss):
+    """Novelty loss with the offset as a variable, of the one-class support vector machine.
+
+    ``R(f) = min_rho sum_i s_i max(0, rho - f_i) / nu - rho``: minus the mean of the scores in the
+    lowest share ``nu`` of the weight, their conditional value at risk (theorem 1 of [2]_). It is
+    the risk of [1]_, equation 3.3. It is convex and positively homogeneous, so its planes have the
+    offset 0, and it may be negative. With the L2 regularizer the optimal w for reg_lambda is that
+    for 1, divided by reg_lambda. There is no target: ``y`` is None or ignored.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1]. At most this share of the weight is below the best offset; at least this share
+        is below or at it.
+
+    Raises
+    ------
+    ValueError
+        If `nu` is not in (0, 1]; raised by :meth:`check`, and thus by `fit`.
+
+    See Also
+    --------
+    Novelty : With a fixed offset.
+    sklearn_bundle.BMRMNoveltyDetector : The estimator, which has nu as a parameter of its own.
+
+    References
+    ----------
+    .. [1] B. Schoelkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson: Estimating
+       the support of a high-dimensional distribution. Neural Computation 13 (2001), 1443-1471.
+    .. [2] R. T. Rockafellar, S. Uryasev: Optimization of conditional value-at-risk. Journal of Risk
+       2 (2000), 21-41.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import NuNovelty
+    >>> scores, weights = np.array([1.0, 2.0, 5.0, 6.0]), np.full(4, 0.25)
+    >>> NuNovelty(nu=0.5).risk(scores, None, weights, 0.0)  # minus the mean of the lower half
+    -1.5
+    >>> NuNovelty(nu=0.5).offset(scores, weights)
+    3.5
+    """
+
+    free_intercept = None
+    nonnegative = False
+
+    def __init__(self, nu=0.5):
+        self.nu = as_float(nu)
+
+    def check(self, y) -> None:
+        """Raise ValueError unless nu is above 0 and at most 1."""
+        if not (self.nu == 1.0 or is_between(self.nu, 0.0, 1.0)):
+            raise ValueError(f"nu must be above 0 and at most 1, but is {shown(self.nu)}.")
+
+    def offset(self, scores: Array, weights: Array) -> float:
+        """The best rho, a weighted quantile of the scores; the midpoint if there are several.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f.
+        weights : ndarray of shape (n,)
+            The s_i, positive and of sum one.
+
+        Returns
+        -------
+        rho : float
+            The share `nu` of the weight lies below it, or at it.
+        """
+        if self.nu < float(weights.min()) - WEIGHT_ROUNDING:
+            return float(scores.min())
+        top = self._top(scores, weights)
+        below = scores < top
+        if below.any() and float(weights[below].sum()) >= self._share(weights) - WEIGHT_ROUNDING:
+            return 0.5 * (top + float(scores[below].max()))
+        return top
+
+    def evaluate(self, scores, y, weights, out) -> float:
+        # With the pinball loss p of quantile 1 - nu: max(0, rho - f) / nu - rho = p(f - rho) / nu
+        # - f. Samples at rho share the rest of the weight nu.
+        nu = self._share(weights)
+        shape = nu - 1.0, nu, 0.0
+        b = -self._top(scores, weights)
+        zeros = np.zeros_like(scores)
+        share = step_share(scores, zeros, weights, b, *shape)
+        step_slopes(scores, zeros, b, *shape, True, share, out)
+        balance_slopes(weights, out)
+        out /= nu
+        out -= 1.0
+        out *= weights
+        return float(out @ scores)
+
+    def cut(self, scores, y, weights, fit_intercept, out, scratch) -> Cut:
+        return Cut(self.evaluate(scores, y, weights, out), 0.0, 0.0)
+
+    def line_search(self, scores, direction, y, weights, slope, curvature, scratch) -> float:
+        return search_tangents(self, scores, direction, y, weights, slope, curvature)
+
+    def _share(self, weights: Array) -> float:
+        """nu, or the smallest weight: up to that the lowest score is the risk, whatever nu.
+
+        The slopes are differences that are divided by nu, so a tiny nu would leave rounding alone.
+        """
+        return max(self.nu, float(weights.min()))
+
+    def _top(self, scores: Array, weights: Array) -> float:
+        """The largest optimal rho."""
+        high = self._share(weights)
+        low = high - 1.0
+        zeros, scratch = np.zeros_like(scores), np.empty((4, len(scores)))
+        left, kinks = constant_far_left(low), [(0.0, high - low, 0.0)]
+        return -float(intercept_zero(scores, zeros, weights, left, kinks, scratch))

@@ -1,0 +1,168 @@
+"""Base classes of losses that are sums over samples."""
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.linear.losses.base import Loss
+
+Array = NDArray[np.float64]
+_NEGATIVE = 1e-9  # in units of the loss: how far rounding may take a loss of zero below zero
+
+
+class SampleLoss(Loss):
+    """A loss that is a sum over samples, ``R(f) = sum_i s_i l(y_i, f_i)``.
+
+    Two methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
+    arrays. Scores and ``y`` have one entry per sample; if the scores have shape (n, k), so does the
+    gradient.
+
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`evaluate`, and thus by `fit`.
+
+    See Also
+    --------
+    BinaryLoss : For two classes, to derive from.
+    MulticlassLoss : For several classes, to derive from.
+    RegressionLoss : For real targets, to derive from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.losses import LogLoss
+    >>> scores, y = np.array([0.0, 3.0]), np.array([1.0, -1.0])
+    >>> LogLoss().value(scores, y).round(3), LogLoss().gradient(scores, y).round(3)
+    (array([0.693, 3.049]), array([-0.5  ,  0.953]))
+    """
+
+    @abstractmethod
+    def value(self, scores: Array, y: Array) -> Array:
+        """Losses l(y_i, f_i). Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,) or (n, k)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        losses : ndarray of shape (n,)
+            Not negative.
+        """
+
+    @abstractmethod
+    def gradient(self, scores: Array, y: Array) -> Array:
+        """Derivatives of l in f_i, or subgradients at a kink. Required.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,) or (n, k)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,) or (n, k)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        derivatives : ndarray of the shape of scores
+            One entry per score.
+        """
+
+    def curvature(self, scores: Array, y: Array) -> Array | None:
+        """Second derivatives. Optional: lets line searches use Newton's method.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+            Scores f_i. Must not be written to.
+        y : ndarray of shape (n,)
+            Targets. Must not be written to.
+
+        Returns
+        -------
+        second : ndarray of shape (n,) or None
+            Second derivatives of l in f_i, None if they are not known.
+        """
+        return None
+
+    def evaluate(self, scores, y, weights, out) -> float:
+        n = len(scores)
+        values = self._checked(self.value(scores, y), "value", (n,))
+        if values.min() < -_NEGATIVE:
+            raise ValueError(
+                f"{type(self).__name__}.value must never be negative, but returned {values.min()}; "
+                "add a constant, so that the least loss is 0."
+            )
+        gradient = self._checked(self.gradient(scores, y), "gradient", scores.shape)
+        np.multiply(weights if scores.ndim == 1 else weights[:, None], gradient, out=out)
+        return float(np.sum(weights * values))
+
+    def risk(self, scores, y, weights, intercept) -> float:
+        return float(np.sum(weights * self.value(scores + intercept, y)))
+
+    def slope(self, scores, direction, y, weights, t) -> tuple[float, float]:
+        moved = scores + t * direction
+        gradient = self.gradient(moved, y)
+        if scores.ndim == 2:
+            return float(np.sum(weights * np.sum(direction * gradient, axis=1))), np.nan
+        bend = self.curvature(moved, y)
+        second = np.nan if bend is None else float(np.sum(weights * direction**2 * bend))
+        return float(np.sum(weights * direction * gradient)), second
+
+    def _checked(self, array, method: str, shape: tuple[int, ...]) -> Array:
+        array = np.asarray(array, dtype=np.float64)
+        if array.shape != shape:
+            raise ValueError(
+                f"{type(self).__name__}.{method} must return an array of shape {shape}, one entry "
+                f"per sample, but returned shape {array.shape}."
+            )
+        return array
+
+
+class BinaryLoss(SampleLoss):
+    """Base class of losses for two classes, and the contract for your own.
+
+    A loss l(y, f), with the label y in {-1, +1}, is convex in the score f and never negative. Two
+    methods are required, :meth:`value` and :meth:`gradient`; both are plain numpy functions of
+    arrays, to which they must not write. Everything else has a fallback that uses only these two,
+    and may be overridden if a closed form or a compiled function is faster. A loss that also has a
+    method ``probability(scores)``, P(y = +1 | f), gives the classifier ``predict_proba``.
+
+    Instances hold only parameters, in attributes of the same names, so that they can be cloned and
+    pickled. In the methods below ``weights`` are the s_i, positive and of sum one; ``out`` of shape
+    (n,) is filled, and ``scratch`` of shape (4, n) is work space.
+
+    Raises
+    ------
+    ValueError
+        If a method returns an array of another shape, or :meth:`value` a negative number; raised by
+        :meth:`evaluate`, and thus by `fit`.
+
+    See Also
+    --------
+    Hinge, SquaredHinge, LogLoss, Exponential : The built-in losses, with their sources.
+    Loss : All methods that may be overridden.
+
+    Examples
+    --------
+    Least squares, a loss of your own:
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sklearn_bundle import BMRMClassifier
+    >>> from sklearn_bundle.losses import BinaryLoss
+    >>> class LeastSquares(BinaryLoss):
+    ...     def value(self, scores, y):
+    ...         return 0.5 * (1.0 - y * scores) ** 2
+    ...
+    ...     def gradient(self, scores, y):
+    ...         return scores - y
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> BMRMClassifier(LeastSquares(), reg_lambda=1e-2).fit(scale(X), y).status_
+    'converged'
+    """

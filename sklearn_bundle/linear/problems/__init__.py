@@ -1,0 +1,1 @@
+"""Data and loss together: scores, values, slopes, planes, duals."""

@@ -1,0 +1,353 @@
+"""Empirical risk of a linear model with a free intercept, and its cutting planes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.linear._compiled import design
+from sklearn_bundle.linear.losses._class_dual import class_dual
+from sklearn_bundle.linear.losses._conjugate import conjugate
+from sklearn_bundle.linear.losses._dual import dual_loss
+from sklearn_bundle.linear.losses._newton import newton_loss
+from sklearn_bundle.linear.losses._softmax import class_loss
+from sklearn_bundle.linear.losses._squares import squared_errors
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
+from sklearn_bundle.linear.problems.balance import balancing_shares, cut_by_class
+from sklearn_bundle.linear.problems.class_dual import ClassAscent
+from sklearn_bundle.linear.problems.column_model import ColumnModel
+from sklearn_bundle.linear.problems.dual_steps import DualAscent
+from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.newton_model import NewtonModel
+from sklearn_bundle.linear.problems.normal_equations import NormalEquations
+from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.rows.rows import RowOperator
+
+Array = NDArray[np.float64]
+
+LARGEST_RISK = 1e100  # squares of larger values may overflow
+LARGEST_DRIFT = 1e3  # times the rounding of a fresh product: an error of about 1e-13 in the scores
+_FEW_ROWS = 1 << 14  # whose sizes are computed all at once: several arrays of 128 KB
+_ROWS_AT_ONCE = 2048  # of more rows: several arrays of 16 KB
+_TINY = 1e-300  # replaces the mean square of an X of zeros
+
+
+@dataclass
+class Point:
+    """Weights w with their scores (without b) and the intercept that goes with them.
+
+    ``drift`` bounds the rounding in the scores, in units of that of a fresh product.
+    """
+
+    w: Array
+    scores: Array | None
+    intercept: float | Array | None
+    drift: float = 1.0
+
+
+@dataclass
+class Plane:
+    """``R(v) >= <gradient, v> + offset`` for all v, with the risk R(w) where it was cut.
+
+    If the intercept is a coordinate, ``R(v, b) >= <gradient, v> + <balance, b> + offset``.
+    """
+
+    gradient: Array
+    offset: float
+    risk: float
+    balance: Array | None = None
+
+
+class LinearProblem:
+    """``R(w) = min_b R(X w + b)``, with b = 0, or ``R(w, b)`` with b a coordinate of its own.
+
+    Which of these holds depends on ``fit_intercept`` and on how the loss treats an intercept. The
+    problem offers :meth:`evaluate`, the cutting-plane protocol, and what an exact line search
+    needs: points with their scores, which are linear, so that a step costs no product with X.
+
+    Parameters
+    ----------
+    rows : RowOperator
+        The data X of shape (n, d); its threads end with this problem's ``with``.
+    target : as the loss takes it
+    weights : ndarray of shape (n,), positive, summing to one
+    loss : Loss
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    rows, target, weights, loss
+        As given.
+    fit_intercept : bool
+        Whether there is an intercept that is minimized out.
+    n_outputs : int
+        Scores per sample.
+    scores_shape : tuple
+        (n,) or (n, n_outputs).
+    n_free : int
+        Numbers in an intercept that is a coordinate of its own.
+    intercept_scale : float
+        About the square of the w that changes scores as much as such an intercept of 1.
+    newton_loss : NewtonLoss
+        The loss in the form for Newton's method; None if it has none.
+    dual_loss : DualLoss
+        The loss in the form for dual coordinate ascent; None if it has none.
+    squared_errors : SquaredErrors
+        The loss as a squared error; None if it is another one.
+    class_dual : ClassDual
+        The form for dual coordinate ascent of losses of several classes.
+    nonnegative : bool
+        Whether the risk is known to be nonnegative.
+    class_loss : SoftmaxByClass
+        The loss for scores that are stored by class; None if it has no such form.
+    conjugate : Conjugate
+        The conjugate of a curved loss of one score; None for other losses.
+    reg_lambda : float
+        The strength that the estimator has chosen for this problem. Only solvers use it.
+    """
+
+    reg_lambda: float
+
+    def __init__(
+        self, rows: RowOperator, target: Any, weights: Array, loss: Loss, fit_intercept: bool
+    ):
+        self.rows, self.target, self.weights, self.loss = rows, target, weights, loss
+        self.newton_loss, self.dual_loss = newton_loss(loss), dual_loss(loss)
+        self.squared_errors = squared_errors(loss)
+        self.class_dual = class_dual(loss)
+        self.nonnegative = loss.nonnegative
+        self.class_loss, self.conjugate = class_loss(loss), conjugate(loss)
+        k = loss.n_outputs(target)
+        self.scores_shape = (self.n_samples,) if k is None else (self.n_samples, k)
+        self.n_outputs = k or 1
+        self.fit_intercept = fit_intercept and loss.free_intercept == "minimized"
+        joint = fit_intercept and loss.free_intercept == "joint"
+        self.n_free = self.n_outputs if joint else 0
+        self.intercept_scale = 1.0 / max(rows.mean_square(weights), _TINY) if joint else 1.0
+
+    @cached_property
+    def _derivatives(self) -> Array:
+        return np.empty(self.scores_shape)
+
+    @cached_property
+    def _scratch(self) -> Array:
+        return np.empty((4, self.n_samples))
+
+    @cached_property
+    def _along(self) -> Array:
+        return np.empty((2, self.n_samples * self.n_outputs))
+
+    @cached_property
+    def _model(self) -> SoftmaxModel:
+        return self.softmax_model()
+
+    def rest(self) -> None:
+        """Let go of arrays that are made again where they are needed."""
+        for name in ("_derivatives", "_scratch", "_along"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def n_samples(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.shape[1]
+
+    @property
+    def n_entries(self) -> int:
+        """Stored entries of X."""
+        return self.rows.n_entries
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        return self.n_features * self.n_outputs
+
+    @property
+    def passes(self) -> int:
+        """Products with X or X' so far."""
+        return self.rows.passes
+
+    def begin(self) -> None:
+        """Start counting passes from here."""
+        self.rows.passes = 0
+
+    def __enter__(self) -> "LinearProblem":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.rows.__exit__(*exception)
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w) and a subgradient; infinity and zeros if numbers overflow."""
+        plane = self.cut(self.point(w))
+        return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
+
+    def point(self, w: Array, intercept: Array | None = None) -> Point:
+        """The point w with its scores: one product with X, none at w = 0."""
+        scores = self._scores(w) if w.any() else np.zeros(self.scores_shape)
+        if intercept is None:
+            intercept = np.zeros(self.n_free) if self.n_free else 0.0
+        return Point(w, scores, intercept)
+
+    def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
+        """Cutting plane at ``point``, whose intercept becomes the best one: one product with X'.
+
+        None, without a product, if the risk is above ``risk_limit`` or not a number.
+        """
+        scores = point.scores + point.intercept if self.n_free else point.scores
+        free = self.fit_intercept
+        args = self.target, self.weights, free, self._derivatives, self._scratch
+        cut = self.loss.cut(scores, *args)
+        if free:
+            point.intercept = cut.intercept
+        if not cut.risk <= risk_limit:
+            return None
+        balance = np.atleast_1d(self._derivatives.sum(axis=0)) if self.n_free else None
+        return Plane(self.rows.gradient(self._derivatives), cut.offset, cut.risk, balance)
+
+    def cut_balanced(self, point: Point) -> Plane | None:
+        """See :class:`~.asks.Points`: one product with X', the first time two for softmax."""
+        if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
+            return None
+        scores, g = point.scores + point.intercept, self._derivatives
+        table = cut_by_class(self.loss, scores, self.target, self.weights, g)
+        if self.class_loss is not None:
+            by_class = np.ascontiguousarray(g.T)
+            gradient, offset = self._model.plane(by_class, self.rows.class_gradient(by_class))
+            return Plane(gradient.ravel(), offset, np.nan, np.zeros(self.n_free))
+        shares = balancing_shares(table)
+        if shares is None:
+            return None
+        g *= shares[self.target, None]
+        return Plane(self.rows.gradient(g), float(shares @ table[:, 0]), np.nan, g.sum(axis=0))
+
+    def set_intercept(self, point: Point) -> None:
+        """Set the point's intercept to the best one."""
+        if self.fit_intercept:
+            point.intercept = self.loss.intercept(
+                point.scores, self.target, self.weights, self._scratch
+            )
+
+    def sizes(self, point: Point) -> Sizes:
+        """Sizes of the terms of sums at the point, which bound their rounding."""
+        scores = self._scores(point.w) if point.scores is None else point.scores
+        squares, n = self.rows.squared_columns(), self.n_samples
+        if self.newton_loss is None:
+            args = self.target, self.weights, scores + point.intercept
+            return Sizes.of(squares, self.loss, *args)
+        parts = []
+        step = n if n <= _FEW_ROWS else _ROWS_AT_ONCE
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            args = self.target[rows], self.weights[rows], scores[rows] + point.intercept
+            parts.append(Sizes.of(np.zeros(self.n_features), self.loss, *args))
+        return reduce(Sizes.plus, parts)._replace(squares=squares)
+
+    def risk(self, point: Point) -> float:
+        """Risk at the point with its own intercept."""
+        if self.newton_loss is None:
+            return self.loss.risk(point.scores, self.target, self.weights, point.intercept)
+
+        def part(rows: slice) -> tuple[float]:
+            args = point.scores[rows], self.target[rows], self.weights[rows], point.intercept
+            return (self.loss.risk(*args),)
+
+        return self.rows.sums(part)[0]
+
+    def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
+        """Step t >= 0 along (w, b) from start towards end and beyond that minimizes
+
+        ``slope t + curvature t^2/2 + risk``.
+        """
+        return self.loss.line_search(
+            *self._line(start, end), self.target, self.weights, slope, curvature, self._scratch
+        )
+
+    def ray_search(self, end: Point, curvature: float) -> float:
+        """As :meth:`line_search` from 0, where scores and intercept are 0, without a slope."""
+        start, b = np.zeros_like(end.scores), end.intercept
+        direction = end.scores + b if b else end.scores
+        args = start, direction, self.target, self.weights, 0.0, curvature
+        return self.loss.line_search(*args, self._scratch)
+
+    def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
+        """The risk and its derivative at a step from start towards end."""
+        scores, direction = self._line(start, end)
+
+        def risk(step: float) -> tuple[float, float]:
+            moved, gradient = scores + step * direction, np.empty_like(scores)
+            value = self.loss.evaluate(moved, self.target, self.weights, gradient)
+            if not np.isfinite(value):
+                return np.inf, np.inf  # the step is too long
+            return value, float(np.sum(gradient * direction))
+
+        return risk
+
+    def newton_model(self) -> NewtonModel:
+        """The problem in the form for Newton's method."""
+        return NewtonModel(
+            self.rows, self.target, self.weights, self.newton_loss, self.fit_intercept
+        )
+
+    def column_model(self) -> ColumnModel:
+        """The problem in the form for coordinate descent, by columns."""
+        data, free = (self.rows, self.target, self.weights), self.fit_intercept
+        return ColumnModel(*data, self.loss, self.newton_loss, self.conjugate, free)
+
+    def softmax_model(self) -> SoftmaxModel:
+        """The problem with scores stored by class."""
+        free = self.n_free > 0
+        args = self.target, self.weights, self.class_loss, self.n_outputs, free
+        return SoftmaxModel(self.rows, *args)
+
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """Second derivatives of squared errors and of a quadratic regularizer."""
+        data = self.rows, self.target, self.weights
+        return NormalEquations(*data, self.fit_intercept, self.squared_errors.metric, omega)
+
+    def dual_ascent(self, reg_lambda: float, alpha: Array | None = None) -> DualAscent:
+        """The dual with ``reg_lambda/2 ||w||^2``, for steps from alpha."""
+        args = self.rows, self.target, self.weights, self.dual_loss, self.fit_intercept
+        return DualAscent(*args, reg_lambda, alpha)
+
+    def class_ascent(self, reg_lambda: float, alpha: Array | None = None) -> ClassAscent:
+        """The same for several classes, alpha of shape (n, n_outputs)."""
+        args = self.rows, self.target, self.weights, self.class_dual, self.n_outputs
+        return ClassAscent(*args, self.n_free > 0, reg_lambda, alpha)
+
+    def _scores(self, w: Array) -> Array:
+        return self.rows.scores(w, *self.scores_shape[1:])
+
+    def _line(self, start: Point, end: Point) -> tuple[Array, Array]:
+        """Scores at the start and their change; valid until the next call."""
+        if np.ndim(start.intercept) or np.ndim(end.intercept):
+            direction = (end.scores - start.scores) + (end.intercept - start.intercept)
+            return start.scores + start.intercept, direction
+        scores, direction = self._along
+        shifts = float(start.intercept), float(end.intercept)
+        design.line(start.scores.ravel(), end.scores.ravel(), *shifts, scores, direction)
+        shape = self.scores_shape
+        return scores.reshape(shape), direction.reshape(shape)
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point start + step (end - start), scores by linearity.
+
+        A step outside [0, 1] magnifies the rounding in both (near the optimum the direction is all
+        rounding and the step may be 1e14): beyond a limit the scores are recomputed.
+        """
+        w = np.empty_like(start.w)
+        design.blend(step, start.w, end.w, w)
+        intercept = (1.0 - step) * start.intercept + step * end.intercept
+        drift = abs(1.0 - step) * start.drift + abs(step) * end.drift
+        if drift > LARGEST_DRIFT:
+            return Point(w, self._scores(w), intercept)
+        scores = np.empty_like(start.scores)
+        design.blend(step, start.scores.ravel(), end.scores.ravel(), scores.ravel())
+        return Point(w, scores, intercept, drift)

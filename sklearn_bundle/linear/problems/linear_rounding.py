@@ -1,0 +1,190 @@
+"""What rounding may add to the bound of a linear problem, and hide in its objective.
+
+It follows from the sizes of the terms that the sums add up.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.roundoff import DOUBLE, likely
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.regularizers import Regularizer
+
+Array = NDArray[np.float64]
+
+_NEAR = 1e-3  # times the root mean square of the scores: how far derivatives are looked at
+_FEW = 4.0  # roundings of a term before it is added up: of a loss, a conjugate, a residual
+# Roundings of a gradient beside those of its sum over the rows: it is updated up to 32 times before
+# it is computed afresh, and planes are mixed from a few others.
+_UPDATES = 40.0
+
+
+class Sizes(NamedTuple):
+    """Sums over the rows of the sizes G of derivatives; those of blocks of rows add up.
+
+    G_i is the largest absolute derivative near the score f_i.
+
+    Parameters
+    ----------
+    n_rows : float
+    squares : ndarray of shape (d,)
+        ``sum_i x_ij^2``.
+    slopes : ndarray of shape (k,)
+        ``sum_i G_i^2`` of each output.
+    totals : ndarray of shape (k,)
+        ``sum_i G_i``.
+    moved : float
+        ``sum_i G_i |f_i|``, f the scores with the intercept.
+    scores : float
+        ``sum_i f_i^2``.
+    """
+
+    n_rows: float
+    squares: Array
+    slopes: Array
+    totals: Array
+    moved: float
+    scores: float
+
+    @classmethod
+    def of(cls, squares: Array, loss: Loss, target: Any, weights: Array, scores: Array) -> "Sizes":
+        """Of rows with these scores; ``squares`` are those of their columns."""
+        G = _nearby_slopes(loss, target, weights, scores).reshape(len(scores), -1)
+        f = scores.reshape(G.shape)
+        sums = np.einsum("ij,ij->j", G, G), G.sum(axis=0), float(np.vdot(G, np.abs(f)))
+        return cls(float(len(f)), squares, *sums, float(np.vdot(f, f)))
+
+    def plus(self, other: "Sizes") -> "Sizes":
+        """Of both blocks of rows."""
+        return Sizes(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def with_gap(self, gap: float) -> "Sizes":
+        """With derivatives g of any dual point within the gap: ``sum_i |g_i| - G_i <= gap / near``.
+
+        For ``l(f) + l*(g) - g f >= near (|g| - G)``, and these are parts of the gap.
+        """
+        near = _NEAR * np.sqrt(self.scores / (self.n_rows * len(self.totals)))
+        if not near > 0.0:
+            return self
+        more = max(gap, 0.0) / near
+        slopes = (np.sqrt(self.slopes) + more) ** 2
+        moved = self.moved + more * np.sqrt(self.scores)
+        return self._replace(slopes=slopes, totals=self.totals + more, moved=moved)
+
+
+def _nearby_slopes(loss: Loss, target: Any, weights: Array, scores: Array) -> Array:
+    """The largest absolute derivatives at scores nearby: of a kinked loss on both sides of it.
+
+    Where only differences of scores count, these become smaller.
+    """
+    near = _NEAR * np.sqrt(np.mean(scores * scores))
+    slopes, largest = np.empty(scores.shape), np.zeros(scores.shape)
+    for moved in (scores - near, scores + near, (1.0 - _NEAR) * scores):
+        loss.evaluate(moved, target, weights, slopes)
+        np.maximum(largest, np.abs(slopes, out=slopes), out=largest, where=np.isfinite(slopes))
+    return largest
+
+
+class Rounding(NamedTuple):
+    """By how much rounding may have moved an objective, and lifted a bound."""
+
+    of_objective: float = 0.0
+    of_bound: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Infinity if it is not a number."""
+        total = self.of_objective + self.of_bound
+        return total if np.isfinite(total) else np.inf
+
+
+class Certified(NamedTuple):
+    """A point w with its intercept, its objective, and the plane (a, c) that proves the bound."""
+
+    w: Array
+    intercept: Any
+    objective: float
+    plane: tuple[Array, float]
+
+
+def rounding(
+    problem: Any, point: Any, certified: Certified, omega: Regularizer, reg_lambda: float
+) -> Rounding:
+    """What is to be taken off the computed bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
+
+    Less the total, the bound is no higher than the optimum, and its distance to the computed
+    objective is no less than the distance of the true objective to the optimum. Allowed for are the
+    roundings of
+
+    * the scores, sums of d products, in the objective;
+    * the losses, the regularizer and their sums;
+    * the plane's gradient ``a = X'g``, sums of n products. An error e moves the bound to that of
+      ``a + e``. Of components with absolute errors e_j, ``reg_lambda Omega*`` rises most if all
+      have the signs of the w that belongs to the plane; L1 instead scales the plane down by the
+      largest ``1 + e_j / limit_j``;
+    * the derivative in the intercept, which is zero but for rounding, times the intercept;
+    * the plane's offset c, and the conjugate.
+
+    Sums of m terms count for at most m roundings, or 8 sqrt(m) as in
+    :func:`~.roundoff.likely`; errors of different columns are independent too. The
+    sizes of products are ``||x_j|| ||G||`` for column j, with derivatives G of the loss as of
+    :class:`Sizes` near the point. 0 for problems that do not know their sizes.
+    """
+    sizes: Sizes | None = problem.sizes(point)
+    if sizes is None:
+        return Rounding()
+    w, intercept, objective, (a, c) = certified
+    conjugate = reg_lambda * omega.conjugate(-a / reg_lambda)
+    n, (d, p) = sizes.n_rows, (len(sizes.squares), len(w))
+    penalty = reg_lambda * omega.value(w)
+    risk = abs(objective - penalty) + (0.0 if problem.nonnegative else sizes.moved)
+    # Probabilities are rounded relative to 1, however small their differences to the labels are.
+    least = 0.0 if problem.class_loss is None else 1.0
+    of_terms, lengths = _of_terms(sizes, intercept, least), _lengths(sizes)
+    of_objective = (likely(d) + _FEW) * float(lengths @ np.abs(w)) + _FEW * of_terms
+    of_objective += (likely(n) + _FEW) * risk + (likely(p) + _FEW) * penalty
+    sizes = sizes.with_gap(objective - (c - conjugate))  # those of the plane are a dual point's
+    of_terms, lengths = _of_terms(sizes, intercept, least), _lengths(sizes)
+    of_bound = (likely(n) + _UPDATES + _FEW) * of_terms + (likely(n) + _FEW) * risk
+    of_bound += (likely(n) + likely(p) + _FEW) * (abs(c) + abs(conjugate))
+    of_gradient = _of_gradient(n, lengths, certified, omega, reg_lambda, conjugate)
+    return Rounding(float(DOUBLE * of_objective), float(DOUBLE * of_bound + of_gradient))
+
+
+def _of_terms(sizes: Sizes, intercept: Any, least: float) -> float:
+    """Sum of the derivatives times the scores and the intercept."""
+    return float(np.sum(np.abs(intercept) * np.maximum(sizes.totals, least))) + sizes.moved
+
+
+def _lengths(sizes: Sizes) -> Array:
+    """``||x_j|| ||G||`` of each column and output."""
+    return np.outer(np.sqrt(sizes.slopes), np.sqrt(sizes.squares)).ravel()
+
+
+def _of_gradient(
+    n: float,
+    lengths: Array,
+    certified: Certified,
+    omega: Regularizer,
+    reg_lambda: float,
+    conjugate: float,
+) -> float:
+    """By how much rounding of a may lower ``reg_lambda Omega*(-a / reg_lambda)``."""
+    a, form = certified.plane[0], omega.lasso_form
+    if omega.is_l1 and form is not None:
+        errors = DOUBLE * (likely(n) + _UPDATES) * lengths
+        limits = np.broadcast_to(reg_lambda * form.thresholds, a.shape)
+        used = limits > 0.0
+        reach = ((np.abs(a) + errors)[used] / limits[used]).max(initial=0.0)
+        left_out = float(errors[~used] @ np.abs(certified.w[~used]))
+        return max(float(reach) - 1.0, 0.0) * abs(certified.objective) + left_out
+    w = omega.conjugate_gradient(-a / reg_lambda)
+    terms = lengths * np.abs(w)
+    total, root = float(terms.sum()), float(np.linalg.norm(terms))
+    roundings = min(n, 8.0 * np.sqrt(n) * (root / total if total > 0.0 else 1.0)) + _UPDATES
+    errors = DOUBLE * roundings * lengths
+    moved = (-a + np.where(w < 0.0, -errors, errors)) / reg_lambda
+    rise = reg_lambda * omega.conjugate(moved) - conjugate
+    return max(rise, float(errors @ np.abs(w)))

@@ -1,0 +1,341 @@
+"""A block of rows on its worker, and the tasks that a round of a distributed fit runs on it.
+
+All functions whose first argument is a block are tasks: they depend only on their arguments, keep
+nothing, and return arrays whose sums over all blocks are the answer. So a lost block is computed
+again, and no answer depends on which worker gave it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.linear.losses._newton_loss import NewtonLoss
+from sklearn_bundle.linear.losses._softmax import SoftmaxByClass
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.balance import cut_by_class
+from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.linear.rows.memory_rows import Matrix, rows_in_memory
+from sklearn_bundle.linear.rows.rows import RowOperator
+
+Array = NDArray[np.float64]
+
+SOME_TARGETS = 1000  # enough to estimate the units
+
+
+class Formulation(NamedTuple):
+    """What turns rows into a problem: the loss, and the targets that it uses.
+
+    ``positive`` is the number of the class that is +1, or None if the targets are used as they are.
+    ``column`` is that of one target of several. ``n_outputs`` is the number of scores per row, None
+    for scores of shape (n,). ``newton_loss`` is None if the loss has no curvature to work with.
+    """
+
+    loss: Loss
+    newton_loss: NewtonLoss | None = None
+    positive: int | None = None
+    column: int | None = None
+    n_outputs: int | None = None
+
+
+@dataclass
+class RowBlock:
+    """Rows with their targets, and weights that sum to one over all blocks.
+
+    Parameters
+    ----------
+    X : C-ordered array or CSR of shape (n, d), float32 or float64; or None
+        None if the caller has persisted it; tasks then get it from there.
+    y : ndarray of shape (n,) or (n, k), or None
+        Class numbers or real targets.
+    weights : ndarray of shape (n,), positive
+    """
+
+    X: Any
+    y: Any
+    weights: Array
+
+    def with_rows(self, X: Matrix) -> "RowBlock":
+        """The block with this X, if it has none."""
+        return replace(self, X=X) if self.X is None else self
+
+    def __sizeof__(self) -> int:
+        """The size including the arrays: dask uses it to estimate the cost of moving a block."""
+        return sum(map(size_of, (self.X, self.y, self.weights)))
+
+    @property
+    def rows(self) -> RowOperator:
+        """The operator of the rows."""
+        return rows_in_memory(self.X, 1)
+
+    def targets(self, of: Formulation) -> Any:
+        """The targets as the loss takes them."""
+        if of.positive is not None:
+            return np.where(self.y == of.positive, 1.0, -1.0)
+        return self.y if of.column is None else np.ascontiguousarray(self.y[:, of.column])
+
+
+def size_of(values: Any) -> int:
+    """Bytes of an array, a CSR matrix, or None."""
+    if sp.issparse(values):
+        return values.data.nbytes + values.indices.nbytes + values.indptr.nbytes
+    return 0 if values is None else values.nbytes
+
+
+def cut(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """Risk, offset, balance and gradient of the plane at (w, b)."""
+    rows, scores = _scores(block, of, w, b)
+    derivatives, scratch = np.empty_like(scores), np.empty((4, len(scores)))
+    args = block.targets(of), block.weights, False, derivatives, scratch
+    plane = of.loss.cut(scores, *args)
+    balance = np.atleast_1d(derivatives.sum(axis=0))
+    sums = np.array([plane.risk, plane.offset])
+    return [sums, balance, rows.gradient(derivatives)]
+
+
+def parts_of_classes(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """See :func:`~.balance.cut_by_class`."""
+    _, scores = _scores(block, of, w, b)
+    out = np.empty_like(scores)
+    return [cut_by_class(of.loss, scores, block.targets(of), block.weights, out)]
+
+
+def cut_with_shares(
+    block: RowBlock, of: Formulation, w: Array, b: Array, shares: Array
+) -> list[Array]:
+    """Balance and gradient of the plane at (w, b), rows multiplied by the shares of classes."""
+    rows, scores = _scores(block, of, w, b)
+    y, derivatives = block.targets(of), np.empty_like(scores)
+    cut_by_class(of.loss, scores, y, block.weights, derivatives)
+    derivatives *= shares[y, None]
+    return [derivatives.sum(axis=0), rows.gradient(derivatives)]
+
+
+def softmax_sums(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """Surplus, class shares, gradient and class sums, for :func:`~.balance.mixing`."""
+    model, derivatives = _softmax(block, of, w, b)
+    sums = model.class_sums()
+    gradient = model.gradient(derivatives)
+    return [derivatives.sum(axis=1), model.class_shares(), gradient, sums]
+
+
+def mixed_entropy(
+    block: RowBlock, of: Formulation, w: Array, b: Array, moved: Array, given: Array
+) -> list[Array]:
+    """The offset of the mixed plane."""
+    model, derivatives = _softmax(block, of, w, b)
+    args = derivatives, model.y, model.weights, moved, given
+    return [np.array([model.loss.mixed_entropy(*args)])]
+
+
+def _softmax(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[SoftmaxModel, Array]:
+    """The rows by class, and the derivatives at (w, b)."""
+    rows, scores = _scores(block, of, w, b)
+    loss, y = SoftmaxByClass(), block.targets(of)
+    model = SoftmaxModel(rows, y, block.weights, loss, of.n_outputs, True)
+    by_class = np.ascontiguousarray(scores.T)
+    derivatives = np.empty_like(by_class)
+    model.along(by_class, np.zeros_like(by_class), 0.0, derivatives)
+    return model, derivatives
+
+
+def risk(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """The risk at (w, b)."""
+    _, scores = _scores(block, of, w, b)
+    return [np.array([of.loss.risk(scores, block.targets(of), block.weights, 0.0)])]
+
+
+def slopes(
+    block: RowBlock, of: Formulation, ends: list[tuple[Array, Array]], steps: Array
+) -> list[Array]:
+    """Risk and its derivative at steps from one point (w, b) towards another one."""
+    (_, start), (_, end) = (_scores(block, of, *point) for point in ends)
+    y, direction = block.targets(of), end - start
+    answers, gradient = np.empty((len(steps), 2)), np.empty_like(start)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k, step in enumerate(steps):
+            value = of.loss.evaluate(start + step * direction, y, block.weights, gradient)
+            answers[k] = value, np.sum(gradient * direction)
+    return [answers]
+
+
+def scores(block: RowBlock, w: Array) -> Array:
+    """The scores of the rows, without b."""
+    return block.rows.scores(w)
+
+
+def product(block: RowBlock, g: Array) -> list[Array]:
+    """``X'g``."""
+    return [block.rows.gradient(g)]
+
+
+def squared_norms(block: RowBlock) -> Array:
+    """The rows' squared lengths."""
+    return block.rows.squared_norms()
+
+
+def targets_and_weights(block: RowBlock, of: Formulation) -> tuple[Array, Array]:
+    """What the loss takes beside the scores."""
+    return block.targets(of), block.weights
+
+
+def rounding_sizes(block: RowBlock, of: Formulation, w: Array, b: Array) -> list[Array]:
+    """The fields of :class:`~.linear_rounding.Sizes` at (w, b)."""
+    rows, scores = _scores(block, of, w, b)
+    args = of.loss, block.targets(of), block.weights, scores
+    return [np.atleast_1d(field) for field in Sizes.of(rows.squared_columns(), *args)]
+
+
+def squared_columns(block: RowBlock) -> list[Array]:
+    """``sum_i x_ij^2`` of every column."""
+    return [block.rows.squared_columns()]
+
+
+def sizes(block: RowBlock) -> list[Array]:
+    """Numbers of rows and entries, weighted mean square, and columns' scale times the weight."""
+    if not len(block.weights):
+        return [np.zeros(3), np.zeros(block.X.shape[1])]
+    rows = block.rows
+    sums = np.array([rows.shape[0], rows.n_entries, rows.mean_square(block.weights)])
+    return [sums, block.weights.sum() * rows.column_scale()]
+
+
+def column_moments(block: RowBlock) -> list[Array]:
+    """The columns' weighted sums, and those of their squares."""
+    rows = block.rows
+    return [rows.gradient(block.weights), rows.column_squares(block.weights)]
+
+
+def descent_look(
+    block: RowBlock,
+    of: Formulation,
+    ends: list[tuple[Array, float]],
+    steps: Array,
+    moves: Array,
+    width: float,
+) -> list[Array]:
+    """Slopes of the risk along a line; at its end a plane, and derivatives in b after some moves.
+
+    ``ends`` are the points (w, b) of the line, or its end alone.
+    """
+    loss, weights, rows = of.newton_loss, block.weights, block.rows
+    (w, b), y, nothing = ends[-1], block.targets(of), np.zeros(len(weights))
+    scores, derivatives = rows.scores(w), np.zeros(len(weights))
+    with np.errstate(over="ignore", invalid="ignore"):
+        along = []
+        if len(ends) > 1:
+            w_start, b_start = ends[0]
+            direction = rows.scores(w - w_start)
+            args = scores - direction, direction, y, weights, width, b_start, b - b_start
+            along = [loss.slope(*args, float(step))[0] for step in steps]
+        args = scores, nothing, y, weights, width, b, 1.0
+        balances = [loss.slope(*args, float(move))[0] for move in moves]
+        risk, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
+    sums = np.array([risk, offset, derivatives.sum()])
+    return [np.array(along), np.array(balances), sums, rows.gradient(derivatives)]
+
+
+def digest(block: RowBlock) -> str:
+    """A digest that is equal for equal rows, targets and weights."""
+    X = block.X
+    arrays = (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
+    return joblib.hash((arrays, block.y, block.weights))
+
+
+def newton_look(
+    block: RowBlock,
+    of: Formulation,
+    ends: list[tuple[Array, float]],
+    steps: Array,
+    widths: list[float],
+    every: int,
+    free: bool,
+) -> list[Array]:
+    """Derivatives of the smoothed risk along a line, and all that is needed at its end.
+
+    ``ends`` are the points (w, b) of the line, or only its end. For each width there are risk,
+    offset, balance and number of curved rows, the gradient, and the lower triangle of the Hessian
+    from one of ``every`` such rows; no Hessian if that is 0.
+    """
+    loss, weights, rows = of.newton_loss, block.weights, block.rows
+    w, b = ends[-1]
+    y, scores = block.targets(of), rows.scores(w)
+    along = np.empty((len(steps), 2))
+    if len(ends) > 1:
+        w_start, b_start = ends[0]
+        direction = rows.scores(w - w_start)
+        start = scores - direction
+        for k, step in enumerate(steps):
+            args = y, weights, widths[0], b_start, b - b_start, float(step)
+            along[k] = loss.slope(start, direction, *args)
+    answers = [along]
+    curved, derivatives = np.empty(len(y), dtype=np.int64), np.zeros(len(y))
+    gradient, before = np.zeros(len(w)), derivatives.copy()
+    with blas_threads(1):  # more would change the last bits
+        for width in widths:
+            value, offset = loss.cut(scores, y, weights, width, b, False, derivatives)
+            # Few derivatives change from width to width, and rows without a change cost little.
+            gradient = gradient + rows.gradient(derivatives - before)
+            before[:] = derivatives
+            size, hessian = 0, np.empty(0)
+            if every:
+                size = loss.curved(scores, y, width, b, curved)
+                chosen = curved[:size:every].copy()
+                bend = every * loss.curvature(scores, y, weights, width, b, chosen)
+                hessian = rows.hessian(chosen, bend, free)
+            answers += [np.array([value, offset, derivatives.sum(), size]), gradient, hessian]
+    return answers
+
+
+def newton_slopes(
+    block: RowBlock,
+    of: Formulation,
+    ends: list[tuple[Array, float]],
+    steps: Array,
+    width: float,
+) -> list[Array]:
+    """First derivatives of the smoothed risk at steps from one point (w, b) towards another."""
+    (w, b), (w_end, b_end) = ends
+    start, direction = block.rows.scores(w), block.rows.scores(w_end - w)
+    args = block.targets(of), block.weights, width, b, b_end - b
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = [of.newton_loss.slope(start, direction, *args, float(t))[0] for t in steps]
+    return [np.array(slopes)]
+
+
+def sample(
+    block: RowBlock, of: Formulation, share: int, seed: int
+) -> tuple[Matrix | None, Any, Array]:
+    """One row out of every ``share`` neighbors, with its target and weight."""
+    n = len(block.weights) // share
+    drawn = np.random.default_rng(seed).integers(0, share, n)
+    rows = np.arange(n) * share + drawn
+    return block.X[rows], block.targets(of)[rows], block.weights[rows]
+
+
+def some_targets(
+    block: RowBlock, of: Formulation, share: int, seed: int
+) -> tuple[None, Any, Array]:
+    """Like :func:`sample`, for targets only; at least one if there are rows."""
+    return None, block.targets(of)[::share], block.weights[::share]
+
+
+def stacked(parts: Sequence[Matrix]) -> Matrix:
+    """The parts stacked vertically, in the precision of the first."""
+    if sp.issparse(parts[0]):
+        return sp.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def _scores(block: RowBlock, of: Formulation, w: Array, b: Array) -> tuple[RowOperator, Array]:
+    rows = block.rows
+    if of.n_outputs is None:
+        return rows, rows.scores(w) + (b[0] if len(b) else 0.0)
+    scores = rows.scores(w, of.n_outputs)
+    return rows, scores + b if len(b) else scores

@@ -1,0 +1,329 @@
+"""A linear problem whose rows are in blocks on workers: only w goes out, and sums come back.
+
+Algorithm 5 of Teo et al. (2010). The main cost is the round, one task per block and an answer, so
+each round requests all that the next steps may need.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.numeric.roots import Bracket
+from sklearn_bundle.linear.losses._newton import curved_loss
+from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.losses._softmax import class_loss
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.losses.multiclass import MulticlassLoss
+from sklearn_bundle.linear.problems import row_block
+from sklearn_bundle.linear.problems.balance import balancing_shares, mixed, mixing
+from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
+from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.newton_model import NewtonModel
+from sklearn_bundle.linear.problems.row_block import Formulation
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+
+Array = NDArray[np.float64]
+
+_TINY = 1e-300  # replaces the mean square of an X of zeros
+# For a line search: the steps of the first round, then the number of points inside the bracket,
+# which a round shrinks by this number plus one, until it is as narrow as _NARROW.
+_FIRST_STEPS = np.array([0.0, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.5, 2.5, 5.0, 20.0])
+_INSIDE, _NARROW, _SEARCH_ROUNDS = 14, 1e-4, 4
+_FARTHER = 100.0  # times the longest step, if the slope there is still negative
+_SEED = 0  # for drawing rows: equal fits must draw the same
+
+
+class Workers(Protocol):
+    """The holders of the blocks. The order of sums depends only on the blocks.
+
+    Attributes
+    ----------
+    n_blocks : int
+    """
+
+    n_blocks: int
+
+    def total(
+        self,
+        task: Callable[..., list[Array]],
+        *args: Any,
+        answer_bytes: int = 0,
+        each: Sequence[Any] | None = None,
+    ) -> list[Array]:
+        """The sums over all blocks of the arrays that ``task(block, *args)`` returns.
+
+        Those of one block have about ``answer_bytes`` bytes: large ones are better summed on the
+        workers. ``each`` has one further, first argument for each block.
+        """
+
+    def ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        """``task(block, *args)`` for each block, in their order."""
+
+    def within(self, seconds: float | None) -> "Workers":
+        """The same with a time limit for all rounds, which starts now."""
+
+    def confirming(self) -> "Workers":
+        """The same for the last rounds, which may exceed the limit by what rounds have taken."""
+
+
+class RowBlocks:
+    """``R(w, b)`` of rows on workers, with b a coordinate of its own if there is an intercept.
+
+    Offers :class:`~.asks.LineSearch` for every loss that is a sum over rows, and
+    :class:`~.asks.NewtonRounds` if the curvature of the loss is known. Nothing is kept between
+    rounds: scores are recomputed from w.
+
+    Parameters
+    ----------
+    workers : Workers
+        Hold blocks of type :class:`~.row_block.RowBlock`.
+    formulation : Formulation
+    shape, n_entries
+        Of all rows together.
+    mean_square, column_scale
+        Weighted mean of the rows' squared lengths; see :class:`~.rows.RowOperator`.
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    passes, rounds : int
+        Numbers of products with X or X' and of rounds so far.
+    reg_lambda : float
+        As of :class:`~.linear.LinearProblem`.
+    """
+
+    reg_lambda: float
+    nonnegative: bool
+    class_loss = None  # scores are stored by row
+
+    def __init__(
+        self,
+        workers: Workers,
+        formulation: Formulation,
+        shape: tuple[int, int],
+        n_entries: int,
+        mean_square: float,
+        column_scale: Array,
+        fit_intercept: bool,
+    ):
+        self.workers, self.formulation = workers, formulation
+        self.shape, self.n_entries = shape, n_entries
+        self.loss: Loss = formulation.loss
+        self.newton_loss: NewtonLoss | None = formulation.newton_loss
+        self.nonnegative = self.loss.nonnegative
+        self.fit_intercept = False  # no intercept is minimized out
+        self.n_outputs = formulation.n_outputs or 1
+        self.n_free = self.n_outputs if fit_intercept and self.loss.free_intercept else 0
+        self.column_scale = column_scale
+        self.intercept_scale = 1.0 / max(mean_square, _TINY) if self.n_free else 1.0
+        self.passes, self.rounds = 0, 0
+        self._known: tuple[Array, Array, float] | None = None  # w, b and their risk
+
+    @property
+    def n_samples(self) -> int:
+        return self.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.shape[1]
+
+    @property
+    def dimension(self) -> int:
+        """Length of w."""
+        return self.n_features * self.n_outputs
+
+    def begin(self) -> None:
+        """Start counting passes from here."""
+        self.passes = self.rounds = 0
+
+    def __enter__(self) -> "RowBlocks":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def rest(self) -> None:
+        """Release buffers: there are none, since nothing is kept between rounds."""
+        return
+
+    # ---- points, planes, lines -----------------------------------------------------------------
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """See :class:`~.asks.CuttingPlanes`; at an intercept of 0."""
+        plane = self.cut(self.point(w, None))
+        return (np.inf, np.zeros_like(w)) if plane is None else (plane.risk, plane.gradient)
+
+    def point(self, w: Array, intercept: float | Array | None = None) -> Point:
+        """The point w; its scores stay with the rows."""
+        if not self.n_free:
+            return Point(w, None, 0.0)
+        given = np.zeros(self.n_free) if intercept is None else np.atleast_1d(intercept)
+        return Point(w, None, np.asarray(given, dtype=np.float64))
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+        intercept = start.intercept + step * (end.intercept - start.intercept)
+        return Point(start.w + step * (end.w - start.w), None, intercept)
+
+    def set_intercept(self, point: Point) -> None:
+        """Do nothing: no intercept is minimized out."""
+
+    def risk(self, point: Point) -> float:
+        """R at the point: one round, or none if the last round was there."""
+        known = self._known
+        if known is not None and known[0] is point.w and known[1] is point.intercept:
+            return known[2]
+        (total,) = self._total(1, row_block.risk, *self._place(point))
+        return self._learn(point, total.item())
+
+    def cut(self, point: Point, risk_limit: float = LARGEST_RISK) -> Plane | None:
+        """The cutting plane at the point: one round. None if R is above the limit."""
+        sums, balance, gradient = self._total(2, row_block.cut, *self._place(point))
+        risk, offset = sums.tolist()
+        self._learn(point, risk)
+        if not risk <= risk_limit:
+            return None
+        return Plane(gradient, offset, risk, balance if self.n_free else None)
+
+    def cut_balanced(self, point: Point) -> Plane | None:
+        """See :class:`~.asks.Points`: two rounds."""
+        if not (self.n_free and isinstance(self.loss, MulticlassLoss)):
+            return None
+        place = self._place(point)
+        if class_loss(self.loss) is not None:
+            surplus, class_shares, *sums = self._total(3, row_block.softmax_sums, *place)
+            how = mixing(surplus, class_shares)
+            (offset,) = self._total(1, row_block.mixed_entropy, *place, *how)
+            gradient = mixed(*sums, *how).ravel()
+            return Plane(gradient, offset.item(), np.nan, np.zeros(self.n_free))
+        (table,) = self._total(1, row_block.parts_of_classes, *place)
+        shares = balancing_shares(table)
+        if shares is None:
+            return None
+        balance, gradient = self._total(2, row_block.cut_with_shares, *place, shares)
+        return Plane(gradient, float(shares @ table[:, 0]), np.nan, balance)
+
+    def sizes(self, point: Point) -> Sizes:
+        """See :class:`~.asks.Points`: one round."""
+        n, squares, slopes, totals, *sums = self._total(
+            2, row_block.rounding_sizes, *self._place(point)
+        )
+        return Sizes(n.item(), squares, slopes, totals, *(total.item() for total in sums))
+
+    def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
+        """See :class:`~.asks.LineSearch`: each round shrinks the bracket 15-fold."""
+        steps, bracket = _FIRST_STEPS, Bracket((0.0, np.nan))
+        for _ in range(_SEARCH_ROUNDS):
+            risks, slopes = self._along(start, end, steps).T
+            slopes = slope + curvature * steps + slopes
+            bracket.narrow(steps, np.where(np.isfinite(risks), slopes, np.inf))
+            low, high = bracket.low[0], bracket.high[0]
+            if high == 0.0:
+                return 0.0
+            if high - low <= _NARROW * high:
+                break
+            if bracket.closed:
+                steps = np.linspace(low, high, _INSIDE + 2)[1:-1]
+            else:
+                steps = low * np.geomspace(2.0, _FARTHER, _INSIDE)
+        return bracket.zero()
+
+    def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
+        """See :class:`~.asks.LineSearch`; one round per step."""
+
+        def risk(step: float) -> tuple[float, float]:
+            value, slope = self._along(start, end, np.array([step]))[0].tolist()
+            return (value, slope) if np.isfinite(value) else (np.inf, np.inf)
+
+        return risk
+
+    # ---- Newton's method ---------------------------------------------------------------------
+
+    def newton_look(
+        self,
+        ends: list[tuple[Array, float]],
+        steps: Array,
+        widths: list[float],
+        every: int,
+    ) -> list[Array]:
+        """The sums of :func:`~.row_block.newton_look`: one round."""
+        products, free = len(ends) + len(widths), self.n_free > 0
+        matrix = 8 * (self.n_features + free) ** 2 if every else 0
+        self._count(products)
+        args = self.formulation, ends, steps, widths, every, free
+        answer_bytes = len(widths) * (matrix + 8 * self.n_features)
+        return self.workers.total(row_block.newton_look, *args, answer_bytes=answer_bytes)
+
+    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
+        """First derivatives of the smoothed risk at steps from one point to another: one round."""
+        return self._total(2, row_block.newton_slopes, ends, steps, width)[0]
+
+    def descent_look(
+        self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
+    ) -> list[Array]:
+        """The sums of :func:`~.row_block.descent_look`: one round."""
+        return self._total(len(ends) + 1, row_block.descent_look, ends, steps, moves, width)
+
+    def column_moments(self) -> tuple[Array, Array]:
+        """Weighted means of the columns and of their squares: one round."""
+        self._count(1)
+        answer_bytes = 16 * self.n_features
+        means, squares = self.workers.total(row_block.column_moments, answer_bytes=answer_bytes)
+        return means, squares
+
+    def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
+        """A model of about ``n_rows`` evenly drawn rows, and a starting point from their targets.
+
+        With ``n_rows`` 0 only a few targets are used and the model is None; it is also None if so
+        few rows are of no use to the loss.
+        """
+        share = max(1, self.n_samples // max(n_rows, row_block.SOME_TARGETS))
+        task = row_block.sample if n_rows else row_block.some_targets
+        parts = self._ask(task, share, _SEED)
+        if not any(len(part[2]) for part in parts):  # no block has that many neighbors
+            return self.sample(0)
+        X, y, weights = zip(*[part for part in parts if len(part[2])], strict=True)
+        y, weights = np.concatenate(y), np.concatenate(weights)
+        weights, free, loss = weights / weights.sum(), self.n_free > 0, self.newton_loss
+        start = loss.start(y, weights, free)
+        if not n_rows or not loss.suffices(y):
+            return None, start
+        return NewtonModel(rows_in_memory(row_block.stacked(X)), y, weights, loss, free), start
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _along(self, start: Point, end: Point, steps: Array) -> Array:
+        ends = [self._place(point) for point in (start, end)]
+        return self._total(2, row_block.slopes, ends, steps)[0]
+
+    def _place(self, point: Point) -> tuple[Array, Array]:
+        b = point.intercept if self.n_free else np.zeros(0)
+        return point.w, b
+
+    def _learn(self, point: Point, risk: float) -> float:
+        risk = risk if np.isfinite(risk) else np.inf
+        self._known = point.w, point.intercept, risk
+        return risk
+
+    def _total(self, n_products: int, task: Callable[..., list[Array]], *args: Any) -> list[Array]:
+        self._count(n_products)
+        answer_bytes = 8 * self.dimension  # a gradient
+        return self.workers.total(task, self.formulation, *args, answer_bytes=answer_bytes)
+
+    def _count(self, n_products: int) -> None:
+        self.passes += n_products
+        self.rounds += 1
+
+    def _ask(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        self.rounds += 1
+        return self.workers.ask(task, self.formulation, *args)
+
+
+def formulation(
+    loss: Loss, *, positive: int | None = None, column: int | None = None, n_outputs: int | None
+) -> Formulation:
+    """The formulation, including the form of the loss for Newton's method."""
+    newton = curved_loss(loss) if n_outputs is None else None
+    return Formulation(loss, newton, positive, column, n_outputs)

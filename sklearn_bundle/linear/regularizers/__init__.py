@@ -1,0 +1,30 @@
+"""Regularizers: Omega, its conjugate and the conjugate's derivatives."""
+
+from sklearn_bundle.linear.regularizers.base import Regularizer
+from sklearn_bundle.linear.regularizers.entropy import Entropy, EntropySimplex
+from sklearn_bundle.linear.regularizers.norms import L2, Lp, Quadratic
+from sklearn_bundle.linear.regularizers.sparse import L1, ElasticNet, WeightedL1
+
+__all__ = [
+    "L1",
+    "L2",
+    "REGULARIZERS",
+    "ElasticNet",
+    "Entropy",
+    "EntropySimplex",
+    "Lp",
+    "Quadratic",
+    "Regularizer",
+    "WeightedL1",
+]
+
+REGULARIZERS: dict[str, type[Regularizer]] = {
+    "l2": L2,
+    "lp": Lp,
+    "quadratic": Quadratic,
+    "entropy": Entropy,
+    "entropy_simplex": EntropySimplex,
+    "l1": L1,
+    "weighted_l1": WeightedL1,
+    "elasticnet": ElasticNet,
+}

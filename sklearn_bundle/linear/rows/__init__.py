@@ -1,0 +1,1 @@
+"""The data matrix as an operator: in memory, on disk, on workers."""

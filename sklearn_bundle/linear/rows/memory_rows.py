@@ -1,0 +1,420 @@
+"""Rows in the memory of this process, dense or CSR, as a :class:`RowOperator`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
+
+from sklearn_bundle.core.parallel import BlockRunner, column_ranges, row_blocks, vector_blocks
+from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.linear._compiled import design, hessian
+from sklearn_bundle.linear.rows.rows import StoredRows
+
+Array = NDArray[np.float64]
+Matrix = np.ndarray | sp.csr_matrix | sp.csr_array
+
+# Entries a row. Leaving out rows breaks the stream that the processor prefetches: with rows of
+# several cache lines it is faster to read all of them, unless few have a weight (MNIST: up to twice
+# as fast).
+_LONG_ROW = 64
+_MANY_COLUMNS = 1 << 18  # 2 MB of sums: more of them, one a block of rows, cost much to add up
+_MOST_BLOCKS = 4  # of a Hessian: each has a matrix of its own, and there are few threads
+_DENSE_ROWS = 2048  # of a dense block, multiplied with itself: 8 MB at 500 columns
+_LEAST_DENSE_ROWS = 512  # of a block that a thread takes: BLAS is at its best from here on,
+_BLOCK_PRODUCTS = 1 << 23  # and as many products are a millisecond at least
+_COPIED = 1 << 18  # entries of a part that is copied: 2 MB, which stay in cache
+_CANCELLED = 1e3  # factor by which centering may shrink a matrix whose rounding stays as it is
+_ENTRIES = 1 << 21  # products of a sparse block: about 2 ms, so that zeroing its Hessian is cheap
+# Products of a Hessian in the time of an entry in a pass: BLAS multiplies dense blocks, and of CSR
+# rows only half of the products are formed.
+_DENSE_PRODUCTS = 16.0
+_CSR_PRODUCTS = 2.0
+_LEAST_PASSES = 8.0  # that a dense Hessian takes however short the rows are
+
+
+class _RowsInMemory(ABC):
+    """A matrix in memory, or mapped into it: arrays that compiled functions take blocks of."""
+
+    #: Compiled passes over a block of rows, with one output and with several.
+    _score_passes: ClassVar[tuple[Callable, Callable]]
+    _gradient_passes: ClassVar[tuple[Callable, Callable]]
+
+    def __init__(
+        self, X: Matrix, arrays: tuple[np.ndarray, ...], n_entries: int, runner: BlockRunner
+    ):
+        self.shape, self.n_entries, self.passes = X.shape, n_entries, 0
+        self._X, self._arrays, self._runner = X, arrays, runner
+        self._bounds = row_blocks(n_entries, self.shape[0], 1)
+        self._partial: dict[int | None, tuple[NDArray[np.int64], Array]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays)
+
+    def scores(self, w: Array, n_outputs: int | None = None) -> Array:
+        n = self.shape[0]
+        if n_outputs is None:
+            w, out = np.ascontiguousarray(w), np.empty(n)
+        else:
+            w = np.ascontiguousarray(w.reshape(n_outputs, -1).T)
+            out = np.empty((n, n_outputs))
+        kernel = self._score_passes[n_outputs is not None]
+        arrays, bounds = self._arrays, self._bounds
+        self._runner.run(
+            lambda k: kernel(*arrays, w, bounds[k], bounds[k + 1], out), len(bounds) - 1
+        )
+        self.passes += 1
+        return out
+
+    def gradient(self, g: Array) -> Array:
+        """As of :class:`RowOperator`: parts of blocks of rows, summed in order."""
+        self.passes += 1
+        g = np.ascontiguousarray(g)
+        n_outputs = None if g.ndim == 1 else g.shape[1]
+        kernel = self._gradient_passes[n_outputs is not None]
+        arrays, skip = self._arrays, self._skips(g)
+        bounds, partial = self._partial_sums(n_outputs)
+        self._runner.run(
+            lambda k: kernel(*arrays, g, skip, bounds[k], bounds[k + 1], partial[k]),
+            len(bounds) - 1,
+        )
+        total = partial.sum(axis=0)
+        return total if n_outputs is None else total.T.ravel()
+
+    def sums(self, part: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+        """As of :class:`RowOperator`: blocks of rows, added up in order."""
+        bounds = vector_blocks(self.shape[0])
+        if len(bounds) == 2:
+            return part(slice(None))
+        parts: list[tuple[float, ...]] = [()] * (len(bounds) - 1)
+
+        def work(k: int) -> None:
+            parts[k] = part(slice(bounds[k], bounds[k + 1]))
+
+        self._runner.run(work, len(parts))
+        return tuple(map(float, np.sum(parts, axis=0)))
+
+    def mean_square(self, weights: Array) -> float:
+        return float(weights @ row_norms(self._X, squared=True))
+
+    def squared_norms(self) -> Array:
+        return row_norms(self._X, squared=True)
+
+    def squared_columns(self) -> Array:
+        return self._column_sizes[0]
+
+    def column_scale(self) -> Array:
+        squares, sizes = self._column_sizes
+        return squares / np.maximum(sizes, np.finfo(np.float64).tiny)
+
+    @cached_property
+    def _column_sizes(self) -> tuple[Array, Array]:
+        """Sums of the squares of each column's entries, and of their absolute values."""
+        squares, sizes = np.zeros((2, self.shape[1]))
+        self._add_column_sizes(squares, sizes)
+        return squares, sizes
+
+    def sample(self, rows: NDArray[np.intp]) -> Self:
+        return type(self)(self._X[rows], self._runner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._runner.__exit__(*exception)
+
+    @abstractmethod
+    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
+        """Add the squares of each column's entries, and their absolute values."""
+
+    def _skips(self, g: Array) -> bool:
+        """Whether rows with g_i = 0 are left out even if they are few."""
+        return g.ndim > 1 or self.n_entries <= _LONG_ROW * self.shape[0]
+
+    def _partial_sums(self, n_outputs: int | None) -> tuple[NDArray[np.int64], Array]:
+        """Boundaries of blocks of rows, and a part of ``X'g`` for each of them."""
+        if n_outputs not in self._partial:
+            n, d = self.shape
+            bounds = row_blocks(self.n_entries, n, d * (n_outputs or 1))
+            of_outputs = () if n_outputs is None else (n_outputs,)
+            self._partial[n_outputs] = bounds, np.empty((len(bounds) - 1, d, *of_outputs))
+        return self._partial[n_outputs]
+
+
+class DenseRows(_RowsInMemory):
+    """C-ordered array of float32 or float64."""
+
+    _score_passes = design.dense_scores, design.dense_scores_many
+    _gradient_passes = design.dense_gradient, design.dense_gradient_many
+
+    def __init__(self, X: np.ndarray, runner: BlockRunner):
+        super().__init__(X, (frozen(X),), X.size, runner)
+
+    def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
+        return self._products(rows, coefs, np.zeros(self.shape[1]), free)
+
+    def gram(self, weights: Array, centered: bool) -> Array:
+        mean = self._mean(weights, centered)
+        self.passes += 1
+        return self._products(np.arange(self.shape[0]), weights, mean, False)
+
+    def outer(self, weights: Array, centered: bool) -> Array:
+        """As of :class:`RowOperator`; the mean is taken off the products unless it is large."""
+        n, d = self.shape
+        (X,) = self._arrays
+        roots = np.sqrt(weights)[:, None]
+        self.passes += 1
+        if X.dtype == np.float64:
+            total = X @ X.T
+            size = total.trace()
+            if centered:
+                means = total @ weights
+                total += (weights @ means - means) - means[:, None]
+            if size <= _CANCELLED * total.trace():
+                total *= roots * roots.T
+                return total
+        mean, total = self._mean(weights, centered), np.zeros((n, n))
+        width = max(1, _COPIED // n)
+        for start in range(0, d, width):
+            columns = slice(start, start + width)
+            block = X[:, columns] - mean[columns]
+            block *= roots
+            total += block @ block.T
+        return total
+
+    def column_squares(self, weights: Array) -> Array:
+        (X,) = self._arrays
+        self.passes += 1
+        return np.einsum("i,ij,ij->j", weights, X, X)
+
+    @property
+    def gram_passes(self) -> float:
+        return self.shape[1] / _DENSE_PRODUCTS
+
+    @property
+    def outer_passes(self) -> float:
+        return self.shape[0] / _DENSE_PRODUCTS
+
+    def _mean(self, weights: Array, centered: bool) -> Array:
+        return self.gradient(weights) if centered else np.zeros(self.shape[1])
+
+    def _products(self, rows: NDArray[np.intp], coefs: Array, mean: Array, free: bool) -> Array:
+        width = self.shape[1] + free
+        least = max(_LEAST_DENSE_ROWS, _BLOCK_PRODUCTS // width**2)
+        count = 1  # or 2 or 4: with 3 a thread of two would wait
+        while count < _MOST_BLOCKS and len(rows) >= 2 * count * least:
+            count *= 2
+        bounds = [k * len(rows) // count for k in range(count + 1)]
+        parts = (np.empty if len(rows) else np.zeros)((count, width, width))
+        (X,) = self._arrays
+
+        def add_products(k: int) -> None:
+            for start in range(bounds[k], bounds[k + 1], _DENSE_ROWS):
+                stop = min(start + _DENSE_ROWS, bounds[k + 1])
+                block = np.empty((stop - start, width))
+                hessian.scaled_rows(X, rows, coefs, mean, start, stop, free, block)
+                if start == bounds[k]:
+                    np.matmul(block.T, block, out=parts[k])
+                else:
+                    parts[k] += block.T @ block
+
+        def add_up(k: int) -> None:
+            piece = slice(k * width // count, (k + 1) * width // count)
+            for part in parts[1:]:
+                parts[0, piece] += part[piece]
+
+        self._runner.run(add_products, count)
+        self._runner.run(add_up, count if count > 1 else 0)
+        return parts[0]
+
+    def rows_in_passes(self, passes: float) -> int:
+        n, d = self.shape
+        return int(passes * n / max(d / _DENSE_PRODUCTS, _LEAST_PASSES))
+
+    def class_scores(self, W: Array) -> Array:
+        (X,), out = self._arrays, np.empty((len(W), self.shape[0]))
+
+        def multiply(k: int) -> None:
+            for start, stop in self._pieces(k):
+                np.matmul(W, X[start:stop].T, out=out[:, start:stop])
+
+        self._runner.run(multiply, len(self._bounds) - 1)
+        self.passes += 1
+        return out
+
+    def class_gradient(self, g: Array) -> Array:
+        (X,), parts = self._arrays, np.zeros((len(self._bounds) - 1, len(g), self.shape[1]))
+
+        def multiply(k: int) -> None:
+            for start, stop in self._pieces(k):
+                parts[k] += g[:, start:stop] @ X[start:stop]
+
+        self._runner.run(multiply, len(parts))
+        self.passes += 1
+        return parts.sum(axis=0)
+
+    def _pieces(self, k: int) -> list[tuple[int, int]]:
+        """A block's rows, few at a time: BLAS gets a copy of them where X is float32."""
+        first, last = self._bounds[k], self._bounds[k + 1]
+        starts = range(first, last, _DENSE_ROWS)
+        return [(start, min(start + _DENSE_ROWS, last)) for start in starts]
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        return self._arrays[0][rows].astype(np.float64, copy=False)
+
+    def columns(self, which: NDArray[np.intp]) -> Self:
+        return type(self)(np.take(self._arrays[0], which, axis=1), self._runner)
+
+    def transposed(self, which: NDArray[np.intp] | None = None) -> Array:
+        X = self._arrays[0] if which is None else np.take(self._arrays[0], which, axis=1)
+        return np.ascontiguousarray(X.T, dtype=np.float64)
+
+    def stored(self) -> StoredRows:
+        none = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64)
+        return StoredRows(self._arrays[0].reshape(-1), frozen(none[0]), none[1], self.shape[1])
+
+    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
+        hessian.dense_column_scale(*self._arrays, squares, sizes)
+
+
+def _arrays_of(X: sp.csr_matrix | sp.csr_array) -> tuple[np.ndarray, ...]:
+    """Values, indices and row pointers as compiled functions take them."""
+    unsigned = np.uint32 if X.indices.dtype == np.int32 else np.uint64
+    indices = np.asarray(X.indices).view(unsigned)
+    return frozen(X.data), frozen(indices), X.indptr.astype(np.uint64)
+
+
+class CSRRows(_RowsInMemory):
+    """CSR of float32 or float64 with indices of 32 or 64 bits, sorted or not."""
+
+    _score_passes = design.csr_scores, design.csr_scores_many
+    _gradient_passes = design.csr_gradient, design.csr_gradient_many
+
+    def __init__(self, X: sp.csr_matrix | sp.csr_array, runner: BlockRunner):
+        super().__init__(X, _arrays_of(X), X.nnz, runner)
+        self._columns: NDArray[np.intp] | None = None
+
+    def gradient(self, g: Array) -> Array:
+        """As of :class:`RowOperator`: of many columns each one's sum by itself."""
+        if g.ndim > 1 or self.shape[1] <= _MANY_COLUMNS:
+            return super().gradient(g)
+        self.passes += 1
+        return self._gradient_by_columns(np.ascontiguousarray(g))
+
+    def _gradient_by_columns(self, g: Array) -> Array:
+        """A thread a range of columns, each of them reading all rows: no sums of parts."""
+        d = self.shape[1]
+        if self._columns is None:
+            self._columns = column_ranges(self._arrays[1], d, self._runner.n_threads)
+        out, ranges, args = np.empty(d), self._columns, (*self._arrays, g, self._skips(g))
+        if len(ranges) == 2:
+            design.csr_gradient(*args, 0, len(g), out)
+        else:
+            self._runner.run(
+                lambda k: design.csr_gradient_columns(*args, ranges[k], ranges[k + 1], out),
+                len(ranges) - 1,
+            )
+        return out
+
+    def squared_norms(self) -> Array:
+        return row_norms(self._whole, squared=True)
+
+    def hessian(self, rows: NDArray[np.intp], coefs: Array, free: bool) -> Array:
+        d = self.shape[1]
+        products = len(rows) * self._entries_a_row() ** 2
+        count = int(min(_MOST_BLOCKS, 1 + products // _ENTRIES))
+        bounds = np.linspace(0, len(rows), count + 1).astype(np.int64)
+        parts = np.zeros((count, d + 1, d + 1))
+        arrays = self._arrays if self._whole is self._X else _arrays_of(self._whole)
+        self._runner.run(
+            lambda k: hessian.csr_hessian(
+                *arrays, rows, coefs, bounds[k], bounds[k + 1], free, parts[k]
+            ),
+            count,
+        )
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
+        hessian.fold(total)
+        return total if free else total[:d, :d]
+
+    def gram(self, weights: Array, centered: bool) -> Array:
+        """As of :class:`RowOperator`; the mean is taken off the products, to leave zeros zero."""
+        H = self.hessian(np.arange(self.shape[0]), weights, True)
+        self.passes += 1
+        lower, mean = np.tril(H[:-1, :-1]), H[-1, :-1]
+        total = lower + np.tril(lower, -1).T
+        return total - np.outer(mean, mean) if centered else total
+
+    def column_squares(self, weights: Array) -> Array:
+        """As of :class:`RowOperator`; entries stored in parts count as if they were not."""
+        data = self._X.data.astype(np.float64, copy=False)
+        terms = np.repeat(weights, np.diff(self._X.indptr)) * data * data
+        self.passes += 1
+        return np.bincount(self._X.indices, terms, self.shape[1])
+
+    @property
+    def gram_passes(self) -> float:
+        return max(self._entries_a_row() / _CSR_PRODUCTS, 1.0)
+
+    outer_passes = np.inf
+
+    def rows_in_passes(self, passes: float) -> int:
+        return int(passes * self.shape[0] / self.gram_passes)
+
+    def class_scores(self, W: Array) -> Array:
+        return np.ascontiguousarray(self.scores(W.ravel(), len(W)).T)
+
+    def class_gradient(self, g: Array) -> Array:
+        return self.gradient(g.T).reshape(len(g), -1)
+
+    def dense(self, rows: NDArray[np.intp]) -> Array:
+        return self._X[rows].toarray().astype(np.float64, copy=False)
+
+    def columns(self, which: NDArray[np.intp]) -> Self:
+        """As of :class:`RowOperator`; entries that are stored in parts are summed up."""
+        part = self._X[:, which]
+        part.sum_duplicates()
+        return type(self)(part, self._runner)
+
+    def transposed(self, which: NDArray[np.intp] | None = None) -> sp.csr_array:
+        if which is not None:
+            return self.columns(which).transposed()
+        return sp.csr_array(self._whole.T.tocsr(), dtype=np.float64)
+
+    def stored(self) -> StoredRows:
+        return StoredRows(*self._arrays, 0)
+
+    @cached_property
+    def _whole(self) -> sp.csr_matrix | sp.csr_array:
+        """X, or a copy with sums in place of entries that are stored in parts."""
+        X, (_, indices, indptr) = self._X, self._arrays
+        if X.has_canonical_format or not hessian.has_parts(indices, indptr, self.shape[1]):
+            return X
+        X = X.copy()
+        X.sum_duplicates()
+        return X
+
+    def _entries_a_row(self) -> float:
+        return self.n_entries / self.shape[0]
+
+    def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
+        hessian.csr_column_scale(*self._arrays[:2], squares, sizes)
+
+
+def rows_in_memory(X: Matrix, n_threads: int = 1) -> DenseRows | CSRRows:
+    """The operator of a matrix that is in memory or mapped into it, without a copy.
+
+    Parameters
+    ----------
+    X : C-ordered ndarray or CSR of shape (n, d), float32 or float64
+    n_threads : int, default=1
+        Threads over blocks of rows.
+    """
+    runner = BlockRunner(n_threads)
+    return CSRRows(X, runner) if sp.issparse(X) else DenseRows(X, runner)

@@ -1,0 +1,145 @@
+"""Second derivatives of multinomial logistic regression, exact or rough, to start descent from."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
+
+Array = NDArray[np.float64]
+
+# Tried in turn until a matrix is definite despite rounding, relative to each diagonal entry.
+_RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3)
+_ALIKE = 2.0  # eigenvalues within this factor share a factorization
+_LEAST_SHARE = 0.25  # of their mean: lower limit for rare classes, whose curvature grows most
+# Lower limit of C's eigenvalues for the intercepts, relative to those for equally likely classes.
+# Without it, intercepts would take huge steps when all probabilities are certain.
+_FLATTEST = 1e-4
+_TINY = 1e-300  # replaces a curvature of 0
+
+
+class ClassCurvature(Protocol):
+    """A positive definite matrix close to the Hessian of the objective in (W, b)."""
+
+    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
+        """Recompute the matrix from these derivatives."""
+
+    def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
+        """The matrix's inverse times (W, b); b sums to zero, or is zero without intercepts."""
+
+
+class FullCurvature:
+    """The Hessian itself, of all rows or of some."""
+
+    def __init__(self, reg_lambda: float, n_drawn: int):
+        self.n_drawn = n_drawn
+        self._lambda = reg_lambda
+
+    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
+        H = model.hessian(derivatives, self.n_drawn)
+        K, d, free = model.n_classes, model.n_features, model.free
+        diagonal = np.einsum("ii->i", H).reshape(K, d + free)
+        diagonal[:, :d] += self._lambda
+        if free:
+            # A common change of all intercepts has no effect: H is singular only along it.
+            H[d :: d + 1, d :: d + 1] += diagonal[:, d].mean() + _TINY
+        flat = diagonal.ravel().copy()
+        for ridge in _RIDGES:
+            np.einsum("ii->i", H)[:] = flat * (1.0 + ridge) + _TINY
+            try:
+                self._factor = cho_factor(H, lower=True, check_finite=False)
+                break
+            except np.linalg.LinAlgError:
+                continue
+        else:
+            self._factor = np.diag(np.sqrt(flat + _TINY)), True
+        self._free = free
+
+    def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
+        if not self._free:
+            return cho_solve(self._factor, W.ravel(), check_finite=False).reshape(W.shape), b
+        right = np.column_stack([W, b]).ravel()
+        found = cho_solve(self._factor, right, check_finite=False).reshape(len(W), -1)
+        return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
+
+
+class _KroneckerCurvature:
+    """``C (x) G + reg_lambda I``, C the mean covariance of the indicators given the rows.
+
+    G depends only on the rows and is centered, so that W and b separate. The matrix is exact if all
+    rows have the same probabilities, as at W = 0.
+    """
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        self._lambda = reg_lambda
+        self._means, self._free = model.column_means(), model.free
+
+    def refresh(self, model: SoftmaxModel, derivatives: Array) -> None:
+        values, self._classes = eigh(model.class_covariance(derivatives))
+        self._inverse = 1.0 / np.maximum(values, _FLATTEST / len(values))
+        self._inverse[0] = 0.0  # a common change of all intercepts has no effect
+        self._values = np.maximum(values, _LEAST_SHARE * values.mean())
+        self._factor()
+
+    def solve(self, W: Array, b: Array) -> tuple[Array, Array]:
+        classes = self._classes
+        centered = W - np.outer(b, self._means) if self._free else W
+        found = classes @ self._solve_each(classes.T @ centered)
+        if not self._free:
+            return found, b
+        return found, classes @ (self._inverse * (classes.T @ b)) - found @ self._means
+
+
+class GramCurvature(_KroneckerCurvature):
+    """With the Gram matrix of the features: one Cholesky factor for similar eigenvalues of C."""
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        super().__init__(model, reg_lambda)
+        self._gram = model.gram()
+
+    def _factor(self) -> None:
+        order = np.argsort(self._values)[::-1]
+        self._groups: list[tuple[Array, tuple]] = []
+        while len(order):
+            alike = self._values[order] * _ALIKE >= self._values[order[0]]
+            members, order = order[alike], order[~alike]
+            H = self._values[members].mean() * self._gram
+            np.einsum("ii->i", H)[:] += self._lambda
+            self._groups.append((members, _factored(H)))
+
+    def _solve_each(self, right: Array) -> Array:
+        found = np.empty_like(right)
+        for members, factor in self._groups:
+            found[members] = cho_solve(factor, right[members].T, check_finite=False).T
+        return found
+
+
+class DiagonalCurvature(_KroneckerCurvature):
+    """With only the variances of the features."""
+
+    def __init__(self, model: SoftmaxModel, reg_lambda: float):
+        super().__init__(model, reg_lambda)
+        self._variances = model.column_variances()
+
+    def _factor(self) -> None:
+        pass
+
+    def _solve_each(self, right: Array) -> Array:
+        found = np.empty_like(right)
+        for k, value in enumerate(self._values):
+            found[k] = right[k] / (value * self._variances + self._lambda)
+        return found
+
+
+def _factored(H: Array) -> tuple:
+    diagonal = np.einsum("ii->i", H)
+    flat = diagonal.copy()
+    for ridge in _RIDGES:
+        diagonal[:] = flat * (1.0 + ridge) + _TINY
+        try:
+            return cho_factor(H, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+    return np.diag(np.sqrt(np.maximum(flat, 0.0) + _TINY)), True

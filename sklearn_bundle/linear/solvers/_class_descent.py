@@ -1,0 +1,225 @@
+"""Descent for multinomial logistic regression: curvature, corrections, line search on scores."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from sklearn_bundle.core.corrections import Corrections
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature
+
+Array = NDArray[np.float64]
+
+_PAIRS = 10  # of steps and changes of the gradient; twice as many cost as much as they saved
+_SEARCHES = 30  # evaluations of a line search
+_SEARCHED = 0.4  # a line search ends at this share of the slope at 0
+_FARTHER = 4.0  # largest factor of the step from one evaluation to the next
+_REFRESHED = 64  # steps after which scores are recomputed, so that rounding does not accumulate
+_ROUNDING = 1e-14  # relative to the objective: a rise up to this is taken for rounding
+_TINY = 1e-300  # replaces a share or a curvature of 0
+
+
+class ClassDescent:
+    """A point (W, b) that moves along quasi-Newton directions of ``reg_lambda/2 ||W||^2 + R``.
+
+    A direction begins with the inverse of a curvature, corrected by the changes of the gradient
+    since then (L-BFGS). The line search along it uses only scores: a step costs one product with X
+    and one with X'.
+
+    Parameters
+    ----------
+    model : SoftmaxModel
+    reg_lambda : float
+    start : (ndarray of shape (K d,), ndarray of shape (K,))
+        None is W = 0; so is a point whose objective is above that.
+
+    Attributes
+    ----------
+    w, intercept : ndarrays of shapes (K d,) and (K,)
+        The point; arrays are not written to again.
+    objective : float
+    derivatives : ndarray of shape (K, n)
+        ``s_i (P_ik - Y_ik)``.
+    gradient : ndarray of shape (K, d)
+        The gradient of R in W.
+    n_steps : int
+    length : float
+        Length of the last step.
+    fall : float
+        Predicted gain of the last direction, over that of the one before; 0 before there are two.
+    """
+
+    def __init__(
+        self,
+        model: SoftmaxModel,
+        reg_lambda: float,
+        start: tuple[Array, Array | None] | None = None,
+    ):
+        self.model, self._lambda = model, reg_lambda
+        K, n = model.n_classes, model.n_samples
+        self._shape = K, model.n_features
+        self._size = K * model.n_features
+        self.derivatives, self._spare = np.empty((2, K, n))
+        self._pairs = Corrections(_PAIRS)
+        self._curvature: ClassCurvature | None = None
+        self._decrement = 0.0
+        self.n_steps, self.length, self.fall = 0, 1.0, 0.0
+        self._x = self._at_zero()
+        self._evaluate()
+        if start is not None and start[0].any():
+            zero, highest = self._x, self.objective
+            self._x = self._joined(start[0], start[1])
+            self._evaluate()
+            if not self.objective <= highest:
+                self._x = zero
+                self._evaluate()
+        self._slopes = self._differentiate()
+
+    @property
+    def w(self) -> Array:
+        return self._x[: self._size]
+
+    @property
+    def intercept(self) -> Array:
+        return self._x[self._size :] if self.model.free else np.zeros(self._shape[0])
+
+    @property
+    def promised(self) -> float:
+        """The gap to the plane at the point, if its probabilities balance."""
+        slopes = self._slopes[: self._size]
+        return blas.ddot(slopes, slopes) / (2.0 * self._lambda)
+
+    def plane(self) -> tuple[Array, float]:
+        """The plane of the balanced probabilities."""
+        A, offset = self.model.plane(self.derivatives, self.gradient)
+        return A.ravel(), offset
+
+    def attach(self, problem: LinearProblem) -> None:
+        """See :class:`~._descent_solver.SmoothDescent`."""
+        self.model = problem.softmax_model()
+
+    def detach(self) -> None:
+        """See :class:`~._descent_solver.SmoothDescent`."""
+        self.model = None
+
+    def renew(self, curvature: ClassCurvature) -> None:
+        """Continue with the curvature at this point, and forget the corrections of the last one."""
+        curvature.refresh(self.model, self.derivatives)
+        self._curvature = curvature
+        self._pairs.clear()
+
+    def step(self) -> bool:
+        """Take a step; False if no descent direction is left, up to rounding."""
+        along = self._direction()
+        decrement = -float(along @ self._slopes)
+        if not (decrement > 0.0 and np.isfinite(decrement)):
+            self._pairs.clear()
+            along = self._direction()
+            decrement = -float(along @ self._slopes)
+            if not (decrement > 0.0 and np.isfinite(decrement)):
+                return False
+        self.fall = decrement / self._decrement if self._decrement > 0.0 else 0.0
+        self._decrement = decrement
+        W, b = self._parts(along)
+        direction = self.model.scores(W)
+        if self.model.free:
+            direction += b[:, None]
+        self.length = self._search(direction, along)
+        self.n_steps += 1
+        if not self.length > 0.0:
+            self._evaluate()
+            return False
+        before = self._slopes
+        change = self.length * along
+        self._x = self._x + change
+        if self.n_steps % _REFRESHED == 0:
+            self._evaluate()
+        else:
+            direction *= self.length
+            self._scores += direction
+            self.objective = self._risk + self._penalty()
+        self._slopes = self._differentiate()
+        self._pairs.remember(change, self._slopes - before)
+        return True
+
+    def _at_zero(self) -> Array:
+        """Set W = 0 and each intercept to the logarithm of the class's share."""
+        x = np.zeros(self._size + self._shape[0] * self.model.free)
+        if self.model.free:
+            b = np.log(self.model.class_shares())
+            x[self._size :] = b - b.mean()
+        return x
+
+    def _joined(self, w: Array, intercept: Array | None) -> Array:
+        if not self.model.free:
+            return np.array(w)
+        b = np.zeros(self._shape[0]) if intercept is None else np.asarray(intercept)
+        return np.concatenate([w, b])
+
+    def _parts(self, x: Array) -> tuple[Array, Array]:
+        b = x[self._size :] if self.model.free else np.zeros(self._shape[0])
+        return x[: self._size].reshape(self._shape), b
+
+    def _penalty(self) -> float:
+        return 0.5 * self._lambda * blas.ddot(self.w, self.w)
+
+    def _evaluate(self) -> None:
+        """Recompute scores, risk and derivatives."""
+        W, b = self._parts(self._x)
+        self._scores = self.model.scores(W)
+        if self.model.free:
+            self._scores += b[:, None]
+        along = self._scores, self._scores, 0.0, self.derivatives
+        self._risk = self.model.along(*along)[0]
+        self.objective = self._risk + self._penalty()
+
+    def _differentiate(self) -> Array:
+        """Gradient of the objective in (W, b)."""
+        self.gradient = self.model.gradient(self.derivatives)
+        slopes = np.empty_like(self._x)
+        slopes[: self._size] = self.gradient.ravel()
+        slopes[: self._size] += self._lambda * self.w
+        if self.model.free:
+            slopes[self._size :] = self.derivatives.sum(axis=1)
+        return slopes
+
+    def _direction(self) -> Array:
+        """The corrected gradient, downhill."""
+        return self._pairs.correct(-self._slopes, self._solved)
+
+    def _solved(self, x: Array) -> Array:
+        """The curvature's inverse times x."""
+        W, b = self._curvature.solve(*self._parts(x))
+        x[: self._size] = W.ravel()
+        if self.model.free:
+            x[self._size :] = b
+        return x
+
+    def _search(self, direction: Array, along: Array) -> float:
+        """Newton's method in one dimension; ``derivatives`` become those at its end."""
+        w, way = self.w, along[: self._size]
+        across = self._lambda * blas.ddot(w, way)
+        square = self._lambda * blas.ddot(way, way)
+        t, low, high = 1.0, 0.0, np.inf
+        for _ in range(_SEARCHES):
+            risk, first, second = self.model.along(self._scores, direction, t, self._spare)
+            first += across + t * square
+            gained = self._risk - risk - t * (across + 0.5 * t * square)
+            # Before its minimum a convex function has fallen; beyond, it need not have.
+            lower = first <= 0.0 or gained >= -_ROUNDING * self.objective
+            if np.isfinite(risk) and lower and abs(first) <= _SEARCHED * self._decrement:
+                self._risk = risk
+                self.derivatives, self._spare = self._spare, self.derivatives
+                return t
+            if not np.isfinite(risk) or first > 0.0:
+                high = t
+            else:
+                low = t
+            newton = t - first / max(second + square, _TINY) if np.isfinite(risk) else 0.0
+            if not low < newton < min(high, _FARTHER * t):
+                newton = 0.5 * (low + high) if np.isfinite(high) else _FARTHER * t
+            if newton in (t, low, high):
+                break
+            t = newton
+        return 0.0

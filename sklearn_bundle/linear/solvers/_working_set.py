@@ -1,0 +1,224 @@
+"""Working set of coordinate descent, and the quadratic that it minimizes over these features."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from sklearn_bundle.linear._compiled import lasso
+from sklearn_bundle.linear.problems.column_model import MET, ColumnModel, WeightedColumns, violation
+from sklearn_bundle.linear.rows.rows import RowOperator
+
+Array = NDArray[np.float64]
+
+_EPOCHS = 5  # fewest epochs of a matrix between Newton steps on the nonzeros
+# Most epochs in all, where Newton steps count as what they cost. A quadratic that is not yet that
+# of the optimum gets only the first number, or twice that of the last one if that held.
+_MOST_EPOCHS, _MOST_QUADRATIC_EPOCHS = 300.0, 10_000.0
+# Epochs of a matrix in the time of a Newton step, times p^2 over the cube of the nonzeros: so many
+# are done before a step. BLAS accounts for 0.08, copies of parts of the matrix for the rest.
+_NEWTON_COST = 0.3
+_CHANGES_COST = 300.0  # epochs in the time of the steps that change signs, before epochs again
+_CHANGES = 2  # but at least so many steps
+_LENGTHS = 4  # step lengths, each half of the one before, that are tried with many changes of sign
+_COLUMN_EPOCHS = 10  # expected epochs of columns,
+_QUADRATIC_EPOCHS = 200  # and for squared errors, which need no further quadratic
+_MOST_COLUMN_EPOCHS = 200  # most epochs of columns
+_MOST_NONZEROS = 2000  # for Newton's method: a factor of 32 MB, about 0.1 s
+_RIDGE = 1e-13  # of the diagonal, so that equal columns have a factor
+# For squared errors with more features than this part of H's largest rank: H is nearly singular,
+# and hundreds of Newton steps would end at the first change of sign. A proximal term around the
+# last point needs a tenth of them. It begins with this part of the mean diagonal of H, and is then
+# multiplied by the third number.
+_FULL_RANK, _NEAR, _LESS_NEAR = 0.5, 1e-2, 0.2
+_NEAR_SHARE, _NEAR_TOL = 0.3, 0.5  # their precision: of the violation before them, and of tol
+MOST_FEATURES = 4000  # of a matrix: 128 MB
+_MATRIX_EPOCHS = 16.0  # passes that a matrix may cost for each epoch of columns that it replaces
+
+
+class WorkingSet:
+    """Some features with their columns.
+
+    A step minimizes ``<a, v - w> + (v - w)'H(v - w)/2 + sum_j limits_j |v_j| + ridge/2 ||v||^2``
+    over v. With H as a matrix, a few epochs of coordinate descent find the signs, and Newton's
+    method solves for the nonzeros; those whose sign would change become 0. This ends after a few
+    steps however correlated the features are. A matrix of many dense columns that is soon
+    recomputed costs more than epochs over the columns themselves.
+
+    Parameters
+    ----------
+    which : ndarray of shape (p,)
+        Features, in ascending order.
+    columns : RowOperator or None
+        Their part of X; None if these are all features, so that X itself is used.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (p, p)
+        H, once formed.
+    """
+
+    def __init__(self, which: NDArray[np.intp], columns: RowOperator | None):
+        self.which, self._columns = which, columns
+        self.matrix: Array | None = None
+        self._weighted: WeightedColumns | None = None
+        self._epochs, self._most_epochs = _COLUMN_EPOCHS, _MOST_EPOCHS
+        self._most_rank, self._is_singular = len(which), False
+
+    def columns(self, model: ColumnModel) -> RowOperator:
+        """The features' part of X."""
+        return model.rows if self._columns is None else self._columns
+
+    def begin(self, model: ColumnModel, curvature: Array) -> None:
+        """Set the second derivatives of the risk in the scores."""
+        if model.is_quadratic:
+            if self.matrix is not None or self._weighted is not None:
+                return
+            self._epochs, self._most_epochs = _QUADRATIC_EPOCHS, _MOST_QUADRATIC_EPOCHS
+            self._is_singular = len(self.which) > _FULL_RANK * len(model.y)
+        columns, few = self.columns(model), len(self.which) <= MOST_FEATURES
+        self._most_rank = len(model.y)
+        if few and columns.gram_passes <= _MATRIX_EPOCHS * self._epochs:
+            self.matrix = model.matrix(columns, curvature)
+            return
+        if self._weighted is None:
+            self._weighted = model.weighted(columns)
+        self._weighted.weigh(curvature)
+
+    def learn(self, length: float) -> None:
+        """Note the share of the last step that was taken, 1 for all of it."""
+        if length == 1.0:
+            self._most_epochs = min(2.0 * self._most_epochs, _MOST_QUADRATIC_EPOCHS)
+        else:
+            self._most_epochs = _MOST_EPOCHS
+
+    def minimize(self, a: Array, w: Array, limits: Array, ridge: float, tol: float) -> Array:
+        """The v, from w on, with violations of optimality below ``tol`` unless it takes long."""
+        v, limits = w.copy(), np.ascontiguousarray(limits)
+        if self.matrix is None:
+            self._weighted.descend(a, v, limits, ridge, _MOST_COLUMN_EPOCHS, tol)
+            return v
+        H, slopes, left = np.ascontiguousarray(self.matrix), np.array(a), self._most_epochs
+        near = _NEAR * float(H.diagonal().mean()) if self._is_singular else 0.0
+        while left > 0.0:
+            worst = violation(slopes + ridge * v, v, limits)
+            if worst <= tol:
+                break
+            share = max(_NEAR_SHARE * worst, _NEAR_TOL * tol) if near > 0.0 else tol
+            center = v.copy()
+            slopes -= near * center
+            left -= self._descend(H, slopes, v, limits, ridge + near, share, left)
+            slopes += near * center
+            near *= _LESS_NEAR
+        return v
+
+    def _descend(
+        self,
+        H: Array,
+        slopes: Array,
+        v: Array,
+        limits: Array,
+        ridge: float,
+        tol: float,
+        most: float,
+    ) -> float:
+        """Take epochs and steps from v, in place, given its slopes; returns the cost in epochs."""
+        flat, spent, longer, allowed = H.reshape(-1), 0.0, 1, MET * tol
+        while spent < most:
+            epochs = longer * max(_EPOCHS, int(newton_cost(np.count_nonzero(v), len(v))))
+            epochs = min(epochs, int(most - spent) + 1)
+            met, n = lasso.matrix_epochs(flat, slopes, v, limits, ridge, epochs, allowed)
+            spent += n
+            if met <= allowed:
+                left = violation(slopes + ridge * v, v, limits)
+                if left <= tol:
+                    break
+                allowed *= min(MET, tol / left)
+            cost = self._solve_for_nonzeros(H, slopes, v, limits, ridge)
+            spent += cost
+            if cost == 0.0:
+                longer *= 2
+        return spent
+
+    def _solve_for_nonzeros(
+        self, H: Array, slopes: Array, v: Array, limits: Array, ridge: float
+    ) -> float:
+        """Take Newton steps on the nonzeros, in place; returns their cost in epochs of the matrix.
+
+        Numbers whose sign would change become 0, and the steps continue with the rest.
+        """
+        used = np.flatnonzero(v)
+        n_used, cost = len(used), 0.0
+        if not 0 < n_used <= _MOST_NONZEROS:
+            return 0.0
+        whole = H[np.ix_(used, used)]
+        whole.flat[:: n_used + 1] += ridge
+        x, limits = v[used], limits[used]
+        derivatives = slopes[used] + ridge * x
+        start, among, part = x.copy(), np.arange(n_used), whole
+        for _ in range(self._most_changes(n_used)):
+            signs = np.sign(x[among])
+            right = -(derivatives[among] + limits[among] * signs)
+            step = _newton_step(part, right)
+            if step is None:
+                break
+            cost += newton_cost(len(among), len(v))
+            change = _without_changes_of_sign(step, x[among], -right, part)
+            x[among] += change
+            derivatives += whole[:, among] @ change
+            left = x[among] != 0.0
+            if left.all():
+                break
+            among = among[left]
+            part = whole[np.ix_(among, among)]
+            if len(among) == 0:
+                break
+        slopes += (x - start) @ H[used]
+        v[used] = x
+        return cost
+
+    def _most_changes(self, n_used: int) -> int:
+        """As many as pay; nonzeros far beyond the rank of H have to be removed one by one."""
+        affordable = int(_CHANGES_COST / newton_cost(n_used, len(self.which)))
+        beyond = n_used - self._most_rank if n_used > 2 * self._most_rank else 0
+        return max(_CHANGES, affordable) + beyond
+
+
+def newton_cost(n_used: int, size: int) -> float:
+    """Cost of a Newton step with ``n_used`` nonzeros, in epochs of the matrix."""
+    return _NEWTON_COST * n_used**3 / size**2
+
+
+def _newton_step(H: Array, right: Array) -> Array | None:
+    """The solution of ``H step = right``, None if there is none."""
+    copy = np.array(H, order="F")
+    copy.flat[:: len(copy) + 1] += _RIDGE * H.diagonal()
+    _, step, failed = lapack.dposv(copy, right, overwrite_a=True)
+    return None if failed or not np.isfinite(step).all() else step
+
+
+def _without_changes_of_sign(step: Array, x: Array, slopes: Array, H: Array) -> Array:
+    """A part of the step from x on that lowers the objective; numbers end at 0.
+
+    A shorter step changes fewer signs. If none of the lengths tried will do, the step ends at the
+    first change of sign.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (k,)
+        Of the objective at x, including the penalty.
+    H : ndarray of shape (k, k)
+        Its second derivatives.
+    """
+    signs, length = np.sign(x), 1.0
+    for _ in range(_LENGTHS):
+        kept = (x + length * step) * signs > 0.0
+        change = np.where(kept, length * step, -x)
+        if length == 1.0 and kept.all():
+            return step
+        if change @ (slopes + 0.5 * (H @ change)) < 0.0:
+            return change
+        length *= 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.where(step * signs < 0.0, -x / step, np.inf)
+    length = min(1.0, float(ends.min()))
+    return np.where(ends <= length, -x, length * step)

@@ -1,0 +1,468 @@
+"""What each kind of solver needs of a problem: Protocols, and checks that a problem offers them.
+
+A problem need not name them: it offers a Protocol if it has all of its members. A member that a
+problem cannot have for its data or its loss is None. A solver names those that it ``needs``.
+:mod:`~.kernel_asks` has those of kernel machines.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Generic, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.chain._compiled.chain_dual import Blocks
+from sklearn_bundle.chain.penalty import ElasticPenalty
+from sklearn_bundle.jit.sampling import Sampling
+from sklearn_bundle.linear.losses._class_dual import ClassDual
+from sklearn_bundle.linear.losses._conjugate import Conjugate
+from sklearn_bundle.linear.losses._dual import DualLoss
+from sklearn_bundle.linear.losses._newton_loss import NewtonLoss, Start
+from sklearn_bundle.linear.losses._softmax import SoftmaxByClass
+from sklearn_bundle.linear.losses._squares import SquaredErrors
+from sklearn_bundle.linear.problems.class_dual import ClassAscent
+from sklearn_bundle.linear.problems.column_model import ColumnModel
+from sklearn_bundle.linear.problems.dual_steps import DualAscent
+from sklearn_bundle.linear.problems.linear import Plane, Point
+from sklearn_bundle.linear.problems.linear_rounding import Sizes
+from sklearn_bundle.linear.problems.newton_model import NewtonModel
+from sklearn_bundle.linear.problems.normal_equations import NormalEquations
+from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.rows.rows import RowOperator
+
+Array = NDArray[np.float64]
+
+
+class CuttingPlanes(Protocol):
+    """A convex risk R of a vector w. Your own problem needs nothing else.
+
+    Two more attributes are optional. ``nonnegative = True`` says that R is nowhere negative, so
+    that no lower bound is negative, including the first one. ``passes`` counts the work, by default
+    the evaluations.
+    """
+
+    dimension: int
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """R(w), infinity if numbers overflow, and a subgradient of R at w."""
+
+
+class Points(Protocol):
+    """A convex risk at points that hold more than w: scores, which are linear, and an intercept.
+
+    Attributes
+    ----------
+    dimension : int
+        Length of w.
+    passes : int
+        Products with the data so far.
+    nonnegative : bool
+        Whether the risk is known to be nonnegative.
+    n_free : int
+        Numbers in an intercept that is a coordinate of its own.
+    intercept_scale : float
+        About the square of the w that changes scores as much as such an intercept of 1.
+    """
+
+    dimension: int
+    passes: int
+    nonnegative: bool
+    n_free: int
+    intercept_scale: float
+
+    def point(self, w: Array, intercept: float | Array | None) -> Point:
+        """The point w; None is an intercept of 0, or no intercept."""
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+
+    def set_intercept(self, point: Point) -> None:
+        """Set the point's intercept to the best one, if it can be minimized out."""
+
+    def risk(self, point: Point) -> float:
+        """R at the point with its own intercept."""
+
+    def cut(self, point: Point, risk_limit: float) -> Plane | None:
+        """The cutting plane at the point and its best intercept; None if R is above the limit."""
+
+    def cut_balanced(self, point: Point) -> Plane | None:
+        """A plane near the one at the point that no intercept changes; its risk is not set.
+
+        None if there is none, or if no intercept is a coordinate.
+        """
+
+    def sizes(self, point: Point) -> Sizes | None:
+        """Sizes of the terms of sums at the point, which bound their rounding; None if unknown."""
+
+
+class LineSearch(Points, Protocol):
+    """The risk along a line, at the cost of at most two products for scores."""
+
+    def line_search(self, start: Point, end: Point, slope: float, curvature: float) -> float:
+        """The t >= 0 that minimizes ``slope t + curvature t^2/2 + R`` from start towards end."""
+
+    def risk_along(self, start: Point, end: Point) -> Callable[[float], tuple[float, float]]:
+        """R and its derivative at a step from start towards end."""
+
+
+class OnWorkers(LineSearch, Protocol):
+    """Rows on workers: see :class:`~.row_blocks.RowBlocks`.
+
+    Attributes
+    ----------
+    rounds : int
+        Number of requests to all blocks so far.
+    """
+
+    rounds: int
+
+
+class OwnRows(LineSearch, Protocol):
+    """Rows in this process, for planes that are kept as their derivatives in the scores.
+
+    Attributes
+    ----------
+    rows : RowOperator
+    weights : ndarray of shape (n_samples,)
+    scores_shape : tuple
+        (n_samples,) if each sample has one score.
+    n_samples, n_features : int
+    """
+
+    rows: RowOperator
+    weights: Array
+    scores_shape: tuple
+    n_samples: int
+    n_features: int
+
+
+class NewtonSteps(LineSearch, Protocol):
+    """Second derivatives, of the rows and of samples of them.
+
+    Attributes
+    ----------
+    newton_loss : NewtonLoss
+        The loss in the form for Newton's method; None if it has none.
+    n_features, n_entries : int
+        Columns of X and its stored entries, which determine the cost of a step.
+    """
+
+    newton_loss: NewtonLoss
+    n_features: int
+    n_entries: int
+
+    def newton_model(self) -> NewtonModel:
+        """Rows, targets and weights."""
+
+    def rest(self) -> None:
+        """Let go of arrays that are made again where they are needed."""
+
+
+class NewtonRounds(LineSearch, Protocol):
+    """Second derivatives of rows on workers, as much at a time as one round can return.
+
+    Attributes
+    ----------
+    newton_loss : NewtonLoss
+        See :class:`NewtonSteps`.
+    n_samples, n_features, n_entries : int
+    column_scale : ndarray of shape (d,)
+        See :class:`~.rows.RowOperator`.
+    """
+
+    newton_loss: NewtonLoss
+    n_samples: int
+    n_features: int
+    n_entries: int
+    column_scale: Array
+
+    def newton_look(
+        self, ends: list[tuple[Array, float]], steps: Array, widths: list[float], every: int
+    ) -> list[Array]:
+        """Slopes along a line and, for each width, what a step from its end needs."""
+
+    def descent_look(
+        self, ends: list[tuple[Array, float]], steps: Array, moves: Array, width: float
+    ) -> list[Array]:
+        """Slopes along a line, derivatives in b after moves from its end, and a plane there."""
+
+    def column_moments(self) -> tuple[Array, Array]:
+        """Weighted means of the columns and of their squares."""
+
+    def newton_slopes(self, ends: list[tuple[Array, float]], steps: Array, width: float) -> Array:
+        """Only slopes along a line."""
+
+    def rest(self) -> None:
+        """As of :class:`NewtonSteps`."""
+
+    def sample(self, n_rows: int) -> tuple[NewtonModel | None, Start]:
+        """A model of some of the rows, or None, and a starting point from their targets."""
+
+
+class ColumnSteps(Points, Protocol):
+    """Derivatives of a curved loss, and columns of X.
+
+    Attributes
+    ----------
+    conjugate : Conjugate
+        The l* of the loss; None if the loss has no curvature or more than one score.
+    n_samples, n_features : int
+        Rows and columns of X.
+    """
+
+    conjugate: Conjugate
+    n_samples: int
+    n_features: int
+
+    def column_model(self) -> ColumnModel:
+        """Rows, targets and weights."""
+
+
+class SoftmaxSteps(Points, Protocol):
+    """Derivatives of multinomial logistic regression, whose scores are stored by class.
+
+    Attributes
+    ----------
+    class_loss : SoftmaxByClass
+        The loss; None if it is another one.
+    n_samples, n_features, n_outputs, n_entries : int
+        Rows and columns of X, classes, and stored entries, which determine the cost of a step.
+    """
+
+    class_loss: SoftmaxByClass
+    n_samples: int
+    n_features: int
+    n_outputs: int
+    n_entries: int
+
+    def softmax_model(self) -> SoftmaxModel:
+        """Rows, targets and weights."""
+
+
+class LeastSquares(Points, Protocol):
+    """Squared errors, whose second derivatives are the same everywhere.
+
+    Attributes
+    ----------
+    squared_errors : SquaredErrors
+        The loss as a squared error; None if it is another one.
+    rows, target, weights : RowOperator, two arrays
+        The data, for :class:`NormalEquations` made for another object with the same data.
+    """
+
+    squared_errors: SquaredErrors
+    rows: RowOperator
+    target: Array
+    weights: Array
+
+    def normal_equations(self, omega: Regularizer) -> NormalEquations:
+        """The normal equations with a regularizer ``w'Bw / 2``, where B is its ``form``."""
+
+
+class DualSteps(LineSearch, Protocol):
+    """Steps in the dual, which has one number per row, from row to row.
+
+    Attributes
+    ----------
+    dual_loss : DualLoss
+        The loss in the form for dual coordinate ascent; None if it has none.
+    rows : RowOperator
+        The data, for a :class:`DualAscent` made for another object with the same data.
+    """
+
+    dual_loss: DualLoss
+    rows: RowOperator
+
+    def dual_ascent(self, reg_lambda: float, alpha: Array | None) -> DualAscent:
+        """The dual with ``reg_lambda/2 ||w||^2`` at alpha, or at 0: epochs, planes."""
+
+    def ray_search(self, end: Point, curvature: float) -> float:
+        """As ``line_search`` from 0, where scores and intercept are 0, without a slope."""
+
+    def rest(self) -> None:
+        """As of :class:`NewtonSteps`."""
+
+
+class ClassSteps(LineSearch, Protocol):
+    """Steps in the dual of a loss of several classes, with a distribution over them per row.
+
+    Attributes
+    ----------
+    class_dual : ClassDual
+        The loss in the form for these steps; None if it has none.
+    rows : RowOperator
+        See :class:`DualSteps`.
+    """
+
+    class_dual: ClassDual
+    rows: RowOperator
+
+    def class_ascent(self, reg_lambda: float, alpha: Array | None) -> ClassAscent:
+        """The dual with ``reg_lambda/2 ||W||^2`` at alpha, or at the labels: sweeps, planes."""
+
+
+class ExcessiveGap(Protocol):
+    """An objective P whose smooth dual D has a feasible set that can be projected onto.
+
+    w is linear in ``combined``, which is linear in a dual point u; D(u) follows from both.
+
+    Attributes
+    ----------
+    passes : int
+        The work so far.
+    """
+
+    passes: int
+
+    def origin(self) -> tuple[Array, Array]:
+        """A feasible u with D(u) = 0, and its ``combined``."""
+
+    def point(self, w: Array, intercept: float | None) -> Point:
+        """The point w."""
+
+    def blend(self, start: Point, end: Point, step: float) -> Point:
+        """The point ``start + step (end - start)``."""
+
+    def combine(self, u: Array) -> Array:
+        """The linear functions of u on which w and D depend."""
+
+    def primal_point(self, combined: Array) -> Point:
+        """w(u), the maximizer's counterpart: (24) of Saha, Zhang and Vishwanathan (2010)."""
+
+    def primal_value(self, point: Point) -> float:
+        """P at the point, whose intercept may become the best one."""
+
+    def objective(self, point: Point) -> float:
+        """P at the point, with its own intercept."""
+
+    def rounding(self, point: Point, objective: float, combined: Array, bound: float) -> float:
+        """What rounding of P at the point and of D may hide: it is to be taken off the bound."""
+
+    def dual_value(self, u: Array, combined: Array) -> float:
+        """D(u)."""
+
+    def project(self, center: Array, point: Point, step: float, series: int) -> Array:
+        """Project the end of a step from ``center`` along the gradient of D at w.
+
+        Distances are those of the prox-function. Projections of a series, 0 or 1, change little
+        from one to the next, so that one may start where the last one ended.
+        """
+
+    def feasible(self, u: Array) -> Array:
+        """u, made feasible again despite rounding."""
+
+    def curvature(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """Curvature of -D from u to v, over the squared distance; 0 if u = v."""
+
+    def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
+        """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
+
+
+class SmoothObjective(Protocol):
+    """``P(w) = reg_lambda/2 ||w||^2`` plus smooth, convex, nonnegative losses."""
+
+    n_parameters: int
+
+    def evaluate(self, w: Array) -> tuple[float, Array, float]:
+        """P(w), its gradient, and a lower bound of P."""
+
+
+class DualBlocks(Protocol):
+    """Such a P with a dual whose variables are blocks: a distribution of labelings per sequence.
+
+    Attributes
+    ----------
+    n_sequences, n_parameters : int
+    weights : ndarray of shape (n_sequences,)
+        Of the losses.
+    reg_lambda, l1_ratio : float
+    penalty : ElasticPenalty
+        ``reg_lambda Omega``.
+    at_zero : float
+        P(0).
+    of_gains : float
+        Error of a step's gain, relative to the numbers whose difference it is.
+    """
+
+    n_sequences: int
+    n_parameters: int
+    weights: Array
+    reg_lambda: float
+    l1_ratio: float
+    penalty: ElasticPenalty
+    at_zero: float
+    of_gains: float
+
+    def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
+        """A dual point, as log-potentials or as marginals; uniform if ``rest`` is 1."""
+
+    def steps(
+        self,
+        blocks: Blocks,
+        w: Array,
+        raw: Array,
+        gaps: Array,
+        memory: Any,
+        sampling: Sampling,
+        number: int,
+        kappa: float = 0.0,
+    ) -> tuple[float, int, float]:
+        """Take steps on single blocks, which change the blocks, w, raw w, gaps and ``memory``.
+
+        With ``kappa``, the steps are for P plus a proximal term of that strength.
+
+        Returns the gain of the dual, how often marginals were computed, and the sum of the numbers
+        whose differences the gains are.
+        """
+
+    def weights_of(self, blocks: Blocks) -> tuple[Array, float, float]:
+        """Raw w of a dual point, the dual value, and a bound on what rounding added to it."""
+
+    def gaps(self, w: Array, blocks: Blocks) -> tuple[float, Array, float]:
+        """P(w), the gap of each block, and a margin for rounding."""
+
+    def squared_norms(self) -> Array:
+        """The mean of the squared norms of its tokens for each sequence."""
+
+    def radii(self) -> Array:
+        """The largest squared distance of features from the true ones for each sequence."""
+
+
+def missing(problem: Any, asked: type) -> list[str]:
+    """Members of a Protocol that the problem lacks."""
+    return [name for name in _members(asked) if getattr(problem, name, None) is None]
+
+
+def offers(problem: Any, asked: type) -> bool:
+    """Whether the problem has all members of a Protocol."""
+    return not missing(problem, asked)
+
+
+def require(problem: Any, asked: type, who: str, instead: str | None = None) -> None:
+    """Refuse a problem that does not offer what the solver ``who`` needs.
+
+    Raises
+    ------
+    ValueError
+        With the names of what is missing, and of the solver that may do ``instead``.
+    """
+    names = missing(problem, asked)
+    if names:
+        advice = f"; use {instead!r}" if instead else ""
+        raise ValueError(
+            f"{who!r} needs a problem with {', '.join(names)} ({asked.__name__} in "
+            f"{asked.__module__}), which {type(problem).__name__} lacks{advice}."
+        )
+
+
+@cache  # a path asks this for each value and for several solvers
+def _members(asked: type) -> list[str]:
+    """Methods and attributes that a Protocol and its base Protocols declare."""
+    names: dict[str, None] = {}
+    for kind in reversed(asked.__mro__):
+        if kind not in (object, Protocol, Generic):
+            members = [*kind.__annotations__, *vars(kind)]
+            names |= dict.fromkeys(name for name in members if not name.startswith("_"))
+    return list(names)

@@ -1,0 +1,424 @@
+"""BMRM: bundle methods for regularized risk minimization (Teo et al., JMLR 11, 2010)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import CROSSED, Best, size_of_terms
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._line_search import best_step
+from sklearn_bundle.linear.solvers._oracle import with_points
+from sklearn_bundle.linear.solvers.asks import CuttingPlanes, LineSearch, require
+from sklearn_bundle.linear.solvers.inner.master import Center, alone
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
+
+Array = NDArray[np.float64]
+
+#: Why bounds from planes may cross, and what a user can do.
+ADVICE = "the loss is not convex, or its gradient is not the derivative of its value; check both"
+
+_QP_SHARE = 0.1  # the inner problem is solved to this share of the outer gap: more is wasted
+_WORTH = 0.8  # of the gap: a costly bound that promises a larger one is not computed
+_IDLE_LIMIT = 12  # iterations without progress, after which only rounding is left
+_PATIENCE = 48  # the same if w_t is not unique, or the bound is that of plane 0 for long
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has made no progress
+_ENOUGH_DOUBLINGS = 60  # of theta while idle: from the smallest useful one, 1e-18, to 1
+_MOST_SHRINKS = 30  # most times that a start whose risk overflows is multiplied by 0.1
+_RISK_LIMIT = 10.0  # times the best objective: planes from farther out are too steep to be useful
+_STEEPEST = 100.0  # times the first plane's slope: Algorithm 2 cuts at w_t unless it is steeper
+_LIFT = 100.0  # factor on both limits for every iteration without progress
+_ENOUGH_LIFTS = 50  # from 1 to the largest risk, 1e100
+_RETREAT = 10 * [0.5] + 20 * [0.1]  # shares of the way from the best point; then the plane there
+_PRUNED = (0.999, 0.99, 0.9)  # shares of reg_lambda, tried in turn: a gap blurs the limit
+_STRONGEST_PULL = 0.1  # on an intercept, times reg_lambda: about the curvature of a loss
+_LEAP = 1e3  # times the size of the best w: a w_t that is farther away is of no use
+
+
+class BundleSolver(LinearSolver):
+    """Algorithms 2 ("cutting-plane"), 3 ("line-search") and, with two planes, 4 of the paper.
+
+    Parameters
+    ----------
+    problem : LineSearch, or for "cutting-plane" any CuttingPlanes
+    reg_lambda : float
+    algorithm : {"line-search", "cutting-plane"}
+    theta : float
+        "line-search": the next plane is cut at ``(1 - theta) best + theta w_t``.
+    bundle : Bundle
+        Planes to start from, and the regularizer; empty by default, with L2.
+    start : (ndarray, intercept)
+        Point to start from; the minimizer of the regularizer by default.
+    proof : Proof
+        Proof of a bound to start from, if its reg_lambda is the same.
+
+    Attributes
+    ----------
+    plane : (ndarray of shape (d,), float)
+        The aggregate plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a/reg_lambda)``.
+
+    Raises
+    ------
+    ValueError
+        For a problem that does not offer what is needed, and at a confirmation if the loss turns
+        out not to be convex, to be infinite, or to be negative although declared nonnegative.
+    """
+
+    needs: ClassVar[type] = LineSearch
+    needs_euclidean: ClassVar[bool] = False
+
+    #: The solver of an iteration, since others may begin or continue.
+    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+
+    def __init__(
+        self,
+        problem: CuttingPlanes,
+        reg_lambda: float,
+        *,
+        algorithm: str = "line-search",
+        theta: float = 0.1,
+        bundle: Bundle | None = None,
+        start: tuple[Array, float | Array | None] | None = None,
+        proof: Proof | None = None,
+    ):
+        instead = "cutting-plane" if algorithm == "line-search" else None
+        asked = LineSearch if algorithm == "line-search" else CuttingPlanes
+        require(problem, asked, algorithm, instead)
+        self._problem = problem = with_points(problem)
+        self._lambda = reg_lambda
+        self._algorithm = self.name = algorithm
+        self._theta = theta
+        self.bundle = Bundle(problem.dimension) if bundle is None else bundle
+        self._omega = self.bundle.omega
+        if self.needs_euclidean and not self._omega.is_euclidean:
+            raise ValueError(
+                f"{type(self).__name__} is for the L2 regularizer; got "
+                f"{type(self._omega).__name__}. Use 'line-search'."
+            )
+        if self.bundle.anchored and not problem.nonnegative:
+            raise ValueError(
+                f"{type(self._omega).__name__} needs a risk that is nowhere negative; if yours "
+                "never is, set nonnegative = True on the problem."
+            )
+        self._start = (self._omega.start(problem.dimension), None) if start is None else start
+        self._pull = min(problem.intercept_scale, _STRONGEST_PULL / reg_lambda)
+        self._best = Best(least=0.0 if problem.nonnegative else -np.inf, advice=ADVICE)
+        if problem.nonnegative:
+            self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(proof.bound(self._omega), proof)
+        self._step = 1.0
+        self._wait = _Wait()
+        self._end: Point | None = None  # the last w_t, towards which the next plane is cut
+        self._steepest: float | None = None
+        self._idle = 0  # iterations since the gap last became smaller
+        # Until the planes of all intercepts cancel, the bound is that of plane 0.
+        self._patience = _PATIENCE + 2 * problem.n_free if self.bundle.anchored else _IDLE_LIMIT
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """See :class:`LinearSolver`: from planes, if there are any."""
+        return cls(task.problem, task.reg_lambda, **cls._shared(task, kept))
+
+    @staticmethod
+    def _shared(task: Task, kept: LinearStart) -> dict[str, Any]:
+        """The arguments that all bundle methods share."""
+        problem, bundle = task.problem, kept.bundle
+        if bundle is None:
+            bundle = Bundle(problem.dimension, task.max_size, task.omega, problem.n_free)
+        else:
+            bundle.resize(task.max_size)
+        proof = kept.proof_of(problem.dimension)
+        return {"theta": task.theta, "bundle": bundle, "start": kept.point, "proof": proof}
+
+    @property
+    def proof(self) -> Proof | None:
+        """The proof of the best bound."""
+        return self._best.proof
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """The plane of the proof."""
+        return self._best.proof.plane
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """Where a new solver may start: the point, planes and proof."""
+        return LinearStart(point, self.proof, bundle=self.bundle)
+
+    @property
+    def multiplications(self) -> float:
+        """See :class:`LinearSolver`: those of the inner problems."""
+        return self.bundle.multiplications
+
+    def attach(self, problem: CuttingPlanes) -> None:
+        """Continue with the same problem in another object."""
+        self._problem = with_points(problem)
+
+    def detach(self) -> None:
+        """Release the problem."""
+        self._problem = None
+
+    def states(self) -> Iterator[State]:
+        """One state per iteration; ends when rounding leaves nothing to gain."""
+        if self._best.point is None:
+            self._begin(self._point(*self._start))
+        if self._idle >= self._patience:  # the last run ended this way
+            yield self._state()
+            return
+        steps = self._line_search() if self._algorithm == "line-search" else self._cutting_plane()
+        for _ in steps:
+            yield self._state()
+            if self._idle >= self._patience:
+                return
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept aggregate plane.
+
+        If it may move, the point gets the best intercept, and with L1 fewer nonzeros.
+        """
+        best = self._best
+        best.point = self._fresh_point(best.point)
+        best.primal = self._objective(best.point.w, self._problem.risk(best.point))
+        if moving and best.point.intercept is not None:
+            centered = replace(best.point)
+            self._offer(centered, self._fresh_risk(centered))
+        if moving and self._omega.is_l1:
+            self._prune()
+        self._check_sign()
+        point, objective = best.point, best.primal
+        if best.proof is None:
+            best.renew(objective, point, -np.inf)
+            return self._state()
+        omega, w, proof = self._in_features(point.w, best.proof)
+        certified = Certified(w, point.intercept, objective, proof.plane)
+        best.renew(
+            *(objective, point, proof.bound(omega), best.proof),
+            terms=self.size_of_terms,
+            rounding=rounding(self._problem, point, certified, omega, self._lambda),
+        )
+        return self._state()
+
+    def _check_sign(self) -> None:
+        """Check that the risk is not negative, which would make the bound 0 false."""
+        primal = self._best.primal
+        if primal < self._best.least and -primal > CROSSED * abs(self.size_of_terms()):
+            raise ValueError(
+                f"The objective is {primal:.8g}, although its risk is said to be nowhere negative: "
+                "add a constant to the loss, or set nonnegative = False on the problem."
+            )
+
+    def _prune(self) -> None:
+        """Set features to 0 that the plane does not need, if the objective does not rise.
+
+        The best point is a mean of many iterates, and has the nonzeros of all of them. Features
+        with ``|A' alpha|`` below reg_lambda are zero at the optimum.
+        """
+        best, limits = self._best, self._lambda * self._omega.lasso_form.thresholds
+        reach = np.abs(self.plane[0])
+        for share in _PRUNED:
+            w = np.where(reach >= share * limits, best.point.w, 0.0)
+            point = self._point(w, best.point.intercept)
+            objective = self._objective(w, self._fresh_risk(point))
+            if objective <= best.primal:
+                best.primal, best.point = objective, point
+                return
+
+    def _cutting_plane(self) -> Iterator[None]:
+        while True:
+            gap = self._best.gap
+            self._cut(self._point(*self._solve_inner()))
+            self._cut_balanced()
+            self._count_idle(gap)
+            yield
+
+    def _line_search(self) -> Iterator[None]:
+        problem = self._problem
+        while True:
+            if self._end is not None:
+                # The same w_t again: cut closer to it, where the plane is sure to cut it off.
+                theta = min(1.0, self._theta * 2.0 ** min(self._idle, _ENOUGH_DOUBLINGS))
+                self._cut(problem.blend(self._best.point, self._end, theta))
+            self._cut_balanced()
+            gap = self._best.gap
+            self._end = self._point(*self._solve_inner())
+            problem.set_intercept(self._end)
+            self._search_towards(self._end)
+            self._count_idle(gap)
+            yield
+
+    def _begin(self, point: Point) -> None:
+        if self.bundle.is_empty:
+            self._cut(self._at_finite_risk(point))
+        else:
+            self._offer(point, self._fresh_risk(point))
+
+    def _at_finite_risk(self, point: Point) -> Point:
+        """The point, or one closer to 0, which need not be the minimizer of the regularizer."""
+        for _ in range(_MOST_SHRINKS if point.w.any() else 0):
+            smaller = 0.1 * point.w
+            if self._fresh_risk(point) <= LARGEST_RISK or self._omega.value(smaller) == np.inf:
+                break
+            point = self._point(smaller, point.intercept)
+        return point
+
+    def _solve_inner(self) -> tuple[Array, Array | None]:
+        """The minimizer of reg_lambda Omega + model; keeps the bound if it is the best."""
+        known, gap = self._best, self._best.gap
+        exact = not np.isfinite(gap) or self._idle > 0
+        tolerance = 0.0 if exact else _QP_SHARE * gap
+        worth = -np.inf if exact else known.primal - _WORTH * gap
+        near = known.point.w, known.point.intercept, known.primal
+        center = Center(*near, worth, self._pull, self._step)
+        inner = self.bundle.solve(self._lambda, tolerance, center)
+        self._prove(inner.bound, inner.plane)
+        return self._near_best(inner.w), inner.intercept
+
+    def _prove(self, bound: float, plane: tuple[Array, float]) -> None:
+        """Keep the bound if it is the best, with a proof of no more than it."""
+        proof = Proof(self._lambda, plane)
+        if bound > self._best.bound:
+            proof = proof.lowered(bound, self._omega)
+        self._best.prove(bound, proof)
+
+    def _near_best(self, w: Array) -> Array:
+        """w_t itself, unless it is so far away that its scores would overflow."""
+        if self._omega.is_quadratic or self._omega.is_l1:
+            return w
+        farthest = _LEAP * (1.0 + np.abs(self._best.point.w).max(initial=0.0))
+        return np.clip(w, -farthest, farthest)
+
+    def _search_towards(self, end: Point) -> None:
+        start = self._best.point
+        self._step = best_step(self._problem, self._omega, self._lambda, start, end)
+        if 0.0 < self._step < np.inf:
+            point = self._problem.blend(start, end, self._step)
+            self._offer(point, self._fresh_risk(point))
+
+    def _cut(self, point: Point) -> None:
+        """Add the plane at ``point``, or closer to the best point if it would be useless there."""
+        plane = self._plane(point)
+        for step in _RETREAT:
+            if self._is_moderate(plane) or self._best.point is None:
+                break
+            point = self._problem.blend(self._best.point, point, step)
+            plane = self._plane(point)
+        if plane is None:
+            if self._best.point is None or not np.isfinite(self._fresh_risk(point)):
+                raise ValueError(
+                    "The loss is not finite at the best point so far, or next to it: check the "
+                    "loss, and the scale of the features."
+                )
+            plane = self._plane(self._best.point)
+        else:
+            self._offer(point, plane.risk)
+        if plane is not None:  # rounding may leave no plane; the bound then stays as it is
+            self.bundle.add(plane.gradient, plane.offset, plane.balance)
+
+    def _cut_balanced(self) -> None:
+        """Add a balanced plane, cut at the best point, as long as such planes prove more.
+
+        With intercepts as coordinates the objective may be found long before the other planes
+        prove it, because these have to surround the best intercepts.
+        """
+        best, wait = self._best, self._wait
+        if not self._problem.n_free:
+            return
+        wait.left -= 1
+        if best.point is wait.last or (wait.left > 0 and self._idle == 0):
+            return
+        wait.last = best.point
+        plane = self._problem.cut_balanced(best.point)
+        gap = best.gap
+        if plane is not None:
+            self.bundle.add(plane.gradient, plane.offset, plane.balance)
+            self._prove(*alone(self.bundle, -1, self._lambda, best.point.intercept))
+        wait.length = 1 if best.gap < gap else 2 * wait.length
+        wait.left = wait.length
+
+    def _is_moderate(self, plane: Plane | None) -> bool:
+        """Algorithm 3 judges by the risk, which saves a product; Algorithm 2 by the slope."""
+        if plane is None or self._algorithm == "line-search":
+            return plane is not None
+        slope = np.abs(plane.gradient).max(initial=0.0)
+        if self._steepest is None:
+            self._steepest = _STEEPEST * slope
+        return slope <= self._steepest * self._lift
+
+    def _risk_limit(self) -> float:
+        """The more iterations are in vain, the farther out a plane may be cut."""
+        if self._best.point is None or self._algorithm == "cutting-plane":
+            return LARGEST_RISK
+        if self._best.primal <= 0.0:  # a multiple of it means nothing
+            return LARGEST_RISK
+        return min(LARGEST_RISK, _RISK_LIMIT * self._lift * self._best.primal)
+
+    @property
+    def _lift(self) -> float:
+        return _LIFT ** min(self._idle, _ENOUGH_LIFTS)
+
+    def _point(self, w: Array, intercept: float | Array | None) -> Point:
+        """The point w; an intercept that is minimized out is not known yet."""
+        return self._problem.point(w, intercept if self._problem.n_free else None)
+
+    def _plane(self, point: Point) -> Plane | None:
+        return self._problem.cut(point, self._risk_limit())
+
+    def _fresh_point(self, point: Point) -> Point:
+        """The point with scores from the data."""
+        return self._problem.point(point.w, point.intercept)
+
+    def _fresh_risk(self, point: Point) -> float:
+        """The risk at the best intercept, which becomes that of the point."""
+        self._problem.set_intercept(point)
+        return self._problem.risk(point)
+
+    def _offer(self, point: Point, risk: float) -> bool:
+        return self._best.offer(self._objective(point.w, risk), point)
+
+    def _objective(self, w: Array, risk: float) -> float:
+        return self._lambda * self._omega.value(w) + risk
+
+    def _in_features(self, w: Array, proof: Proof) -> tuple[Regularizer, Array, Proof]:
+        """Regularizer, point and proof in terms of the features."""
+        return self._omega, w, proof
+
+    def size_of_terms(self) -> float:
+        """See :func:`~.certificate.size_of_terms`."""
+        return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
+
+    def _count_idle(self, gap_before: float) -> None:
+        gained = gap_before - self._best.gap
+        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+
+    def _state(self) -> State:
+        point = self._best.point
+        passes = self._problem.passes
+        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+
+
+@dataclass
+class _Wait:
+    """When the next balanced plane is cut: after some iterations, twice as many if in vain."""
+
+    length: int = 1
+    left: int = 1
+    last: Point | None = None  # where the last one was cut
+
+
+class CuttingPlaneSolver(BundleSolver):
+    """Algorithm 2 under its own name."""
+
+    needs: ClassVar[type] = CuttingPlanes
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """See :class:`BundleSolver`."""
+        shared = cls._shared(task, kept)
+        return cls(task.problem, task.reg_lambda, algorithm="cutting-plane", **shared)

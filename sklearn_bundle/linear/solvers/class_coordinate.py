@@ -1,0 +1,314 @@
+"""Certified dual coordinate steps for several classes, with a distribution over them per row."""
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.losses._class_dual import class_dual
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
+from sklearn_bundle.linear.solvers.asks import ClassSteps, require
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_task import Task
+
+Array = NDArray[np.float64]
+
+_SETTLED = 0.5  # of the gap of the last sweep over all rows: then the next one visits all rows
+_MET = 0.7  # gap of the mean of dual points over that of the rows when visited: a first guess
+_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
+_FALL = 0.25  # of the gap at the last check: the same without a tol
+_LONGEST, _SHARE = 10.0, 0.3  # most passes over all rows without a check, and share of all so far
+_NEAR = 4.0  # times the estimate that triggers a check: below this dual points are averaged
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
+_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
+_IDLE_CHECKS = 4  # without progress, after which only rounding is left
+_RECENT = 6  # sweeps over all rows from which the rate is measured
+_MANY = 8.0  # remaining passes over all rows at that rate above which a proximal term is tried
+_KAPPA = 10.0  # times reg_lambda: the strength of the proximal term
+_INNER = 3  # sweeps between moves of its center
+_TRIED = 30.0  # passes over all rows with a proximal term before its effect is judged
+_WORTH = 0.25  # of the rate before it, which would not have lasted: a higher rate means it helps
+_PAUSE = 10.0  # passes until the next try if it did not help; twice as many each time
+_TINY = 1e-300  # replaces an objective of 0
+# Least number of rows visited in an iteration: few rows are visited many times, for 1 or 2 ms.
+_VISITS = 1 << 14
+# Mean of ``s_i ||x_i||^2 / reg_lambda`` up to which no solver is better. A step moves its row of
+# alpha by the loss over this number, so about that many passes are needed: from a fifth to 20 times
+# as many on the sets of the benchmarks. At 35,000 line search was still far behind.
+_STEEPEST = 1e5
+
+
+class ClassCoordinateSolver(DualAscentSolver):
+    """Coordinate ascent in the dual of the multiclass hinge, certified now and then.
+
+    A step maximizes the dual over the distribution of one row over the classes, a projection onto
+    the simplex. Rows whose distribution is already the best one are left out until the gap of the
+    others has halved; then all rows are visited once (Keerthi, Sundararajan, Chang, Hsieh and Lin,
+    2008, with the shrinking of LIBLINEAR). The rows' parts of the duality gap, summed during
+    sweeps, estimate the gap. If the estimate is low enough, a check takes two passes: it computes
+    from the data the plane of a running mean of the last dual points, balanced for free intercepts,
+    and the objective at the W of the mean. States show the values of the last check.
+
+    If the gap falls so slowly that many passes would remain, the steps are those of a problem with
+    a proximal term ``kappa/2 ||W - Z||^2``, whose center Z moves after every third sweep with
+    momentum (Catalyst: Lin, Mairal and Harchaoui, 2015, algorithm 1). Checks prove the same bounds
+    from the same alpha, and take the objective at a running mean of W. If the gap does not fall
+    faster, the term is removed; the pause before it is tried again doubles each time.
+
+    An iteration consists of sweeps over active rows that together read all rows once, and at least
+    16,384 rows.
+
+    Parameters
+    ----------
+    problem : ClassSteps
+    reg_lambda : float
+        The regularizer is ``||W||^2 / 2``.
+    tol_hint : float, default=None
+        The requested relative gap; without it checks are more frequent.
+    start : (ndarray, intercept)
+        A point to begin with; the steps start from ``alpha``.
+    proof : Proof
+        Proof of a bound to start from, if its reg_lambda is the same.
+    alpha : ndarray of shape (n, K), default=None
+        Dual point to start from, the labels by default.
+
+    Attributes
+    ----------
+    plane : (ndarray of shape (K d,), float)
+        The plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
+    """
+
+    needs: ClassVar[type] = ClassSteps
+    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+
+    def __init__(
+        self,
+        problem: ClassSteps,
+        reg_lambda: float,
+        *,
+        tol_hint: float | None = None,
+        start: tuple[Array, Array | None] | None = None,
+        proof: Proof | None = None,
+        alpha: Array | None = None,
+    ):
+        require(problem, ClassSteps, self.name, "line-search")
+        super().__init__(problem, reg_lambda, problem.class_ascent(reg_lambda, alpha), proof)
+        self._tol = tol_hint
+        self._start = (np.zeros(problem.dimension), None) if start is None else start
+        self._begun = False
+        self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
+        self._whole = np.inf  # the gap in the last sweep over all rows
+        self._estimate = np.inf  # about the relative gap
+        self._averaging = False
+        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
+        self._since = self._taken = 0.0  # passes over all rows since the last check, and in total
+        self._idle = 0  # checks since the gap last became smaller
+        self._gaps: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # passes and gaps of these
+        self._inner = -1  # sweeps since the center moved; -1 without a center
+        self._tried: tuple[float, float, float] | None = None  # passes, gap and rate before it
+        self._pause, self._again = _PAUSE, 0.0  # passes without it, if it did not help
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """See :class:`LinearSolver`: the multiclass hinge, except slack scaling with costs."""
+        return super().takes(loss, omega) and class_dual(loss) is not None
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """See :class:`LinearSolver`: unless reg_lambda is nearly 0."""
+        if not cls.fits(task):
+            return False
+        problem = task.problem
+        curvature = problem.rows.mean_square(problem.weights) / task.reg_lambda
+        return curvature <= _STEEPEST * problem.n_samples
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """See :class:`LinearSolver`: from the dual point, if there is one."""
+        return cls(
+            *(task.problem, task.reg_lambda),
+            tol_hint=task.tol,
+            start=kept.point,
+            proof=kept.proof_of(task.problem.dimension),
+            alpha=kept.alpha,
+        )
+
+    @property
+    def estimate(self) -> float:
+        """About the relative gap after the last sweep; the certificate is that of the state."""
+        return self._estimate
+
+    def handed_on(self, start: LinearStart) -> LinearStart:
+        """The start, with the plane of the best bound."""
+        n_free = self._problem.n_free
+        bundle = Bundle(self._problem.dimension, None, self._omega, n_free)
+        bundle.add(*self.plane, np.zeros(n_free))
+        return replace(start, proof=self.proof, bundle=bundle)
+
+    def kept(self, point: tuple[Array, Array | float]) -> LinearStart:
+        """Where a new solver may start: the point, the dual point and the proof."""
+        return LinearStart(point, self.proof, alpha=self._steps.alpha)
+
+    def states(self) -> Iterator[State]:
+        """One state per pass over as many rows as there are; ends when only rounding is left."""
+        if not self._begun:
+            self._begin()
+        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
+            yield self._state()
+            return
+        while self._idle < _IDLE_CHECKS:
+            share, enough = 0.0, max(1.0, _VISITS / self._problem.n_samples)
+            while share < enough and not self._is_time():
+                share += self._sweep()
+            if self._is_time():
+                self._check()
+            yield self._state()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept plane.
+
+        If the point may move, the sweeps since the last check count. They then continue as if there
+        had been no confirmation.
+        """
+        best, spent = self._best, self.n_passes
+        if moving and self._since > 0.0:
+            self._prove()
+        point = self._problem.point(best.point.w, best.point.intercept)
+        self._renew(point, self._objective(point))
+        self._passes_before += self.n_passes - spent
+        return self._state()
+
+    def _begin(self) -> None:
+        w, intercept = self._start
+        point = self._problem.point(w, intercept)
+        self._best.offer(self._objective(point), point)
+        self._steps.begin(intercept)
+        self._begun = True
+
+    def _sweep(self) -> float:
+        """Visit the active rows; returns their share of all rows."""
+        if self._inner == _INNER:
+            self._steps.move_center()
+            self._inner = 0
+        steps, whole = self._steps, self._steps.is_whole
+        sweep = steps.sweep()
+        self._since += sweep.share
+        self._taken += sweep.share
+        if whole:
+            self._whole = sweep.gap
+        if sweep.gap <= _SETTLED * self._whole:
+            steps.take_all()
+        if self._inner >= 0:
+            self._inner += 1
+            if self._inner == _INNER:
+                self._guess(sweep.gap + steps.follow())
+            return sweep.share
+        self._dual += sweep.gained
+        self._guess(sweep.gap)
+        if whole:
+            self._gaps.append((self._taken, sweep.gap))
+        if self._is_slow():
+            self._draw()
+        elif not self._averaging and self._estimate <= _NEAR * self._wanted():
+            self._averaging = True
+            steps.start_mean()
+        return sweep.share
+
+    def _guess(self, met: float) -> None:
+        """Estimate the relative gap from the rows' parts in a sweep."""
+        gap = self._ratio * max(met, 0.0)
+        self._estimate = gap / max(self._dual + gap, _TINY)
+
+    def _is_slow(self) -> bool:
+        """Whether many passes remain at the rate of the last sweeps over all rows.
+
+        False if moves of a center, which read all of W, would cost more than the sweeps.
+        """
+        resting = self._taken < self._again or len(self._gaps) < _RECENT
+        if resting or not self._steps.is_long:
+            return False
+        to_fall = math.log(max(self._estimate / max(self._wanted(), _TINY), 1.0))
+        return to_fall > _MANY * self._rate
+
+    @property
+    def _rate(self) -> float:
+        """Mean fall of the logarithm of the gap per pass over all rows, of the recent ones."""
+        first, last = self._gaps[0], self._gaps[-1]
+        fallen = math.log(max(first[1], _TINY) / max(last[1], _TINY))
+        return max(fallen, 0.0) / (last[0] - first[0])
+
+    def _draw(self) -> None:
+        """Add a proximal term with a moving center."""
+        self._tried = self._taken, self._estimate, self._rate
+        self._steps.draw(_KAPPA * self._lambda)
+        self._inner, self._averaging = 0, False
+
+    def _has_helped(self) -> bool:
+        """Whether the gap falls faster than without a proximal term, as far as known."""
+        taken, gap, rate = self._tried
+        passes = self._taken - taken
+        fallen = math.log(max(gap, _TINY) / max(self._at_check, _TINY))
+        return passes < _TRIED or fallen > _WORTH * rate * passes
+
+    def _is_time(self) -> bool:
+        """Whether a check is due, which costs two passes."""
+        if 0 <= self._inner < _INNER:
+            return False
+        if self._since > max(_LONGEST, _SHARE * self._taken):
+            return True
+        return self._since > 0.0 and self._estimate <= self._wanted()
+
+    def _wanted(self) -> float:
+        """The estimate that triggers a check."""
+        if self._tol is not None and self._at_check > self._tol:
+            return _CAUTION * self._tol
+        return _FALL * self._at_check
+
+    def _check(self) -> None:
+        """Plane, bound and objective from alpha and the data, where the next sweep begins."""
+        gap, before = self._best.gap, self._at_check
+        alpha, pulled, bound, objective = self._prove()
+        self._dual = bound
+        self._at_check = max(objective - bound, 0.0) / max(objective, _TINY)
+        calibrated = self._averaging or self._inner >= 0
+        if calibrated and self._estimate > 0.0 and self._at_check > 0.0:
+            self._ratio *= self._at_check / self._estimate
+        self._averaging, self._since = False, 0.0
+        gained = gap - self._best.gap
+        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
+            self._idle = 0
+        if self._inner >= 0 and (self._idle >= _IDLE_CHECKS or not self._has_helped()):
+            self._steps.let_go()
+            self._inner, self._idle, self._ratio = -1, 0, _MET
+            self._again, self._pause = self._taken + self._pause, 2.0 * self._pause
+            self._gaps.clear()
+        self._steps.restart(alpha, pulled)
+        self._steps.take_all()
+
+    def _prove(self) -> tuple[Array, Array, float, float]:
+        """The newest dual point with its ``reg_lambda W``, its bound and the objective at W."""
+        steps = self._steps
+        alpha = steps.newest()
+        gradient, offset, pulled = steps.plane(alpha)
+        proof = Proof(self._lambda, (gradient, offset))
+        bound = offset - float(gradient @ gradient) / (2.0 * self._lambda)
+        self._best.prove(bound, proof)
+        intercept = steps.intercepts if self._problem.n_free else None
+        drawn = steps.drawn
+        point = self._problem.point(pulled / self._lambda if drawn is None else drawn, intercept)
+        objective = self._objective(point)
+        self._best.offer(objective, point)
+        return alpha, pulled, bound, objective
+
+    def _objective(self, point: Point) -> float:
+        return self._lambda * self._omega.value(point.w) + self._problem.risk(point)

@@ -1,0 +1,378 @@
+"""L1 and elastic net with a curved loss: coordinate descent on working sets, with a true bound."""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import Best, size_of_terms
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.losses._conjugate import conjugate
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.column_model import violation
+from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._sweeps import Sweep
+from sklearn_bundle.linear.solvers._working_set import WorkingSet
+from sklearn_bundle.linear.solvers.asks import ColumnSteps, require
+from sklearn_bundle.linear.solvers.gram_path import GramPath, solve_path
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof, Seen
+from sklearn_bundle.linear.solvers.linear_task import Along, LinearSolver, Task
+
+Array = NDArray[np.float64]
+
+_ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
+_FEWEST = 128  # least number of columns in a working set, if there are as many
+_NEAR = 0.9  # of the limit: features with larger correlations may be needed soon
+# Shares of the limits, and of tol if that is less, below which a working set's violations have to
+# fall at first. The gap over the objective is at most the largest violation over its limit.
+_PRECISION, _OF_TOL = 1e-2, 0.3
+_SHARPER = 1e-2  # factor on these if nothing else is left to do
+_LOOSE = 0.1  # of the largest violation outside: with less inside, other features are due
+_INNER_STEPS = 15  # on one working set
+_INNER = 0.4  # share of the violation before a step that its quadratic may leave: .05 is no faster
+_SEARCHES = 40  # halvings of a step
+_GAINED = 0.01  # of the gain that the slope at the step's beginning promises
+# Relative to the objective: a step may seem to raise it by so much. The bound's distance is linear
+# in the remaining violations and the objective's is quadratic, so the last steps do not show in it.
+_UNSEEN = 1e-14
+_IDLE_LIMIT = 5  # steps without progress, after which only rounding is left
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
+_WITHIN = 1.0 - 1e-15  # a plane scaled by this is feasible despite its rounding
+# For squared errors, the matrix of up to so many features is formed once and for all if it costs
+# at most so many passes: a working set takes about ten. Along a path it is always formed.
+_MOST_AT_ONCE, _PASSES_AT_ONCE = 600, 20.0
+
+
+class CoordinateDescentSolver(LinearSolver):
+    """The objective is ``reg_lambda Omega(w) + R(w)``, R with the best intercept.
+
+    ``Omega(w) = sum_j t_j |w_j| + ridge/2 ||w||^2``. On sparse data a loss that is not quadratic
+    begins with sweeps over all features that are nonzero or violate their optimality condition; see
+    :class:`~._sweeps.Sweep`. When a matrix is faster, working sets take over.
+    A working set has the nonzeros of w and the features with the largest ``|dR/dw_j| / t_j``, at
+    most twice as many; see :class:`~._working_set.WorkingSet`. Steps are
+    Newton's, on a quadratic that is minimized with the penalty, as long as the objective falls
+    enough. When no feature of the set violates its optimality condition by more than a small part
+    of its limit, the derivatives for all features give the bound and the next set.
+
+    The derivatives ``g_i = s_i l'(f_i)`` at the best b sum to zero, and so does theta g. Its bound
+    is ``D = -sum_i s_i l*(theta g_i / s_i) - reg_lambda Omega*(-theta X'g / reg_lambda)``, where
+    theta <= 1 makes ``theta |X'g| <= reg_lambda t`` if there is no ridge; with one, theta = 1 is
+    tried as well.
+
+    Parameters
+    ----------
+    problem : ColumnSteps
+    reg_lambda, tol : float
+        ``tol`` is the requested relative gap.
+    omega : Regularizer
+        Must have a ``lasso_form``.
+    start : (ndarray, float)
+        A point to begin with; w = 0 by default.
+    proof : Proof
+        Proof of a bound to start from, if its reg_lambda is the same.
+    working_set : WorkingSet
+        Columns of the same data that were copied before.
+    sweep : Sweep
+        The same for sweeps.
+    seen : Seen
+        What is known about ``start``; it saves a path one look at all features per value.
+
+    Attributes
+    ----------
+    plane : (ndarray, float)
+        The plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
+    """
+
+    name = "coordinate-descent"
+    needs: ClassVar[type] = ColumnSteps
+    needs_euclidean: ClassVar[bool] = False
+    history_fields: ClassVar[tuple] = (("solver", "U18"),)
+
+    def __init__(
+        self,
+        problem: ColumnSteps,
+        reg_lambda: float,
+        *,
+        tol: float,
+        omega: Regularizer,
+        start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
+        working_set: WorkingSet | None = None,
+        sweep: Sweep | None = None,
+        seen: Seen | None = None,
+    ):
+        require(problem, ColumnSteps, self.name, "line-search")
+        self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
+        thresholds, ridge = omega.lasso_form
+        self._limits = np.broadcast_to(reg_lambda * thresholds, problem.n_features)
+        self._ridge = reg_lambda * ridge
+        self._model = problem.column_model()
+        self._w = np.zeros(problem.n_features) if start is None else np.array(start[0])
+        self._best = Best(least=0.0, advice=_ADVICE)
+        self._best.proof = Proof(reg_lambda, (np.zeros(problem.n_features), 0.0))
+        self._proved: Array | None = None  # the dual point of the proof
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(proof.bound(omega), proof)
+        self._set, self._is_warm = working_set, working_set is not None
+        self._sweep = (sweep or Sweep()) if Sweep.pays(self._model) else None
+        self._sweeps = self._sweep is not None
+        self._scores: Array | None = None  # before the first step
+        self._seen = seen if seen is not None and np.array_equal(seen.w, self._w) else None
+        self._precision, self._idle = min(_PRECISION, _OF_TOL * tol), 0
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """See :class:`LinearSolver`: a curved loss, L1 or elastic net."""
+        form = omega.lasso_form
+        return conjugate(loss) is not None and form is not None and bool(np.any(form.thresholds))
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """See :class:`LinearSolver`: one score per sample, and no weight of 0."""
+        form = task.omega.lasso_form
+        return super().fits(task) and task.problem.n_outputs == 1 and form is not None
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """See :class:`LinearSolver`: no other solver skips the zeros."""
+        return True
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """See :class:`LinearSolver`: from the last point, with its columns."""
+        return cls(
+            *(task.problem, task.reg_lambda),
+            tol=task.tol,
+            omega=task.omega,
+            start=kept.point,
+            proof=kept.proof_of(task.problem.dimension),
+            working_set=kept.working_set,
+            sweep=kept.sweep,
+            seen=kept.seen,
+        )
+
+    @classmethod
+    def along(
+        cls, task: Task, reg_lambdas: Sequence[float], max_iter: int, max_time: float | None
+    ) -> Along | None:
+        """See :class:`LinearSolver`: squared errors of few features, from products alone."""
+        if not GramPath.pays(task.problem.column_model(), len(reg_lambdas)):
+            return None
+        return solve_path(task, cls.name, cls.history_fields, reg_lambdas, max_iter, max_time)
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """The plane of the proof."""
+        return self._best.proof.plane
+
+    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+        """Where a new solver may start."""
+        return LinearStart(
+            *(point, self._best.proof),
+            working_set=self._set,
+            sweep=self._sweep,
+            seen=self._seen,
+        )
+
+    def attach(self, problem: ColumnSteps) -> None:
+        """Continue with the same problem in another object."""
+        self._problem, self._model = problem, problem.column_model()
+
+    def detach(self) -> None:
+        """Release the problem and its data."""
+        self._problem = self._model = None
+
+    def states(self) -> Iterator[State]:
+        """One state per working set; ends when rounding leaves nothing to gain."""
+        if self._scores is None:
+            if self._seen is None:
+                self._scores = self._problem.point(self._w).scores
+                self._look()
+            else:
+                self._note(self._seen)
+            yield self._state()
+        elif self._idle >= _IDLE_LIMIT:  # the last run ended this way
+            yield self._state()
+            return
+        while self._idle < _IDLE_LIMIT:
+            gap = self._best.gap
+            self._improve()
+            self._look()
+            gained = gap - self._best.gap
+            self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+            yield self._state()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept dual point.
+
+        The descent then continues as if it had not been confirmed.
+        """
+        best = self._best
+        point = self._problem.point(best.point.w, best.point.intercept)
+        if moving:
+            self._problem.set_intercept(point)
+        objective = self._lambda * self._omega.value(point.w) + self._problem.risk(point)
+        if self._proved is not None:
+            best.proof = self._proof(self._proved, self._model.gradient(self._proved))
+        certified = Certified(point.w, point.intercept, objective, self.plane)
+        best.renew(
+            *(objective, point, best.proof.bound(self._omega), best.proof),
+            terms=lambda: size_of_terms(self._problem, point, self.plane[1], self._lambda),
+            rounding=rounding(self._problem, point, certified, self._omega, self._lambda),
+        )
+        return self._state()
+
+    def _look(self) -> None:
+        """Compute derivatives for all features; offer the point and the bound."""
+        g, risk, b = self._model.derive(self._scores)
+        gradient = self._model.gradient(g)
+        self._note(Seen(self._w.copy(), self._scores, g, gradient, risk, b))
+
+    def _note(self, seen: Seen) -> None:
+        best, g, b = self._best, seen.g, seen.b
+        self._seen, self._scores, self._gradient = seen, seen.scores, seen.gradient
+        self._point_b, self._g = b, g
+        self._risk = seen.risk
+        self._objective = self._lambda * self._omega.value(seen.w) + seen.risk
+        if best.point is None and not np.isfinite(self._objective):
+            raise ValueError(
+                "The loss is not finite at the starting point: check the loss, and the scale of X "
+                "and y."
+            )
+        best.offer(self._objective, Point(seen.w, None, b))
+        proof = self._proof(g, self._gradient)
+        if best.prove(proof.bound(self._omega), proof):
+            self._proved = g
+
+    def _proof(self, g: Array, gradient: Array) -> Proof:
+        """The best plane among those of multiples of g."""
+        reach = float((np.abs(gradient) / self._limits).max(initial=0.0))
+        share = 1.0 if reach <= _WITHIN else min(1.0, _WITHIN / reach)
+        proofs = []
+        for theta in {share, 1.0} if self._ridge > 0.0 else {share}:
+            plane = theta * gradient, self._model.offset(theta * g)
+            proofs.append(Proof(self._lambda, plane))
+        return max(proofs, key=lambda proof: proof.bound(self._omega))
+
+    def _improve(self) -> None:
+        """Sweep, or take steps on the next working set until it is optimal to the precision."""
+        if self._sweeps:
+            self._step_in_sweep()
+        else:
+            self._step_in_set()
+
+    def _step_in_sweep(self) -> None:
+        sweep, model, w = self._sweep, self._model, self._w
+        sweep.choose(model, (w != 0.0) | (np.abs(self._gradient) > self._limits))
+        which = sweep.which
+        limits, a, start = self._limits[which], self._gradient[which], w[which]
+        curvature = model.curvature(self._scores, self._point_b)
+        new = sweep.minimize(curvature, a, start, limits, self._ridge)
+        self._sweeps = sweep.learn(self._move(sweep, new - start, a, limits))
+
+    def _step_in_set(self) -> None:
+        self._choose()
+        chosen, model = self._set, self._model
+        which = chosen.which
+        limits, g, b = self._limits[which], self._g, self._point_b
+        share = max(self._precision, _LOOSE * self._outside)
+        precision = share * float(limits.min(initial=np.inf))
+        a = self._gradient[which]
+        for k in range(_INNER_STEPS):
+            if k > 0:
+                g, _, b = model.derive(self._scores)
+                a = chosen.columns(model).gradient(g)
+            w = self._w[which]
+            worst = violation(a + self._ridge * w, w, limits)
+            if worst <= precision:
+                break
+            chosen.begin(model, model.curvature(self._scores, b))
+            enough = precision if model.is_quadratic else max(precision, _INNER * worst)
+            new = chosen.minimize(a, w, limits, self._ridge, enough)
+            length = self._move(chosen, new - w, a, limits)
+            if length == 0.0 or model.is_quadratic:
+                break
+            chosen.learn(length)
+
+    def _move(self, chosen: WorkingSet | Sweep, along: Array, a: Array, limits: Array) -> float:
+        """Go along the step while the objective falls enough; returns the share taken, or 0."""
+        if not along.any():
+            return 0.0
+        direction = chosen.columns(self._model).scores(along)
+        w = self._w[chosen.which]
+        start = self._penalty(w, limits)
+        promised = float(a @ along) + self._penalty(w + along, limits) - start
+        before = self._objective
+        unseen = _UNSEEN * abs(before)
+        if not promised <= unseen:
+            return 0.0
+        t = 1.0
+        for _ in range(_SEARCHES):
+            scores = self._scores + t * direction
+            moved = w + t * along if t < 1.0 else w + along
+            if self._model.is_quadratic and t == 1.0:
+                value, risk = before, self._risk  # exact: no search is needed
+            else:
+                point = Point(self._w, scores, 0.0)
+                self._problem.set_intercept(point)
+                risk = self._problem.risk(point)
+                value = before + (risk - self._risk) + self._penalty(moved, limits) - start
+            enough = before + _GAINED * t * promised + unseen
+            if value <= enough or (self._model.is_quadratic and t == 1.0):
+                self._w[chosen.which] = moved
+                self._scores = scores
+                self._objective, self._risk = value, risk
+                return t
+            t *= 0.5
+        return 0.0
+
+    def _penalty(self, w: Array, limits: Array) -> float:
+        return float(limits @ np.abs(w)) + 0.5 * self._ridge * float(w @ w)
+
+    def _choose(self) -> None:
+        """Choose the working set: the same as before if it has all wanted features."""
+        gradient, limits, w = self._gradient, self._limits, self._w
+        d, model = len(w), self._model
+        self._outside = 0.0
+        if self._set is not None and len(self._set.which) == d:
+            self._precision *= _SHARPER
+            return
+        if self._takes_all_at_once():
+            self._set = WorkingSet(np.arange(d), None)
+            return
+        used = w != 0.0
+        reach = np.where(used, 0.0, np.abs(gradient) / limits)
+        violated = reach > 1.0 + self._precision
+        self._outside = max(float(reach.max(initial=0.0)) - 1.0, 0.0)
+        n_used = int(np.count_nonzero(used))
+        size = min(max(_FEWEST, 2 * n_used), d)
+        wanted = np.flatnonzero(violated)
+        if len(wanted) > size - n_used:
+            wanted = wanted[np.argpartition(reach[wanted], n_used - size)[n_used - size :]]
+        needed = np.union1d(np.flatnonzero(used), wanted)
+        known = self._set.which if self._set is not None else np.zeros(0, np.intp)
+        if self._set is not None and np.isin(needed, known, assume_unique=True).all():
+            self._precision *= _SHARPER
+            return
+        near = np.flatnonzero((reach > _NEAR) & ~violated)
+        room = size - len(needed)
+        if 0 < room < len(near):
+            near = near[np.argpartition(reach[near], -room)[-room:]]
+        which = np.union1d(needed, near) if room > 0 else needed
+        self._set = WorkingSet(which, model.columns(which) if len(which) < d else None)
+
+    def _takes_all_at_once(self) -> bool:
+        model, d = self._model, len(self._w)
+        if not model.is_quadratic or not d < self._problem.n_samples or d > _MOST_AT_ONCE:
+            return False
+        return self._is_warm or model.rows.gram_passes <= _PASSES_AT_ONCE
+
+    def _state(self) -> State:
+        point = self._best.point
+        return self._best.state(
+            point.w, point.intercept, self._problem.passes, further=(self.name,)
+        )

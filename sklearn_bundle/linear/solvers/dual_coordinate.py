@@ -1,0 +1,317 @@
+"""Dual coordinate epochs whose aggregate planes make the certificate."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.losses._dual import dual_loss
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._dual_ascent import DualAscentSolver
+from sklearn_bundle.linear.solvers.asks import DualSteps, require
+from sklearn_bundle.linear.solvers.inner.master import Center
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_task import Task
+
+Array = NDArray[np.float64]
+
+_PLANES = 2  # in its own bundle, for another solver
+_SINGLE = 1e-4  # relative gap down to which w in single precision is enough
+_MET = 0.8  # gap of the mean of dual points over that of the rows when visited: a first guess
+_CAUTION = 0.9  # times tol: a check is made once the estimate of the gap is below this
+_FALL = 0.25  # of the gap at the last check: the same without a tol
+_LONGEST = 20.0  # most passes over all rows without a check
+_RECENT = 6  # epochs from which the rate is measured
+_NEAR = 2.5  # times the estimate that triggers a check: below this dual points are averaged
+_SHARPNESS = 3.0  # the faster the gap falls, the shorter the memory of the mean of dual points
+_LONGEST_MEMORY = 0.1  # least weight of the newest dual point in the mean: a memory of ten epochs
+_TINY = 1e-300  # replaces a gap or an objective of 0
+_PROGRESS = 1e-3  # of the gap of the dual point itself, between checks
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less between checks has not fallen
+_IDLE_CHECKS = 4  # without progress, after which only rounding is left
+_CALL = 2e4  # multiplications that take as long as an epoch of no rows, about 10 us
+_QP_SHARE = 0.1  # the inner problem of another solver's planes is solved to this share of the gap
+
+
+class DualCoordinateSolver(DualAscentSolver):
+    """Coordinate ascent in the dual, one number alpha_i per row, certified now and then.
+
+    An epoch maximizes the dual over one alpha_i after the other, in random order; rows whose
+    alpha_i seems to have settled at a bound are left out (Hsieh, Chang, Lin, Keerthi and
+    Sundararajan, 2008). The rows' parts of the duality gap, summed during an epoch, estimate the
+    gap. If the estimate is low enough, a check takes two passes: it computes from the data the
+    plane ``a = -X'(y alpha)`` with its offset, and the objective at ``w = -a / reg_lambda`` and at
+    the best multiple of it. Its alpha is a running mean of those after the last epochs: the scores
+    of rows with 0 < alpha_i < s_i oscillate, and a sum of hinges adds up every oscillation. States
+    show the values of the last check.
+
+    Parameters
+    ----------
+    problem : DualSteps
+    reg_lambda : float
+        The regularizer is ``||w||^2 / 2``.
+    tol_hint : float, default=None
+        The requested relative gap; without it checks are more frequent.
+    bundle : Bundle
+        Gets the plane of the best bound when it is read.
+    start : (ndarray, intercept)
+        A point to begin with; the steps start from ``alpha``.
+    proof : Proof
+        Proof of a bound to start from, if its reg_lambda is the same.
+    alpha : ndarray of shape (n,), default=None
+        Dual point to start from, 0 by default.
+
+    Attributes
+    ----------
+    plane : (ndarray of shape (d,), float)
+        The aggregate plane (a, c) that proves the bound ``c - ||a||^2 / (2 reg_lambda)``.
+    """
+
+    needs: ClassVar[type] = DualSteps
+    history_fields: ClassVar[tuple] = (("solver", "U16"),)
+
+    def __init__(
+        self,
+        problem: DualSteps,
+        reg_lambda: float,
+        *,
+        tol_hint: float | None = None,
+        bundle: Bundle | None = None,
+        start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
+        alpha: Array | None = None,
+    ):
+        require(problem, DualSteps, self.name, "line-search")
+        super().__init__(problem, reg_lambda, problem.dual_ascent(reg_lambda, alpha), proof)
+        self._tol = tol_hint
+        d = problem.dimension
+        self.bundle = Bundle(d, _PLANES) if bundle is None else bundle
+        self._start = (np.zeros(d), None) if start is None else start
+        self._single = self._steps.is_far and (tol_hint is None or tol_hint > _SINGLE)
+        self._mean: Array | None = None  # of dual points, if a check is near
+        self._ratio, self._dual = _MET, 0.0  # the latter is about the dual's value
+        self._estimates: deque[float] = deque(maxlen=_RECENT)
+        self._at_check = np.inf  # relative gap of the last check's dual point with its own w
+        self._since = 0.0  # passes over all rows since the last check
+        self._idle = 0  # checks since the gap last became smaller
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """See :class:`LinearSolver`: if the loss has dual steps."""
+        return super().takes(loss, omega) and dual_loss(loss) is not None
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """See :class:`LinearSolver`: from the dual point, if there is one."""
+        bundle = kept.bundle
+        if bundle is not None:
+            bundle.resize(task.max_size)
+        return cls(
+            *(task.problem, task.reg_lambda),
+            tol_hint=task.tol,
+            bundle=bundle,
+            start=kept.point,
+            proof=kept.proof_of(task.problem.dimension),
+            alpha=kept.alpha,
+        )
+
+    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+        """Where a new solver may start: the point, the dual point and the proof."""
+        return LinearStart(point, self.proof, alpha=self.alpha)
+
+    @property
+    def alpha(self) -> Array:
+        """The dual point, of shape (n,), from which the next solver on the same data may start."""
+        return self._steps.alpha
+
+    @property
+    def rate(self) -> float:
+        """Mean fall of the logarithm of the estimated gap per epoch, of the recent ones."""
+        if len(self._estimates) < 2:
+            return np.inf
+        first, last = self._estimates[0], self._estimates[-1]
+        return float(np.log(max(first, _TINY) / max(last, _TINY))) / (len(self._estimates) - 1)
+
+    @property
+    def estimate(self) -> float:
+        """About the relative gap after the last epoch; the certificate is that of the state."""
+        return self._estimates[-1] if self._estimates else np.inf
+
+    def handed_on(self, start: LinearStart) -> LinearStart:
+        """The start, with the plane of the best bound."""
+        return replace(start, proof=self.proof, bundle=self.bundle)
+
+    @property
+    def bundle(self) -> Bundle:
+        """Planes for another solver: adding one takes as long as an epoch if d is large."""
+        if self._new_plane is not None:
+            self._bundle.add(*self._new_plane)
+            self._new_plane = None
+        return self._bundle
+
+    @bundle.setter
+    def bundle(self, bundle: Bundle) -> None:
+        self._bundle, self._new_plane = bundle, None
+
+    def states(self) -> Iterator[State]:
+        """One state per epoch; ends when rounding leaves nothing to gain."""
+        if self._steps.w is None:
+            self._begin()
+        elif self._idle >= _IDLE_CHECKS:  # the last run ended this way
+            yield self._state()
+            return
+        while self._idle < _IDLE_CHECKS:
+            self._epoch()
+            if self._is_time():
+                self._check()
+            yield self._state()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept aggregate plane.
+
+        If the point may move, the epochs since the last check count. They then continue as if there
+        had been no confirmation, and its passes are not added to theirs.
+        """
+        spent, best = self.n_passes, self._best
+        if moving and self._since > 0.0:
+            self._prove((self._steps.held if self._mean is None else self._mean).copy())
+        best.point = self._problem.point(best.point.w, best.point.intercept)
+        best.primal = self._objective(best.point.w, self._problem.risk(best.point))
+        if moving:
+            centered = replace(best.point)
+            self._offer(centered)
+        self._renew(best.point, best.primal)
+        self._passes_before += self.n_passes - spent
+        self._problem.rest()
+        return self._state()
+
+    def _begin(self) -> None:
+        start = self._problem.point(self._start[0])
+        self._offer(start)
+        self._problem.rest()
+        if not self.bundle.is_empty:
+            self._solve_inner()
+        self._steps.begin(float(start.intercept), single=self._single)
+        if self._steps.alpha.any():
+            self._steps.shorten()
+            self._check()
+
+    def _solve_inner(self) -> None:
+        """Compute a bound from the planes of the solver before."""
+        best = self._best
+        tolerance = _QP_SHARE * best.gap if np.isfinite(best.gap) else 0.0
+        center = Center(best.point.w, best.point.intercept, best.primal)
+        inner = self.bundle.solve(self._lambda, tolerance, center)
+        proof = Proof(self._lambda, inner.plane)
+        if inner.bound > best.bound:
+            proof = proof.lowered(inner.bound, self._omega)
+        best.prove(inner.bound, proof)
+
+    def _epoch(self) -> None:
+        epoch = self._steps.epoch()
+        self._since += epoch.share
+        self.multiplications += _CALL + epoch.multiplications
+        self._dual += epoch.gained
+        gap = max(epoch.gap, 0.0) * self._ratio
+        self._estimates.append(gap / max(self._dual + gap, _TINY))
+        self._average()
+
+    def _average(self) -> None:
+        """Begin the running mean when a check is near, or update it."""
+        if self._mean is not None:
+            newest = max(1.0 - np.exp(-_SHARPNESS * self.rate), _LONGEST_MEMORY)
+            self._steps.follow(newest, self._mean)
+        elif self.estimate <= _NEAR * self._wanted():
+            self._mean = self.alpha
+
+    def _is_time(self) -> bool:
+        """Whether a check is due, which costs two passes."""
+        if self._steps.n_active == 0 or self._since > _LONGEST:
+            return True
+        if self._single and self.estimate <= _SINGLE:
+            return True
+        return self.estimate <= self._wanted()
+
+    def _wanted(self) -> float:
+        """The estimate that triggers a check."""
+        if self._tol is not None and self._at_check > self._tol:
+            return _CAUTION * self._tol
+        return _FALL * self._at_check
+
+    def _check(self) -> None:
+        """Plane, bound and objective from alpha and the data, where the next epoch begins."""
+        gap, before = self._best.gap, self._at_check
+        if self._mean is not None:
+            self._steps.adopt(self._mean)
+            self._mean = None
+        self._go_on_from(*self._prove(self._steps.held))
+        gained = gap - self._best.gap
+        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+        if self._at_check < (1.0 - _PROGRESS) * before:  # it may be far behind the starting point
+            self._idle = 0
+
+    def _prove(self, alpha: Array) -> tuple[Point, float]:
+        """Balance alpha; offer the point that belongs to it as the best one. Returns the bound too.
+
+        Only its plane is kept from here on, so that a copy of alpha lets its memory go.
+        """
+        self._steps.balance(alpha)
+        gradient, offset = self._steps.plane(alpha)
+        del alpha
+        square = float(gradient @ gradient)
+        bound = offset - square / (2.0 * self._lambda)
+        if self._best.prove(bound, Proof(self._lambda, (gradient, offset))):
+            self._new_plane = gradient, offset
+        point = self._problem.point(gradient / -self._lambda)
+        self._offer(point)
+        if not self._within():
+            self._search_ray(point, square / self._lambda)
+        return point, bound
+
+    def _within(self) -> bool:
+        return self._tol is not None and self._best.gap <= self._tol * self._best.primal
+
+    def _search_ray(self, point: Point, curvature: float) -> None:
+        """Offer the best multiple of w: its scores are the same multiple, as good as a product."""
+        step = self._problem.ray_search(point, curvature)
+        if 0.0 < step < np.inf and step != 1.0:
+            scaled = Point(point.w, step * point.scores, step * point.intercept)
+            risk = self._risk(scaled)
+            objective = 0.5 * step * step * curvature + risk
+            if objective < self._best.primal:
+                scaled.w = step * point.w
+                self._best.offer(self._objective(scaled.w, risk), scaled)
+
+    def _go_on_from(self, point: Point, bound: float) -> None:
+        """Set the working w, the intercept and the active rows to those of the check."""
+        met = self.estimate / self._ratio if self._estimates else np.inf
+        self._dual = bound
+        objective = self._objective(point.w, self._problem.risk(point))
+        found = max(objective - bound, 0.0) / max(objective, _TINY)
+        if 0.0 < met < np.inf and found > 0.0:
+            self._ratio *= found / self.estimate
+        if self._single and (found <= 2.0 * _SINGLE or found > 0.5 * self._at_check):
+            self._single = False
+            self._steps.use_doubles()
+        self._at_check, self._since = found, 0.0
+        self._problem.rest()
+        self._steps.restart(point.w, float(point.intercept), point.scores)
+
+    def _offer(self, point: Point) -> bool:
+        """Offer the point with its best intercept."""
+        return self._best.offer(self._objective(point.w, self._risk(point)), point)
+
+    def _risk(self, point: Point) -> float:
+        """The risk at the best intercept, which becomes that of the point."""
+        self._problem.set_intercept(point)
+        return self._problem.risk(point)
+
+    def _objective(self, w: Array, risk: float) -> float:
+        return self._lambda * self._omega.value(w) + risk

@@ -1,0 +1,1 @@
+"""The small problems inside the steps of a bundle method."""

@@ -1,0 +1,357 @@
+"""Squared errors with a quadratic regularizer: normal equations, or conjugate gradients."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.certificate import Best
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.losses._squares import squared_errors
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import Plane, Point
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.problems.normal_equations import NormalEquations, SampleSolution, Step
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers.asks import LeastSquares, require
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_task import LinearSolver, Task
+
+Array = NDArray[np.float64]
+
+_ADVICE = "the features are too far apart in scale: scale them"  # why recomputed bounds may cross
+_CHEAP = 16.0  # passes that matrix and factor may cost at once: eight steps without them
+_REFRESHED = 50  # steps after which scores are recomputed, so that rounding does not accumulate
+_ROUNDING = 1e-15  # of the objective: a gap that falls by less has not fallen
+_IDLE_STEPS = 25  # without progress, after which only rounding is left
+_IDLE_SOLUTIONS = 3  # the same if each step is a solution
+
+
+def _quiet() -> AbstractContextManager:
+    """Silence warnings of overflows, which are detected and lead to other steps."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+class LeastSquaresSolver(LinearSolver):
+    """Conjugate gradients, which a Cholesky factor turns into a direct solution.
+
+    The objective is ``reg_lambda w'Bw / 2 + sum_i s_i r_i' M r_i / 2`` with residuals r that have
+    the best intercept. Steps are those of conjugate gradients on its gradient in w, preconditioned
+    with the diagonal of the Hessian or with its Cholesky factor, each with an exact line search.
+    With the factor the first step is the solution up to rounding, and further ones refine it, so
+    that a nearly singular matrix costs steps, but not the certificate.
+
+    Residuals are a dual point: each step adds a plane from the data, whose bound is
+    ``D(r) = sum_i s_i r_i' M (y_i - r_i / 2) - ||X'S r M||^2 / (2 reg_lambda)`` with centered y.
+    The best r between the newest residuals and those of the best bound has a closed form.
+
+    The cheaper way is not known in advance: conjugate gradients get as many passes as matrix and
+    factor would cost, then these are computed; at once if they cost only a few passes.
+
+    Parameters
+    ----------
+    problem : LeastSquares
+    reg_lambda, tol : float
+        ``tol`` is the requested relative gap.
+    omega : Regularizer
+        Must have a ``form``.
+    start : (ndarray, intercept)
+        A point to begin with, if steps are not solutions; 0 by default.
+    proof : Proof
+        Proof of a bound to start from, if its reg_lambda is the same.
+    normal_equations : NormalEquations
+        For the same data, loss and regularizer, with the matrices that were already formed.
+
+    Attributes
+    ----------
+    plane : (ndarray, float)
+        The plane (a, c) that proves the bound ``c - reg_lambda Omega*(-a / reg_lambda)``.
+    """
+
+    needs: ClassVar[type] = LeastSquares
+    needs_euclidean: ClassVar[bool] = False
+    history_fields: ClassVar[tuple] = (("solver", "U18"),)
+
+    def __init__(
+        self,
+        problem: LeastSquares,
+        reg_lambda: float,
+        *,
+        tol: float,
+        omega: Regularizer,
+        start: tuple[Array, float | Array | None] | None = None,
+        proof: Proof | None = None,
+        normal_equations: NormalEquations | None = None,
+    ):
+        require(problem, LeastSquares, "newton", "line-search")
+        self._problem, self._lambda, self._tol, self._omega = problem, reg_lambda, tol, omega
+        if normal_equations is None:
+            normal_equations = problem.normal_equations(omega)
+        else:
+            normal_equations.attach(problem.rows, problem.target, problem.weights)
+        self._equations = normal_equations
+        self._start = np.zeros(problem.dimension) if start is None else start[0]
+        self._best = Best(least=0.0, advice=_ADVICE)
+        self._best.proof = Proof(reg_lambda, (np.zeros(problem.dimension), 0.0))
+        if proof is not None and proof.reg_lambda == reg_lambda:
+            self._best.prove(proof.bound(omega), proof)
+        self.name = "conjugate-gradient"
+        self._solve: Step | None = None  # a preconditioner
+        self._samples: SampleSolution | None = None  # instead of it, for wide data
+        self._point: Point | None = None  # the current point of the steps
+        self._plane: Plane | None = None  # its plane
+        self._along: tuple[Array, Array, float] | None = None  # of the last step
+        self._mixed: tuple[Array, Plane] | None = None  # scores and plane of the best residuals
+        self._proved: tuple[Array, Plane] | None = None  # those that proved the best bound
+        self._was_factored = False
+        self._n_steps = self._idle = 0
+        self._spent = 0.0  # passes
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """See :class:`LinearSolver`: squared errors with a quadratic form."""
+        return squared_errors(loss) is not None and omega.has_form
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """See :class:`LinearSolver`: no other solver uses that the Hessian is constant."""
+        return True
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """See :class:`LinearSolver`: from the matrices, if there are any."""
+        return cls(
+            *(task.problem, task.reg_lambda),
+            tol=task.tol,
+            omega=task.omega,
+            start=kept.point,
+            proof=kept.proof_of(task.problem.dimension),
+            normal_equations=kept.normal_equations,
+        )
+
+    def attach(self, problem: LeastSquares) -> None:
+        """Continue with the same problem in another object."""
+        self._problem = problem
+        self._equations.attach(problem.rows, problem.target, problem.weights)
+
+    def detach(self) -> None:
+        """Release the problem and its data."""
+        self._problem = None
+        self._equations.detach()
+
+    @property
+    def plane(self) -> tuple[Array, float]:
+        """The plane of the proof."""
+        return self._best.proof.plane
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """Where a new solver may start: the point, the matrices and the proof."""
+        return LinearStart(point, self._best.proof, normal_equations=self._equations)
+
+    def states(self) -> Iterator[State]:
+        """One state per step; ends when rounding leaves nothing to gain."""
+        if self._point is None:
+            with _quiet():
+                self._begin()
+        while True:
+            if not self._is_at_end():
+                with _quiet():
+                    self._step()
+            yield self._state()
+            if self._is_at_end():
+                return
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """Objective from the data at the best point, bound from the kept residuals.
+
+        The steps then continue as if there had been no confirmation, unless the gap is too large.
+        """
+        best, problem = self._best, self._problem
+        claimed = best.gap
+        point = problem.point(best.point.w, best.point.intercept)
+        if moving:
+            problem.set_intercept(point)
+        objective = self._objective(point.w, problem.risk(point))
+        if self._proved is not None and self._proved[1].risk == np.inf:  # a sum of planes
+            plane = problem.cut(Point(point.w, self._proved[0], 0.0))
+            best.proof = self._proof(plane)
+            self._proved = self._proved[0], plane
+        with _quiet():
+            bound = best.proof.bound(self._omega)
+        certified = Certified(point.w, point.intercept, objective, self.plane)
+        best.renew(
+            *(objective, point, bound, best.proof),
+            terms=self._size_of_terms,
+            rounding=rounding(problem, point, certified, self._omega, self._lambda),
+        )
+        state = self._state()
+        if claimed <= self._tol * abs(objective) < best.gap:
+            self._refresh()  # for later steps: what it proves is not confirmed
+        return state
+
+    def _is_at_end(self) -> bool:
+        return self.name == "conjugate-gradient" and self._idle >= _IDLE_STEPS
+
+    def _begin(self) -> None:
+        """Move to the start, unless the first step is a solution that needs none."""
+        solution = self._is_time_to_factor()
+        w = np.zeros_like(self._start) if solution else self._start
+        self._move(self._problem.point(w))
+        self._spent += 2.0
+
+    def _step(self) -> None:
+        """Take a step along the direction, as far as it is downhill."""
+        self._choose()
+        gap, point, equations = self._best.gap, self._point, self._equations
+        residual = -(self._plane.gradient + self._lambda * equations.form_times(point.w))
+        if self._samples is not None:
+            direction = self._samples.direction(point.scores)
+        else:
+            direction = self._direction(residual)
+        moved = self._problem.point(direction)
+        image = self._lambda * equations.form_times(direction)
+        bend = float(np.sum(direction * image)) + equations.bend(moved.scores)
+        slope = float(np.sum(direction * residual))
+        step = slope / bend if bend > 0.0 else 0.0
+        if not (np.isfinite(step) and step > 0.0):
+            self._idle += 1
+            self._refresh()
+            return
+        w, scores = point.w + step * direction, step * moved.scores
+        if point.w.any():
+            scores += point.scores
+        if self._samples is not None:
+            self._samples.move(step)
+        self._n_steps += 1
+        self._spent += 2.0
+        self._move(Point(w, scores, 0.0))
+        if self._n_steps % _REFRESHED == 0:
+            self._refresh(forget=False)
+        gained = gap - self._best.gap
+        self._idle = 0 if gained > _ROUNDING * abs(self._best.primal) else self._idle + 1
+
+    def _choose(self) -> None:
+        """Switch to a factor when it is due, and from one that is no longer of use."""
+        if self.name == "newton":
+            if self._idle >= _IDLE_SOLUTIONS:
+                self._factor_failed()
+        elif not self._was_factored and self._is_time_to_factor():
+            self._was_factored, self._along = True, None
+            if self._equations.by_samples:
+                if self._point.w.any():
+                    self._move(self._problem.point(np.zeros_like(self._point.w)))
+                self._samples = self._equations.sample_solution(self._lambda)
+            else:
+                self._solve = self._equations.factored(self._lambda)
+            if self._samples is not None or self._solve is not None:
+                self.name = "newton"
+        if self._samples is None and self._solve is None:
+            self._solve = self._equations.scaled(self._lambda)
+
+    def _factor_failed(self) -> None:
+        """Continue from the best point by conjugate gradients."""
+        self.name, self._samples, self._solve, self._along = "conjugate-gradient", None, None, None
+        self._idle = 0
+        self._move(self._problem.point(self._best.point.w))
+
+    def _direction(self, residual: Array) -> Array:
+        """The preconditioned gradient, conjugate to the last direction (Polak and Ribiere).
+
+        This form is right even if rounding changes the preconditioner from step to step.
+        """
+        solved = self._solve(residual)
+        if not np.isfinite(solved).all():
+            self._solve = self._equations.scaled(self._lambda)
+            self._along, solved = None, self._solve(residual)
+        product = float(np.sum(residual * solved))
+        direction = solved
+        if self._along is not None:
+            last, before, product_before = self._along
+            share = (product - float(np.sum(before * solved))) / product_before
+            if share > 0.0:
+                direction = solved + share * last
+        self._along = (direction, residual, product) if product > 0.0 else None
+        return direction
+
+    def _refresh(self, *, forget: bool = True) -> None:
+        """Recompute scores and plane from the data; ``forget`` drops the last direction."""
+        if forget:
+            self._along = None
+        self._move(self._problem.point(self._point.w))
+        self._spent += 2.0
+
+    def _move(self, point: Point) -> None:
+        """Move to the point, and offer it and its plane."""
+        plane = self._problem.cut(point)
+        if plane is None:
+            raise ValueError(
+                "The squared errors are too large for floating-point numbers: scale y, or the "
+                "features."
+            )
+        self._point, self._plane = point, plane
+        best = self._best
+        best.offer(self._objective(point.w, plane.risk), point)
+        proof = self._proof(plane)
+        bound = proof.bound(self._omega)
+        if self._mixed is None or best.primal - bound <= self._tol * abs(best.primal):
+            self._mixed = point.scores, plane
+        else:
+            self._mix(point.scores, plane)
+            proof = self._proof(self._mixed[1])
+            bound = proof.bound(self._omega)
+        if best.prove(bound, proof):
+            self._proved = self._mixed
+
+    def _mix(self, scores: Array, plane: Plane) -> None:
+        """Keep the best residuals between the kept ones and the newest ones."""
+        kept_scores, kept = self._mixed
+        change = scores - kept_scores
+        bend = self._equations.bend(change)
+        along = plane.gradient - kept.gradient
+        image = self._omega.conjugate_gradient(along) / self._lambda
+        offset_slope = (plane.offset - kept.offset) + 0.5 * bend
+        first = offset_slope - float(np.sum(kept.gradient * image))
+        second = bend + float(np.sum(along * image))
+        step = first / second if second > 0.0 else 0.0
+        if not (np.isfinite(step) and step != 0.0):
+            return
+        offset = kept.offset + step * (offset_slope - 0.5 * step * bend)
+        gradient = kept.gradient + step * along
+        self._mixed = kept_scores + step * change, Plane(gradient, offset, np.inf)
+
+    def _proof(self, plane: Plane) -> Proof:
+        return Proof(self._lambda, (plane.gradient, plane.offset))
+
+    def _objective(self, w: Array, risk: float) -> float:
+        return self._lambda * self._omega.value(w) + risk
+
+    def _is_time_to_factor(self) -> bool:
+        """Whether matrix and factor cost little, or no more than was spent so far."""
+        cost = self._equations.passes_to_factor
+        return cost < np.inf and (cost <= _CHEAP or self._spent >= cost)
+
+    def _size_of_terms(self) -> float:
+        """Size of the terms whose differences objective and bound are: of plane and loss."""
+        w = np.zeros_like(self._best.point.w)
+        return self._problem.risk(self._problem.point(w)) + abs(self.plane[1])
+
+    def _state(self) -> State:
+        point = self._best.point
+        passes = self._problem.passes
+        return self._best.state(point.w, point.intercept, passes, further=(self.name,))
+
+
+class NormalEquationsSolver(LeastSquaresSolver):
+    """With the Cholesky factor from the first step on: a Newton step is the solution."""
+
+    def _is_time_to_factor(self) -> bool:
+        return True
+
+
+class ConjugateGradientSolver(LeastSquaresSolver):
+    """Without a factor: for data with many rows and many columns."""
+
+    def _is_time_to_factor(self) -> bool:
+        return False

@@ -1,0 +1,275 @@
+"""Bundle method whose planes and candidates come from Newton's method on the smoothed risk."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.losses._newton import newton_loss
+from sklearn_bundle.linear.losses._newton_loss import Start
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems._costs import CHEAP_FACTORISATION, factorization
+from sklearn_bundle.linear.problems.linear import Point
+from sklearn_bundle.linear.problems.newton_model import NewtonModel
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._descent import Descent
+from sklearn_bundle.linear.solvers._newton_descent import NewtonDescent
+from sklearn_bundle.linear.solvers.asks import NewtonSteps, require
+from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_task import Task
+
+Array = NDArray[np.float64]
+
+_SHARES = (16, 4)  # one row out of so many: the first that leaves enough of them
+_FEWEST_ROWS, _ROWS_A_FEATURE = 500, 50  # of a sample: the optimum of fewer is too far away
+# Times features a row of the sample, in units of the targets: the width there at the end. What it
+# says of a narrower one is its own and not that of the full problem, which goes on from there.
+_NARROWEST = 8.0
+_LARGEST_SAMPLE = 1 << 25  # bytes that a copy of rows may take: few beside X itself
+_SAMPLE_STEPS = 10  # at most: it is a start and not a solution
+_SAMPLE_DECREMENT = 1e-3  # times the objective and the square root of the share: of a smooth loss
+_SHRINK = 0.4  # of the width at a time on a sample
+_BALANCED = 1e-2  # of the gap asked for may be lost by a derivative in b that is not quite zero,
+_FINEST, _COARSEST = 1e-12, 1e-6  # which is no less and no more than these, in typical slopes
+_SMOOTHED = 0.3  # of the gap asked for may be left by the smoothing
+_PATIENCE, _PROGRESS = 100, 0.5  # in so many steps the gap has to fall to this share,
+_MOST_STEPS = 500  # and in so many to all that is asked for
+# Where the smoothing is too narrow for a step; near the end rounding may be why.
+_MOST_WIDENINGS = 5
+_SEED = 0  # of the rows drawn: any would do, but equal fits have to draw the same
+
+
+class NewtonSolver(BundleSolver):
+    """Newton's method in (w, b), on a sample of the rows first; each step on all rows adds a plane.
+
+    A kinked loss is smoothed over a width that shrinks as steps get whole, down to where what the
+    smoothing leaves of the gap is a share of ``tol``; the derivatives make planes of the loss
+    itself (see :mod:`~._newton_loss`), so that the bound is exact. Where it
+    stalls, line search goes on from its bundle and its best point.
+
+    Parameters
+    ----------
+    problem : NewtonSteps
+    reg_lambda, tol : float
+        The regularizer is ``||w||^2 / 2``; the relative gap ``tol`` says how small the width has to
+        become.
+    theta, bundle, start, proof
+        As of :class:`BundleSolver`; from a bundle with planes no sample is taken.
+    width : float
+        Of the smoothing, to go on with from a bundle.
+    """
+
+    needs: ClassVar[type] = NewtonSteps
+    needs_euclidean: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        problem: NewtonSteps,
+        reg_lambda: float,
+        *,
+        tol: float,
+        theta: float = 0.1,
+        bundle: Bundle | None = None,
+        start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
+        width: float | None = None,
+    ):
+        require(problem, self.needs, "newton", "line-search")
+        super().__init__(problem, reg_lambda, theta=theta, bundle=bundle, start=start, proof=proof)
+        self._tol = tol
+        self._loss = problem.newton_loss
+        self._units = self._start_of(problem)
+        widest = self._units.unit
+        self.width = widest if width is None else min(widest, width / _SHRINK**2)
+        self._descent: NewtonDescent | None = None
+        self._gaps: list[float] = []
+        self._widenings = 0
+        self.name = "newton"
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """As of :class:`LinearSolver`: where the loss has pieces for Newton's method."""
+        return super().takes(loss, omega) and newton_loss(loss) is not None
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """As of :class:`BundleSolver`, with the width of the last smoothing."""
+        shared = cls._shared(task, kept)
+        return cls(task.problem, task.reg_lambda, tol=task.tol, width=kept.width, **shared)
+
+    def attach(self, problem: NewtonSteps) -> None:
+        """As of :class:`BundleSolver`."""
+        super().attach(problem)
+        if self._descent is not None:
+            self._descent.attach(problem)
+
+    def detach(self) -> None:
+        """As of :class:`BundleSolver`."""
+        super().detach()
+        if self._descent is not None:
+            self._descent.detach()
+
+    def confirm(self, *, moving: bool = True) -> State:
+        """As of :class:`BundleSolver`; what only steps need makes room for it."""
+        if self._descent is not None:
+            self._descent.rest()
+            self._best.point.scores = None
+        state = super().confirm(moving=moving)
+        self._problem.rest()
+        return state
+
+    def _fresh_risk(self, point: Point) -> float:
+        """As of :class:`BundleSolver`; of a smooth loss from the intercept that is almost best."""
+        model = None if self._descent is None else self._descent.model
+        if model is None or not model.free or not self._loss.smooth:
+            return super()._fresh_risk(point)
+        units, scratch = self._units, np.empty_like(point.scores)
+        args = point.scores, self.width, point.intercept, units.unit, _FINEST * units.slope
+        point.intercept = model.intercept(*args, scratch)
+        return self._problem.risk(point)
+
+    def kept(self, point: tuple[Array, float | Array | None]) -> LinearStart:
+        """As of :class:`BundleSolver`."""
+        return replace(super().kept(point), width=self.width)
+
+    def _start_of(self, problem: NewtonSteps) -> Start:
+        """What the targets tell."""
+        model = problem.newton_model()
+        return self._loss.start(model.y, model.weights, model.free)
+
+    def states(self) -> Iterator[State]:
+        """One state per step on all rows; after a stall, one an iteration of line search."""
+        if self.name == "newton":
+            for _ in self._newton():
+                yield self._state()
+            self.name = "line-search"
+            self._descent, self._idle = None, 0
+            point = self._fresh_point(self._best.point)
+            self._best.point = replace(point)
+            self._begin(point)
+        yield from super().states()
+
+    def _newton(self) -> Iterator[None]:
+        """Steps, each followed by a look; the first look is at the start."""
+        if self._descent is None:
+            self._descent = self._first_descent()
+        elif not self._go_on():
+            return
+        descent, gaps = self._descent, self._gaps
+        while descent.n_steps < _MOST_STEPS and (
+            len(gaps) < _PATIENCE or gaps[-1] < _PROGRESS * gaps[-_PATIENCE]
+        ):
+            self._look(descent)
+            if self._best.bound > self._best.least:
+                gaps.append(self._best.gap)
+            yield
+            if not self._go_on():
+                return
+
+    def _go_on(self) -> bool:
+        """A step, or a wider smoothing if nothing came of it; False after enough of these."""
+        descent = self._descent
+        if descent.narrow(_SMOOTHED * self._tol * self._best.primal):
+            self.width = descent.width
+            descent.differentiate()
+        if descent.step():
+            return True
+        if self._loss.smooth or self._widenings == _MOST_WIDENINGS:
+            return False
+        self._widenings += 1
+        descent.widen(self._units.unit)
+        return True
+
+    def _first_descent(self) -> Descent:
+        model = self._problem.newton_model()
+        w, b = self._start
+        factor = None
+        b = self._units.intercept if b is None else float(b)
+        if self.bundle.is_empty and not w.any():
+            problem = self._problem
+            cost = factorization(problem.n_features, problem.n_entries)
+            cheap = cost <= CHEAP_FACTORISATION
+            w, b, width, scale, factor = self._on_sample(_SHARES if cheap else (), model, w, b)
+        else:
+            width, scale = self.width, model.rows.column_scale()
+            point = self._problem.point(w, b)
+            self._offer(point, self._fresh_risk(point))
+            if not self.bundle.is_empty:
+                self._solve_inner()
+        return Descent(model, self._lambda, self._units, scale, w, b, width, factor)
+
+    def _on_sample(
+        self, shares: tuple[int, ...], full: NewtonModel, w: Array, b: float
+    ) -> tuple[Array, float, float, Array, Array | None]:
+        """Start, width, scale of the features and Hessian, from a problem that costs little."""
+        unit = self._units.unit
+        enough = max(_FEWEST_ROWS, _ROWS_A_FEATURE * len(w))
+        least = -(-full.rows.nbytes // _LARGEST_SAMPLE)
+        for share in shares:
+            share = max(share, least)
+            model = full.sample(share, _SEED) if len(full.y) // share >= enough else None
+            if model is None:
+                continue
+            scale = model.rows.column_scale()
+            descent = self._descended(model, scale, w, b, share)
+            full.rows.passes += model.rows.passes // share
+            return descent.w, descent.b, descent.width, scale, descent.factor
+        return w, b, unit, full.rows.column_scale(), None
+
+    def _descended(
+        self, model: NewtonModel, scale: Array, w: Array, b: float, share: int
+    ) -> Descent:
+        """Steps on a sample, from (w, b) to where it says no more of the full problem."""
+        unit = self._units.unit
+        narrowest = min(1.0, _NARROWEST * len(w) / len(model.y)) * unit
+        descent = Descent(model, self._lambda, self._units, scale, w, b, unit, share=share)
+        for _ in range(_SAMPLE_STEPS):
+            descent.differentiate()
+            if (
+                descent.risk <= 0.0
+                or not descent.step()
+                or self._is_done(descent, narrowest, share)
+            ):
+                break
+            if descent.settled:
+                descent.width = max(_SHRINK * descent.width, narrowest)
+        return descent
+
+    def _is_done(self, descent: Descent, narrowest: float, share: int) -> bool:
+        if self._loss.smooth:
+            objective = self._objective(descent.w, descent.risk)
+            return descent.decrement <= _SAMPLE_DECREMENT * np.sqrt(share) * objective
+        return descent.settled and descent.width <= narrowest
+
+    def _look(self, descent: Descent) -> None:
+        """Plane and bound at the descent's point, which is offered as the best one."""
+        self._set_precision(descent)
+        descent.differentiate()
+        self.bundle.add(descent.gradient, descent.offset)
+        point = Point(descent.w, descent.scores, descent.b, 1.0 + descent.n_steps)
+        self._offer_copy(point, descent.risk)
+        if descent.error <= self._objective(descent.w, descent.risk):
+            self._solve_inner()
+        # The best b of the loss itself gains no more than about what the smoothing hides.
+        missing = self._best.gap - self._tol * self._best.primal
+        near = 0.0 < missing <= descent.smoothed
+        if near and descent.model.free and not self._loss.smooth:
+            descent.rest()
+            self._offer_copy(point, self._fresh_risk(point))
+            self._problem.rest()
+
+    def _set_precision(self, descent: Descent) -> None:
+        """As a derivative in b takes no more than itself times the unit from the plane."""
+        units, primal = self._units, self._best.primal
+        if np.isfinite(primal):
+            share = _BALANCED * self._tol * primal / (units.unit * units.slope)
+            descent.precision = units.slope * min(max(share, _FINEST), _COARSEST)
+
+    def _offer_copy(self, point: Point, risk: float) -> None:
+        """Without the scores, which are the descent's; a confirmation computes them afresh."""
+        self._offer(replace(point, scores=None), risk)

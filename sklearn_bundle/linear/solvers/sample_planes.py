@@ -1,0 +1,177 @@
+"""The line search of BMRM with planes that have one entry per sample, for X with many columns."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.contract import State
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import LinearProblem, Point
+from sklearn_bundle.linear.problems.sample_space import SampleNorm, SampleSpace
+from sklearn_bundle.linear.regularizers import L2, Regularizer
+from sklearn_bundle.linear.solvers.asks import OwnRows
+from sklearn_bundle.linear.solvers.bundle import BundleSolver
+from sklearn_bundle.linear.solvers.inner.planes import Bundle
+from sklearn_bundle.linear.solvers.linear_start import LinearStart, Proof
+from sklearn_bundle.linear.solvers.linear_task import Task
+
+Array = NDArray[np.float64]
+
+
+class SampleBundle(Bundle):
+    """Planes ``(g, X X'g, 0)`` of length 2 n + 1: see :mod:`~.sample_space`.
+
+    They depend on the data and the loss, but not on reg_lambda or on a point.
+    """
+
+    def __init__(self, n_samples: int, max_size: int | None = None):
+        super().__init__(2 * n_samples + 1, max_size, SampleNorm(n_samples))
+
+    def cancellation(self) -> float:
+        """How much larger the planes are than their alpha-weighted mean: at least 1."""
+        alpha, gram = self.alpha, self.gram
+        together = np.sqrt(max(float(alpha @ gram @ alpha), 0.0))
+        apart = float(alpha @ np.sqrt(np.diagonal(gram)))
+        return apart / together if together > 0.0 else np.inf
+
+    def _image(self, plane: Array) -> Array:
+        image = np.zeros_like(plane)
+        n = self.omega.n_samples
+        image[:n] = plane[n:-1]
+        return image
+
+
+class LazyState(State):
+    """A state whose point is computed on first use."""
+
+    def __init__(self, state: State, make_w: Callable[[], Array]):
+        vars(self).update(vars(state))
+        del self.point
+        self._make_w = make_w
+
+    @cached_property
+    def point(self) -> Array:
+        return self._make_w()
+
+
+class SamplePlanesSolver(BundleSolver):
+    """Algorithm 3 of the paper as in :class:`BundleSolver`, with 2 n numbers per plane, not d.
+
+    The iterates are the same up to rounding, for the same products: one with X and one with X' per
+    iteration. A w of length d is made at the end, and if a callback needs it. The certificate is
+    that of w and of a plane ``(X'g, c)``, both recomputed.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Its loss must have one score per sample.
+    reg_lambda : float
+        The regularizer is ``||w||^2 / 2``.
+    theta : float
+        The next plane is cut at ``(1 - theta) best + theta w_t``.
+    max_size : int
+        The largest number of planes.
+    bundle : SampleBundle
+        Planes of the same data and loss to start from; ``max_size`` also applies to it.
+    start : (ndarray of shape (d,), intercept)
+        Point to start from; 0 by default.
+    proof : Proof
+        See :class:`BundleSolver`; from an earlier solver of this class.
+
+    Attributes
+    ----------
+    plane : (ndarray of shape (2 n + 1,), float)
+        The aggregate plane (a, c) that proves the bound; its first n numbers are g, ``a = X'g``.
+    """
+
+    needs: ClassVar[type] = OwnRows
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        reg_lambda: float,
+        *,
+        theta: float = 0.1,
+        max_size: int | None = None,
+        bundle: SampleBundle | None = None,
+        start: tuple[Array, float | None] | None = None,
+        proof: Proof | None = None,
+    ):
+        space = SampleSpace(problem)
+        if bundle is None:
+            bundle = SampleBundle(space.n_samples)
+        bundle.resize(max_size)
+        w, intercept = (None, None) if start is None else start
+        x = np.zeros(space.dimension) if w is None or not w.any() else space.start_at(w)
+        begin = (x, intercept)
+        super().__init__(space, reg_lambda, theta=theta, bundle=bundle, start=begin, proof=proof)
+        self.name = "sample-planes"
+        self._space = space
+        self._omega = space.norm
+        self._drift = 1.0  # of the scores of w_t
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """See :class:`LinearSolver`."""
+        return omega.is_euclidean
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """Whether planes with one entry per sample are possible and shorter."""
+        if not super().fits(task):
+            return False
+        problem = task.problem
+        with_one_score = not problem.n_free and len(problem.scores_shape) == 1
+        return with_one_score and problem.n_features > 2 * problem.n_samples
+
+    @classmethod
+    def of(cls, task: Task, kept: LinearStart) -> Self:
+        """See :class:`LinearSolver`: from planes in sample space, if there are any."""
+        problem = task.problem
+        return cls(
+            *(problem, task.reg_lambda),
+            theta=task.theta,
+            max_size=task.max_size,
+            bundle=kept.sample_bundle,
+            start=kept.point,
+            proof=kept.proof_of(2 * problem.n_samples + 1),
+        )
+
+    def attach(self, problem: LinearProblem) -> None:
+        """See :class:`BundleSolver`."""
+        self._space.attach(problem)
+
+    def detach(self) -> None:
+        """See :class:`BundleSolver`."""
+        self._space.detach()
+
+    def _solve_inner(self) -> tuple[Array, None]:
+        inner = super()._solve_inner()
+        self._drift = self.bundle.cancellation()
+        return inner
+
+    def _point(self, x: Array, intercept: float | None) -> Point:
+        return self._space.point(x, intercept, self._drift)
+
+    def _fresh_point(self, point: Point) -> Point:
+        """The same with w, of length d, as the start, so that scores and norm are those of w."""
+        w = self._space.weights(point.w, self._omega)
+        x = self._space.start_at(w)
+        self._omega = self._space.norm
+        return self._space.point(x, point.intercept)
+
+    def _in_features(self, w: Array, proof: Proof) -> tuple[L2, Array, Proof]:
+        g, offset = proof.plane
+        plane = self._space.gradient(g), offset
+        return L2(), self._space.weights(w, self._omega), proof._replace(plane=plane)
+
+    def kept(self, point: tuple[Array, float | None]) -> LinearStart:
+        """See :class:`BundleSolver`."""
+        return LinearStart(point, self.proof, sample_bundle=self.bundle)
+
+    def _state(self) -> LazyState:
+        make_w = partial(self._space.weights, self._best.point.w, self._omega)
+        return LazyState(super()._state(), make_w)

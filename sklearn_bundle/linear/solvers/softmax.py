@@ -1,0 +1,142 @@
+"""Multinomial logistic regression by Newton's method and by L-BFGS, each with a true bound."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from sklearn_bundle.linear.losses._softmax import class_loss
+from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.regularizers import Regularizer
+from sklearn_bundle.linear.solvers._class_curvature import (
+    ClassCurvature,
+    DiagonalCurvature,
+    FullCurvature,
+    GramCurvature,
+)
+from sklearn_bundle.linear.solvers._class_descent import ClassDescent
+from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
+from sklearn_bundle.linear.solvers.asks import SoftmaxSteps
+from sklearn_bundle.linear.solvers.linear_task import Task
+
+_FEWEST_STEPS = 8  # of L-BFGS before the first Hessian,
+_HESSIANS = 3.0  # or as many as take as long as so many Hessians
+_FALLS = 0.5  # of the decrement in a step: if more is left, the Hessian is recomputed,
+_WHOLE = 0.5  # and from twice the rows after a step of at least this length
+_ROWS_A_COORDINATE = 3  # rows per coordinate of the first Hessian,
+_HESSIAN_PASSES = 2.0  # or as many as take no longer than so many passes over the data
+# Products of a Hessian in the time of one in a pass: BLAS forms half of them, many at a time.
+_BLAS = 4.0
+_SOFTMAX = 15  # products in a pass, in the time of an exponential
+_MOST_COORDINATES = 3000  # of a Hessian that "auto" computes: 72 MB
+_MOST_GRAM = 2000  # features: a matrix of 32 MB that takes about 0.1 s to factor
+_FIRST_REFRESH, _REFRESHED = 5, 4  # steps with the first curvature, and growth of this number
+
+
+class _SoftmaxSolver(DescentSolver):
+    """Base class of both methods, which begin with W = 0 and the logarithms of the class shares.
+
+    Any probabilities of the classes are a dual point; once balanced, they give a plane (see
+    :meth:`~.softmax_model.SoftmaxModel.plane`).
+    """
+
+    needs: ClassVar[type] = SoftmaxSteps
+
+    @classmethod
+    def takes(cls, loss: Loss, omega: Regularizer) -> bool:
+        """See :class:`LinearSolver`: for softmax."""
+        return super().takes(loss, omega) and class_loss(loss) is not None
+
+    def _begin(self, problem, start):
+        return ClassDescent(problem.softmax_model(), self._lambda, start)
+
+    def _prepare_step(self) -> None:
+        self._renew_curvature(self._descent)
+
+    @abstractmethod
+    def _renew_curvature(self, descent: ClassDescent) -> None:
+        """Give the descent a curvature to begin with, or a new one."""
+
+
+class SoftmaxLBFGSSolver(_SoftmaxSolver):
+    """L-BFGS in (W, b) that begins every direction with a rough Hessian.
+
+    It is the Kronecker product of the mean covariance of the classes and of the Gram matrix of the
+    features or, with more than 2000 features, their variances. The former is recomputed after 5,
+    20, 80, ... steps.
+    """
+
+    name = "lbfgs"
+
+    def __init__(self, problem: SoftmaxSteps, reg_lambda: float, **parameters: Any):
+        super().__init__(problem, reg_lambda, **parameters)
+        self._curvature: ClassCurvature | None = None
+        self._next_refresh = _FIRST_REFRESH
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """See :class:`LinearSolver`: if Newton's method is not."""
+        return True
+
+    def _renew_curvature(self, descent: ClassDescent) -> None:
+        if self._curvature is None:
+            few = self._problem.n_features <= _MOST_GRAM
+            kind = GramCurvature if few else DiagonalCurvature
+            self._curvature = kind(descent.model, self._lambda)
+        elif descent.n_steps >= self._next_refresh:
+            self._next_refresh *= _REFRESHED
+        elif descent.length > 0.0:
+            return
+        descent.renew(self._curvature)
+
+
+class SoftmaxNewtonSolver(SoftmaxLBFGSSolver):
+    """Newton's method in (W, b), with Hessians of a growing part of the rows.
+
+    It begins like :class:`SoftmaxLBFGSSolver`: far from the optimum a Hessian is soon outdated.
+    After at least eight steps, and as much time as a few Hessians take, Newton's method continues.
+    As long as the decrement falls, a Hessian serves for several steps, corrected by the gradients
+    of these steps as in L-BFGS. Rows are drawn by their curvature. If the decrement falls by less
+    than half after a new Hessian and a whole step, the next Hessian has twice the rows.
+    """
+
+    name = "newton"
+
+    def __init__(self, problem: SoftmaxSteps, reg_lambda: float, **parameters: Any):
+        super().__init__(problem, reg_lambda, **parameters)
+        self._full: FullCurvature | None = None
+        self._fresh = True  # whether the last step was the first one with its Hessian
+        self._rows, self._steps_before = self._plan()
+
+    @classmethod
+    def is_best(cls, task: Task) -> bool:
+        """See :class:`LinearSolver`: if a Hessian fits into memory; its use shows on the way."""
+        return _n_coordinates(task.problem) <= _MOST_COORDINATES
+
+    def _renew_curvature(self, descent: ClassDescent) -> None:
+        if descent.n_steps < self._steps_before:
+            super()._renew_curvature(descent)
+        elif self._full is None:
+            self._full = FullCurvature(self._lambda, self._rows)
+            descent.renew(self._full)
+        elif descent.fall > _FALLS or not descent.length > 0.0:
+            if self._fresh and descent.length > _WHOLE:
+                self._full.n_drawn *= 2
+            descent.renew(self._full)
+            self._fresh = True
+        else:
+            self._fresh = False
+
+    def _plan(self) -> tuple[int, int]:
+        """Rows of the first Hessian, and steps before it.
+
+        The rows are enough for a rough Hessian, or as many as cost a few passes.
+        """
+        problem = self._problem
+        n, m = problem.n_samples, _n_coordinates(problem)
+        a_pass = problem.n_outputs * (problem.n_entries + _SOFTMAX * n)
+        rows = max(_ROWS_A_COORDINATE * m, int(_HESSIAN_PASSES * _BLAS * a_pass / m**2))
+        passes = (min(rows, n) * m**2 + m**3 / 3.0) / (_BLAS * a_pass)
+        return rows, max(_FEWEST_STEPS, int(_HESSIANS * passes / 2.0))
+
+
+def _n_coordinates(problem: SoftmaxSteps) -> int:
+    return problem.dimension + problem.n_free

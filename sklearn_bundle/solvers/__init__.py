@@ -1,1 +1,0 @@
-"""One algorithm per file; each yields states, and ``contract.run`` decides when to stop."""

@@ -1,1 +1,0 @@
-"""Small problems inside a solver's step."""

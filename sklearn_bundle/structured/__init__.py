@@ -1,0 +1,1 @@
+"""Structured outputs: hinge loss and likelihood, by an oracle."""

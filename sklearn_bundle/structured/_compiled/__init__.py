@@ -1,0 +1,1 @@
+"""Compiled oracles, expectations and steps over outputs."""

@@ -1,0 +1,313 @@
+"""The worst labeling of a chain by loss-augmented max-product, and its difference of features.
+
+Arrays of rows are flat, as in chain.py.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.chain._compiled.chain import Chains, scores, transitions
+from sklearn_bundle.chain._compiled.chain_dual import largest
+from sklearn_bundle.jit.decorators import inner, registered
+from sklearn_bundle.jit.sums import added
+from sklearn_bundle.jit.vector import WIDTH, larger, load, plus, splat, spread, store
+from sklearn_bundle.structured._compiled import structures
+
+_LINE = 64  # bytes of a line of the cache
+
+
+class ChainOutputs(NamedTuple):
+    """Chains and their true labels, with the cost of predicting each label for another.
+
+    ``costs`` has a row per true label. This type stands for margin rescaling.
+    """
+
+    labels: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    chains: Chains
+
+
+class SlackChainOutputs(NamedTuple):
+    """The same for slack rescaling.
+
+    The costs are integers, and the loss of every sequence is below ``levels``.
+    """
+
+    levels: int
+    labels: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    chains: Chains
+
+
+class Room(NamedTuple):
+    """Memory to work in.
+
+    ``unary`` and ``reached`` have a row per position; so does ``best``, with slack rescaling one
+    per position and level. ``path`` and ``wrong`` have a number per position. ``entries`` are
+    those of a sequence that count. ``sums`` is a matrix that is zero between uses, ``touched``
+    lists places in it.
+    """
+
+    unary: NDArray[np.float64]
+    reached: NDArray[np.float64]
+    best: NDArray[np.float64]
+    path: NDArray[np.int64]
+    wrong: NDArray[np.int64]
+    entries: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    touched: NDArray[np.int64]
+
+
+@registered(structures.new_room, ChainOutputs)
+def _new_room(outputs):
+    return _room(outputs.chains, 1)
+
+
+@registered(structures.new_room, SlackChainOutputs)
+def _new_slack_room(outputs):
+    return _room(outputs.chains, outputs.levels)
+
+
+@inner
+def _room(chains, levels):
+    T, S = largest(chains.tokens), chains.width
+    rows = aligned(T * S), aligned(T * S), aligned(T * levels * S)
+    entries = np.empty(largest(chains.entries) + 1, np.int64)
+    sums, touched = np.zeros(S * S), np.empty(2 * T, np.int64)
+    return Room(*rows, np.empty(T, np.int64), np.empty(T, np.int64), entries, sums, touched)
+
+
+@inner
+def aligned(size):
+    """Memory in which no vector crosses a cache line, which would take twice the time."""
+    memory = np.empty(size + _LINE // 8)
+    first = (-memory.ctypes.data % _LINE) // 8
+    return memory[first : first + size]
+
+
+@registered(structures.worst, ChainOutputs)
+def _worst(outputs, i, w, room, indices, values):
+    chains = outputs.chains
+    start = chains.tokens[i]
+    T = chains.tokens[i + 1] - start
+    pairs = transitions(chains, w)
+    scores(chains, i, w, room.unary)
+    _forward(outputs, start, T, pairs, room)
+    _backward(chains.n_labels, chains.width, T, pairs, room)
+    loss, difference = _compared(outputs, start, T, pairs, room)
+    score = loss + difference
+    if score <= 0.0:
+        return 0, 0.0, 0.0
+    return _features(chains, i, outputs.labels, 1.0, room, indices, values), loss, score
+
+
+@registered(structures.worst, SlackChainOutputs)
+def _worst_with_slack(outputs, i, w, room, indices, values):
+    chains = outputs.chains
+    start = chains.tokens[i]
+    T = chains.tokens[i + 1] - start
+    pairs = transitions(chains, w)
+    scores(chains, i, w, room.unary)
+    level = _forward_by_levels(outputs, start, T, pairs, room)
+    if level == 0:
+        return 0, 0.0, 0.0
+    _backward_by_levels(outputs, start, T, level, pairs, room)
+    loss, difference = _compared(outputs, start, T, pairs, room)
+    score = loss * (1.0 + difference)
+    if score <= 0.0:
+        return 0, 0.0, 0.0
+    return _features(chains, i, outputs.labels, loss, room, indices, values), loss, score
+
+
+@inner
+def _step(best, before, pairs, K, S, reached, here):
+    """Write the best score of all paths from row ``before`` to each label to row ``reached``."""
+    for c in range(0, S, WIDTH):
+        highest = splat(-np.inf)
+        for j in range(K):
+            value = plus(spread(best, before + j), load(pairs, j * S + c))
+            highest = larger(value, highest)
+        store(reached, here + c, highest)
+
+
+@inner
+def _forward(outputs, start, T, pairs, room):
+    """Write to ``best`` the highest score of the labelings up to each position, per label there."""
+    K, S = outputs.chains.n_labels, outputs.chains.width
+    for t in range(T):
+        here, costs = t * S, outputs.labels[start + t] * S
+        if t > 0:
+            _step(room.best, here - S, pairs, K, S, room.reached, here)
+        for c in range(0, S, WIDTH):
+            own = plus(load(room.unary, here + c), load(outputs.costs, costs + c))
+            if t > 0:
+                own = plus(load(room.reached, here + c), own)
+            store(room.best, here + c, own)
+
+
+@inner
+def _backward(K, S, T, pairs, room):
+    """The best path: the best predecessor is looked up only for the labels on it."""
+    best, path = room.best, room.path
+    label = 0
+    for k in range(1, K):
+        if best[(T - 1) * S + k] > best[(T - 1) * S + label]:
+            label = k
+    path[T - 1] = label
+    for t in range(T - 1, 0, -1):
+        highest, origin = room.reached[t * S + label], 0
+        while origin < K - 1 and best[(t - 1) * S + origin] + pairs[origin * S + label] != highest:
+            origin += 1
+        path[t - 1] = label = origin
+
+
+@inner
+def _forward_by_levels(outputs, start, T, pairs, room):
+    """The same also per loss up to a position; returns the loss of the worst output.
+
+    ``best`` has a row per position and loss from 0. No cost is added: what counts for each loss is
+    the best difference of scores among all labelings with this loss.
+    """
+    K, S, labels = outputs.chains.n_labels, outputs.chains.width, outputs.labels
+    unary, best, levels = room.unary, room.best, outputs.levels
+    truth = carry = 0.0
+    most = 0
+    for t in range(T):
+        true = labels[start + t]
+        before, row, costs = most, t * levels * S, true * S
+        highest = 0.0
+        for k in range(K):
+            highest = max(highest, outputs.costs[costs + k])
+        most += np.int64(highest)
+        for x in range(row, row + (most + 1) * S):
+            best[x] = -np.inf
+        for level in range(before + 1):
+            if t > 0:
+                _step(best, row + (level - levels) * S, pairs, K, S, room.reached, 0)
+            for k in range(K):
+                reached = room.reached[k] if t > 0 else 0.0
+                at = row + (level + np.int64(outputs.costs[costs + k])) * S + k
+                best[at] = reached + unary[t * S + k]
+        truth, carry = added(truth, carry, unary[t * S + true])
+        if t > 0:
+            truth, carry = added(truth, carry, pairs[labels[start + t - 1] * S + true])
+    worst, chosen = 0.0, 0
+    for level in range(1, most + 1):
+        highest, row = -np.inf, ((T - 1) * levels + level) * S
+        for k in range(K):
+            highest = max(highest, best[row + k])
+        score = level * (1.0 + (highest - (truth + carry)))
+        if score > worst:
+            worst, chosen = score, level
+    return chosen
+
+
+@inner
+def _backward_by_levels(outputs, start, T, level, pairs, room):
+    """The best path among those with the loss ``level``."""
+    K, S, labels, levels = (
+        outputs.chains.n_labels,
+        outputs.chains.width,
+        outputs.labels,
+        outputs.levels,
+    )
+    best, path = room.best, room.path
+    for t in range(T - 1, -1, -1):
+        row, label, highest = (t * levels + level) * S, 0, -np.inf
+        for k in range(K):
+            value = best[row + k] + (pairs[k * S + path[t + 1]] if t < T - 1 else 0.0)
+            if value > highest:
+                label, highest = k, value
+        path[t] = label
+        level -= np.int64(outputs.costs[labels[start + t] * S + label])
+
+
+@inner
+def _compared(outputs, start, T, pairs, room):
+    """Loss of the path, and its score minus that of the true labels."""
+    S, costs, labels = outputs.chains.width, outputs.costs, outputs.labels
+    unary, path = room.unary, room.path
+    loss = score = carry = 0.0
+    for t in range(T):
+        true, label = labels[start + t], path[t]
+        room.wrong[t] = label != true
+        if label != true:
+            loss += costs[true * S + label]
+            score, carry = added(score, carry, unary[t * S + label])
+            score, carry = added(score, carry, -unary[t * S + true])
+        if t > 0:
+            true += labels[start + t - 1] * S
+            label += path[t - 1] * S
+            if label != true:
+                score, carry = added(score, carry, pairs[label])
+                score, carry = added(score, carry, -pairs[true])
+    return loss, score + carry
+
+
+@inner
+def _features(chains, i, labels, factor, room, indices, values):
+    """Factor times (features of the true labels minus those of the path); returns their number."""
+    S, start, first = chains.width, chains.tokens[i], chains.blocks[i]
+    T = chains.tokens[i + 1] - start
+    path, sums, touched, entries = room.path, room.sums, room.touched, room.entries
+    size = 0
+    for e in range(chains.entries[i], chains.entries[i + 1]):
+        entries[size] = e  # no branch: it would be mispredicted too often
+        size += room.wrong[chains.positions[e]]
+    out = indices, values, factor
+    count = pending = at = 0
+    slot = np.int64(-1)
+    for x in range(size):
+        e = entries[x]
+        if chains.slots[e] != slot:
+            count, pending = flush(sums, touched, pending, at, out, count), 0
+            slot = np.int64(chains.slots[e])
+            at = np.int64(chains.attributes[first + slot]) * S
+        t = np.int64(chains.positions[e])
+        pending = _exchange(sums, touched, pending, labels[start + t], path[t], chains.values[e])
+    count, pending = flush(sums, touched, pending, at, out, count), 0
+    at = chains.n_attributes * S
+    for t in range(1, T):
+        if room.wrong[t - 1] + room.wrong[t] > 0:
+            true = labels[start + t - 1] * S + labels[start + t]
+            label = path[t - 1] * S + path[t]
+            pending = _exchange(sums, touched, pending, true, label, 1.0)
+    count, pending = flush(sums, touched, pending, at, out, count), 0
+    if chains.intercept:
+        at += S * S
+        for t in range(T):
+            if room.wrong[t] > 0:
+                pending = _exchange(sums, touched, pending, labels[start + t], path[t], 1.0)
+        count = flush(sums, touched, pending, at, out, count)
+        for t in (0, T - 1):
+            at += S
+            if room.wrong[t] > 0:
+                pending = _exchange(sums, touched, 0, labels[start + t], path[t], 1.0)
+                count = flush(sums, touched, pending, at, out, count)
+    return count
+
+
+@inner
+def _exchange(sums, touched, pending, true, label, value):
+    sums[true] += value
+    sums[label] -= value
+    touched[pending], touched[pending + 1] = true, label
+    return pending + 2
+
+
+@inner
+def flush(sums, touched, pending, at, out, count):
+    """Write the nonzero sums as entries, in places from ``at``, and reset them to zero.
+
+    A place that was touched twice is zero the second time. It is written nevertheless, since a
+    branch would be mispredicted too often: there must be room for one more entry.
+    """
+    indices, values, factor = out
+    for p in range(pending):
+        value = sums[touched[p]]
+        indices[count], values[count] = at + touched[p], factor * value
+        sums[touched[p]] = 0.0
+        count += value != 0.0
+    return count

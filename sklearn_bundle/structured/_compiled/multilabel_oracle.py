@@ -1,0 +1,369 @@
+"""Sets of labels as outputs: the worst set for a row, and expectations over all of them.
+
+Few labels are handled by a table of all sets, more along a forest over the labels. The parameters w
+are a row of d per label, a bias per label, and four numbers, one per combination of states, for
+each pair that is scored. All scores are those of a set minus that of the true set.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.core.roundoff import DOUBLE
+from sklearn_bundle.jit.decorators import inlined, inner, jit, registered
+from sklearn_bundle.structured._compiled import structures
+from sklearn_bundle.structured._compiled.class_oracle import (
+    add_row,
+    add_scaled_row,
+    column,
+    node_scores,
+    row_ends,
+)
+
+
+class MultilabelOutputs(NamedTuple):
+    """Rows with their labels, and the forest over the labels.
+
+    ``order`` has each label of a forest after the one to which edge ``above[label]`` joins it; -1
+    marks roots. Rows are as in :class:`~.class_oracle.ClassOutputs`, with
+    labels as nodes.
+    """
+
+    n_nodes: int
+    n_features: int
+    width: int
+    listed: bool  # whether there is a table of all sets
+    slack: bool
+    bias: float  # 1, or 0 without biases
+    cost: float  # of a wrong label
+    truths: NDArray[np.int64]
+    tails: NDArray[np.int64]
+    heads: NDArray[np.int64]
+    order: NDArray[np.int64]
+    above: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.uint32]
+    data: NDArray[np.float64] | NDArray[np.float32]
+
+
+class Room(NamedTuple):
+    """Memory for the inference of one row."""
+
+    rows: NDArray[np.float64]  # <w_l, x> of the labels
+    node: NDArray[np.float64]  # scores of states of labels
+    pair: NDArray[np.float64]  # of pairs of states, for each edge
+    found: NDArray[np.int64]
+    up: NDArray[np.float64]  # scores of a label's states, with all below it in the forest
+    send: NDArray[np.float64]  # messages to the states of the label above
+    table: NDArray[np.float64]  # scores of all sets; bit l of a number is label l
+    added: NDArray[np.float64]  # what a label adds to each set of the labels before it
+    between: NDArray[np.float64]  # scores of pairs by label, earlier label, and their states
+    ones: NDArray[np.int64]  # the number of bits set in a number
+    shares: NDArray[np.float64]  # probabilities of states
+    together: NDArray[np.float64]  # probabilities of pairs of states
+    envelope: NDArray[np.float64]  # largest absolute weight of each feature
+
+
+@inner
+def new_room(outputs):
+    """See :func:`~.structures.new_room`."""
+    L, E = outputs.n_nodes, outputs.tails.shape[0]
+    size = 1 << L if outputs.listed else 1
+    ones = np.zeros(size, np.int64)
+    for c in range(size):
+        ones[c] = ones[c >> 1] + (c & 1)
+    return Room(
+        np.empty(L),
+        np.empty((L, 2)),
+        np.empty((E, 2, 2)),
+        np.empty(L, np.int64),
+        np.empty((L, 2)),
+        np.empty((L, 2)),
+        np.empty(size),
+        np.empty(size),
+        np.zeros((L, L, 2, 2) if outputs.listed else (1, 1, 2, 2)),
+        ones,
+        np.empty((L, 2)),
+        np.empty((E, 2, 2)),
+        np.zeros(outputs.n_features),
+    )
+
+
+@inner
+def _set_scores(outputs, i, w, room):
+    L, d = outputs.n_nodes, outputs.n_features
+    node_scores(outputs, i, w[: L * d], room.rows)
+    truth = outputs.truths[i]
+    for v in range(L):
+        score = room.rows[v] + outputs.bias * w[L * d + v]
+        room.node[v, 0] = -score if truth[v] == 1 else 0.0
+        room.node[v, 1] = 0.0 if truth[v] == 1 else score
+    for a in range(outputs.tails.shape[0]):
+        at = L * d + L + 4 * a
+        own = w[at + 2 * truth[outputs.tails[a]] + truth[outputs.heads[a]]]
+        for s in range(2):
+            for t in range(2):
+                room.pair[a, s, t] = w[at + 2 * s + t] - own
+
+
+@inner
+def _fill_table(outputs, room):
+    """Fill in the scores of all sets; each label adds to every set of the labels before it."""
+    table, added, between = room.table, room.added, room.between
+    between[:] = 0.0
+    for a in range(outputs.tails.shape[0]):
+        tail, head = outputs.tails[a], outputs.heads[a]
+        for s in range(2):
+            for t in range(2):
+                if tail > head:
+                    between[tail, head, s, t] += room.pair[a, s, t]
+                else:
+                    between[head, tail, t, s] += room.pair[a, s, t]
+    table[0] = 0.0
+    for v in range(outputs.n_nodes):
+        for state in range(1, -1, -1):
+            added[0] = room.node[v, state]
+            for u in range(v):
+                off, on = between[v, u, state, 0], between[v, u, state, 1]
+                for c in range(1 << u):
+                    added[c + (1 << u)] = added[c] + on
+                    added[c] += off
+            for c in range(1 << v):
+                table[c + (state << v)] = table[c] + added[c]
+
+
+@inlined
+def _code(outputs, i):
+    """The number of the true set."""
+    code = 0
+    for v in range(outputs.n_nodes):
+        code += outputs.truths[i, v] << v
+    return code
+
+
+@inner
+def _best_of_all(outputs, i, room):
+    """The number of the best set; among equals the true one, then the first."""
+    _fill_table(outputs, room)
+    code = _code(outputs, i)
+    best, at = 0.0, code
+    for c in range(room.table.shape[0]):
+        loss = outputs.cost * room.ones[c ^ code]
+        value = loss * (1.0 + room.table[c]) if outputs.slack else loss + room.table[c]
+        if value > best:
+            best, at = value, c
+    for v in range(outputs.n_nodes):
+        room.found[v] = (at >> v) & 1
+
+
+@inner
+def _best_in_forest(outputs, i, room):
+    """Max-product, from the leaves to the roots and back."""
+    up, order, above = room.up, outputs.order, outputs.above
+    for v in range(outputs.n_nodes):
+        for state in range(2):
+            wrong = outputs.truths[i, v] != state
+            up[v, state] = room.node[v, state] + outputs.cost * wrong
+    for r in range(outputs.n_nodes - 1, -1, -1):
+        v, a = order[r], above[order[r]]
+        if a >= 0:
+            parent = outputs.tails[a] + outputs.heads[a] - v
+            for state in range(2):
+                zero = up[v, 0] + _of_pair(outputs, room, a, parent, state, 0)
+                one = up[v, 1] + _of_pair(outputs, room, a, parent, state, 1)
+                up[parent, state] += max(zero, one)
+    for r in range(outputs.n_nodes):
+        v, a = order[r], above[order[r]]
+        zero, one = up[v, 0], up[v, 1]
+        if a >= 0:
+            parent = outputs.tails[a] + outputs.heads[a] - v
+            zero += _of_pair(outputs, room, a, parent, room.found[parent], 0)
+            one += _of_pair(outputs, room, a, parent, room.found[parent], 1)
+        room.found[v] = one > zero
+
+
+@inner
+def _of_pair(outputs, room, a, parent, state, other):
+    """The score of an edge, given the states of the label above and of the one below."""
+    if outputs.tails[a] == parent:
+        return room.pair[a, state, other]
+    return room.pair[a, other, state]
+
+
+@inner
+def _find(outputs, i, w, room):
+    """Write the best set to ``room.found``; returns its loss and its score without the loss."""
+    _set_scores(outputs, i, w, room)
+    if outputs.listed:
+        _best_of_all(outputs, i, room)
+    else:
+        _best_in_forest(outputs, i, room)
+    found = room.found
+    loss = score = 0.0
+    for v in range(outputs.n_nodes):
+        loss += outputs.cost * (found[v] != outputs.truths[i, v])
+        score += room.node[v, found[v]]
+    for a in range(outputs.tails.shape[0]):
+        score += room.pair[a, found[outputs.tails[a]], found[outputs.heads[a]]]
+    return loss, score
+
+
+@jit
+def best_sets(outputs, w, out):
+    """Write the best sets of all rows to the rows of ``out``."""
+    room = new_room(outputs)
+    for i in range(outputs.truths.shape[0]):
+        _find(outputs, i, w, room)
+        out[i] = room.found
+
+
+@registered(structures.new_room, MultilabelOutputs)
+def _new_room(outputs):
+    return new_room(outputs)
+
+
+@registered(structures.worst, MultilabelOutputs)
+def _worst(outputs, i, w, room, indices, values):
+    L, d = outputs.n_nodes, outputs.n_features
+    loss, score = _find(outputs, i, w, room)
+    found, truth = room.found, outputs.truths[i]
+    factor = loss if outputs.slack else 1.0
+    count = 0
+    for v in range(L):
+        if found[v] != truth[v]:
+            sign = factor if truth[v] == 1 else -factor
+            count = add_row(outputs, i, v, sign, count, indices, values)
+            if outputs.bias != 0.0:
+                indices[count], values[count] = L * d + v, sign
+                count += 1
+    for a in range(outputs.tails.shape[0]):
+        tail, head = outputs.tails[a], outputs.heads[a]
+        own, other = 2 * truth[tail] + truth[head], 2 * found[tail] + found[head]
+        if own != other:
+            at = L * d + L + 4 * a
+            indices[count], values[count] = at + own, factor
+            indices[count + 1], values[count + 1] = at + other, -factor
+            count += 2
+    return count, loss, loss * (1.0 + score) if outputs.slack else loss + score
+
+
+# ---- expectations -----------------------------------------------------------------------------
+
+
+@registered(structures.new_expectation_room, MultilabelOutputs)
+def _new_expectation_room(outputs, w):
+    room = new_room(outputs)
+    d = outputs.n_features
+    for v in range(outputs.n_nodes):
+        for j in range(d):
+            room.envelope[j] = max(room.envelope[j], abs(w[v * d + j]))
+    return room
+
+
+@inner
+def _sum_of_all(outputs, i, room):
+    """Log of the sum over all sets, and probabilities of wrong states and pairs of states."""
+    _fill_table(outputs, room)
+    table, code = room.table, _code(outputs, i)
+    top = others = 0.0
+    for c in range(table.shape[0]):
+        top = max(top, table[c])
+    own = np.exp(-top)
+    for c in range(table.shape[0]):
+        table[c] = np.exp(table[c] - top) if c != code else 0.0
+        others += table[c]
+    total = others + own
+    for c in range(table.shape[0]):
+        share = table[c] / total
+        for v in range(outputs.n_nodes):
+            room.shares[v, (c >> v) & 1] += share
+        for a in range(outputs.tails.shape[0]):
+            s, t = (c >> outputs.tails[a]) & 1, (c >> outputs.heads[a]) & 1
+            room.together[a, s, t] += share
+    return np.log1p(others) if top == 0.0 else top + np.log(total)
+
+
+@inlined
+def _log_sum(a, b):
+    """``log(exp a + exp b)``."""
+    return max(a, b) + np.log1p(np.exp(-abs(a - b)))
+
+
+@inner
+def _sum_in_forest(outputs, room):
+    """The same by sum-product, and probabilities of the true states too."""
+    up, send, shares = room.up, room.send, room.shares
+    order, above = outputs.order, outputs.above
+    up[:] = room.node
+    log_z = 0.0
+    for r in range(outputs.n_nodes - 1, -1, -1):
+        v, a = order[r], above[order[r]]
+        if a < 0:
+            log_z += _log_sum(up[v, 0], up[v, 1])
+            continue
+        parent = outputs.tails[a] + outputs.heads[a] - v
+        for state in range(2):
+            zero = up[v, 0] + _of_pair(outputs, room, a, parent, state, 0)
+            one = up[v, 1] + _of_pair(outputs, room, a, parent, state, 1)
+            send[v, state] = _log_sum(zero, one)
+            up[parent, state] += send[v, state]
+    for r in range(outputs.n_nodes):
+        v, a = order[r], above[order[r]]
+        if a < 0:
+            in_all = _log_sum(up[v, 0], up[v, 1])
+            for state in range(2):
+                shares[v, state] = np.exp(up[v, state] - in_all)
+            continue
+        parent = outputs.tails[a] + outputs.heads[a] - v
+        for state in range(2):
+            for other in range(2):
+                score = up[v, other] + _of_pair(outputs, room, a, parent, state, other)
+                share = shares[parent, state] * np.exp(score - send[v, state])
+                shares[v, other] += share
+                if outputs.tails[a] == parent:
+                    room.together[a, state, other] = share
+                else:
+                    room.together[a, other, state] = share
+    return log_z
+
+
+@registered(structures.expect, MultilabelOutputs)
+def _expect(outputs, i, w, room, weight, gradient):
+    L, d, E = outputs.n_nodes, outputs.n_features, outputs.tails.shape[0]
+    truth = outputs.truths[i]
+    _set_scores(outputs, i, w, room)
+    room.shares[:] = 0.0
+    room.together[:] = 0.0
+    log_z = _sum_of_all(outputs, i, room) if outputs.listed else _sum_in_forest(outputs, room)
+    first, last = row_ends(outputs, i)
+    reach, squares = 0.0, 1.0
+    for e in range(first, last):
+        x, j = np.float64(outputs.data[e]), column(outputs, i, e)
+        squares += x * x
+        reach += abs(x) * room.envelope[j]
+    largest, size = 0.0, 0.0
+    for v in range(L):
+        # One minus the probability of the true state is that of the other, without cancellation.
+        wrong = room.shares[v, 1 - truth[v]]
+        largest += max(abs(room.node[v, 0]), abs(room.node[v, 1])) + abs(w[L * d + v])
+        size += wrong * np.sqrt(squares)
+        change = weight * (wrong if truth[v] == 0 else -wrong)
+        if change != 0.0:
+            add_scaled_row(outputs, i, v, change, gradient)
+            gradient[L * d + v] += outputs.bias * change
+    for a in range(E):
+        at, highest, wrong = L * d + L + 4 * a, 0.0, 0.0
+        own = 2 * truth[outputs.tails[a]] + truth[outputs.heads[a]]
+        for s in range(2):
+            for t in range(2):
+                highest = max(highest, abs(room.pair[a, s, t]), abs(w[at + 2 * s + t]))
+                if 2 * s + t != own:
+                    wrong += room.together[a, s, t]
+                    gradient[at + 2 * s + t] += weight * room.together[a, s, t]
+        gradient[at + own] -= weight * wrong
+        largest += 2.0 * highest
+        size += 2.0 * wrong
+    roundings = L * (last - first + 4.0) * reach + (L + E + 8.0) * (largest + L) + 16.0
+    roundings += room.table.shape[0]
+    return max(log_z, 0.0), DOUBLE * roundings, 2.0 * size

@@ -1,0 +1,435 @@
+"""Labels of the nodes of graphs: the worst labeling, and an upper bound for all labelings.
+
+Sequential tree-reweighted message passing (Kolmogorov 2006), then branch and bound on what it
+leaves open. Nodes have an order. A sweep against it replaces the messages to earlier neighbors, a
+sweep along it those to later ones. A graph is decomposed into chains that ascend in the order. The
+number of chains through a node k is the larger of its numbers of earlier and later neighbors; each
+chain has the share ``shares[k]`` of its score, and each edge is in one chain. After a sweep against
+the order the message of a chain from its last node to its first is constant, whatever the labels
+are. So the sum of the chains' maxima is the sum of the constants and, at first nodes, of the shares
+of the largest scores. No labeling exceeds it. In a forest with at most one earlier neighbor per
+node every share is one: the sweep is max-product, and the bound is attained.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.jit.decorators import inner, jit, registered
+from sklearn_bundle.structured._compiled import structures
+
+_CHECK = 8  # sweeps between two checks of the bound's progress
+_PROGRESS = 0.02  # of what is open: if the bound falls by less between checks, it has settled
+# Relative to the sum of absolute scores: what rounding adds to a bound. Each node and edge adds a
+# few units in the last place of its own largest score.
+_ROUNDING = 1e-14
+_CLOSED = 1e-13  # relative to the same sum: a bound this close to a labeling proves it
+
+
+class PairwiseOutputs(NamedTuple):
+    """Graphs with the labels of their nodes, the nodes of each graph in the order of sweeps.
+
+    Graph i has the nodes ``nodes[i]`` to ``nodes[i + 1]``, and the edges ``edges[i]`` to ``edges[i
+    + 1]``; ``tails`` and ``heads`` are numbers of nodes in the graph. Node v has the edges
+    ``incident[around[v]:around[v + 1]]``, by their number in the graph. w has a row of
+    ``n_features`` per label, then a matrix per edge feature, with a row per label of the tail.
+    """
+
+    n_labels: int
+    n_features: int
+    n_edge_features: int
+    sweeps: int
+    branches: int
+    cost: float
+    labels: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    tails: NDArray[np.int64]
+    heads: NDArray[np.int64]
+    around: NDArray[np.int64]
+    incident: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    features: NDArray[np.float64]
+    edge_features: NDArray[np.float64]
+
+
+class Room(NamedTuple):
+    """Memory for the inference of one graph."""
+
+    node: NDArray[np.float64]  # scores of labels, minus that of the true label
+    edge: NDArray[np.float64]  # the same of pairs
+    messages: NDArray[np.float64]  # to the tail and to the head of each edge
+    score: NDArray[np.float64]  # of a node's labels, with all messages to it
+    blocked: NDArray[np.int64]  # branches that exclude a label
+    best: NDArray[np.int64]
+    found: NDArray[np.int64]
+    chosen: NDArray[np.int64]  # per branch: the node, the label, and whether it is excluded
+    open: NDArray[np.float64]  # per branch: the bound above it
+    bound: NDArray[np.float64]  # of the last graph
+
+
+@inner
+def new_room(outputs):
+    """See :func:`~.structures.new_room`."""
+    n = m = 1
+    for i in range(outputs.nodes.shape[0] - 1):
+        n = max(n, outputs.nodes[i + 1] - outputs.nodes[i])
+        m = max(m, outputs.edges[i + 1] - outputs.edges[i])
+    K = outputs.n_labels
+    depth = n * K + 1
+    return Room(
+        np.empty((n, K)),
+        np.empty((m, K, K)),
+        np.empty((m, 2, K)),
+        np.empty((n, K)),
+        np.zeros((n, K), np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty((depth, 3), np.int64),
+        np.empty(depth),
+        np.empty(1),
+    )
+
+
+@inner
+def _set_scores(outputs, i, w, room):
+    """Scores of labels and pairs minus those of the true labels; returns the sum of their sizes."""
+    K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
+    first, n = outputs.nodes[i], outputs.nodes[i + 1] - outputs.nodes[i]
+    labels = outputs.labels[first : first + n]
+    mass = 0.0
+    for v in range(n):
+        row = outputs.features[(first + v) * d : (first + v + 1) * d]
+        for k in range(K):
+            total = 0.0
+            for j in range(d):
+                total += row[j] * w[k * d + j]
+            room.node[v, k] = total
+        own = room.node[v, labels[v]]
+        largest = 0.0
+        for k in range(K):
+            # In this order: a loss added to a score of 1e16 would be rounded away.
+            room.node[v, k] = (room.node[v, k] - own) + outputs.cost * (k != labels[v])
+            largest = max(largest, abs(room.node[v, k]))
+        mass += largest
+    start = outputs.edges[i]
+    for a in range(outputs.edges[i + 1] - start):
+        pairs = room.edge[a].reshape(K * K)
+        pairs[:] = 0.0
+        for f in range(e):
+            x = outputs.edge_features[(start + a) * e + f]
+            if x != 0.0:
+                at = K * d + f * K * K
+                for k in range(K * K):
+                    pairs[k] += x * w[at + k]
+        tail, head = labels[outputs.tails[start + a]], labels[outputs.heads[start + a]]
+        own = pairs[tail * K + head]
+        largest = 0.0
+        for k in range(K * K):
+            pairs[k] -= own
+            largest = max(largest, abs(pairs[k]))
+        mass += largest
+    return mass
+
+
+@inner
+def _gather(outputs, i, v, room):
+    """The score of the labels of node v with all messages to it; -inf for those excluded."""
+    K, start = outputs.n_labels, outputs.edges[i]
+    score = room.score[v]
+    for k in range(K):
+        score[k] = -np.inf if room.blocked[v, k] > 0 else room.node[v, k]
+    at = outputs.nodes[i] + v
+    for r in range(outputs.around[at], outputs.around[at + 1]):
+        a = outputs.incident[r]
+        message = room.messages[a, 0 if outputs.tails[start + a] == v else 1]
+        for k in range(K):
+            score[k] += message[k]
+
+
+@inner
+def _send(outputs, i, v, a, room):
+    """Set the message from node v along edge a, of largest entry 0; returns what is subtracted."""
+    K = outputs.n_labels
+    from_tail = outputs.tails[outputs.edges[i] + a] == v
+    share, score, pairs = outputs.shares[outputs.nodes[i] + v], room.score[v], room.edge[a]
+    back = room.messages[a, 0 if from_tail else 1]
+    out = room.messages[a, 1 if from_tail else 0]
+    out[:] = -np.inf
+    for k in range(K):
+        own = share * score[k] - back[k]
+        if own == -np.inf:
+            continue
+        for j in range(K):
+            value = own + (pairs[k, j] if from_tail else pairs[j, k])
+            out[j] = max(out[j], value)
+    highest = -np.inf
+    for j in range(K):
+        highest = max(highest, out[j])
+    for j in range(K):
+        out[j] -= highest
+    return highest
+
+
+@inner
+def _sweep_back(outputs, i, room):
+    """Sweep against the order; returns the resulting bound."""
+    first, start = outputs.nodes[i], outputs.edges[i]
+    bound = 0.0
+    for v in range(outputs.nodes[i + 1] - first - 1, -1, -1):
+        _gather(outputs, i, v, room)
+        earlier = 0
+        for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
+            a = outputs.incident[r]
+            if outputs.tails[start + a] + outputs.heads[start + a] < 2 * v:
+                bound += _send(outputs, i, v, a, room)
+                earlier += 1
+        begins = 1.0 - earlier * outputs.shares[first + v]
+        if begins > 1e-9:  # a share that is not an integer is rounded
+            highest = -np.inf
+            for k in range(outputs.n_labels):
+                highest = max(highest, room.score[v, k])
+            bound += begins * highest
+    return bound
+
+
+@inner
+def _sweep_forward(outputs, i, room):
+    """Label node by node, given the labels before and the messages from the nodes after.
+
+    Messages to later neighbors are replaced on the way. Returns the labeling's score.
+    """
+    K, first, start = outputs.n_labels, outputs.nodes[i], outputs.edges[i]
+    found = room.found
+    total = 0.0
+    for v in range(outputs.nodes[i + 1] - first):
+        # What earlier neighbors have sent is not used: their labels are known.
+        score = room.score[v]
+        best, at = -np.inf, 0
+        for k in range(K):
+            score[k] = -np.inf if room.blocked[v, k] > 0 else room.node[v, k]
+        for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
+            a = outputs.incident[r]
+            is_tail = outputs.tails[start + a] == v
+            other = outputs.heads[start + a] if is_tail else outputs.tails[start + a]
+            for k in range(K):
+                if other > v:
+                    score[k] += room.messages[a, 0 if is_tail else 1, k]
+                elif is_tail:
+                    score[k] += room.edge[a, k, found[other]]
+                else:
+                    score[k] += room.edge[a, found[other], k]
+        for k in range(K):
+            if score[k] > best:
+                best, at = score[k], k
+        found[v] = at
+        _gather(outputs, i, v, room)
+        for r in range(outputs.around[first + v], outputs.around[first + v + 1]):
+            a = outputs.incident[r]
+            if outputs.tails[start + a] + outputs.heads[start + a] > 2 * v:
+                _send(outputs, i, v, a, room)
+    for v in range(outputs.nodes[i + 1] - first):
+        total += room.node[v, found[v]]
+    for a in range(outputs.edges[i + 1] - start):
+        total += room.edge[a, found[outputs.tails[start + a]], found[outputs.heads[start + a]]]
+    return total
+
+
+@inner
+def _relax(outputs, i, room, best, enough):
+    """Sweep until the bound settles, or proves that no labeling is better than the best.
+
+    Returns the best score and the bound; ``enough`` is how close they must be.
+    """
+    bound = last = np.inf
+    n = outputs.nodes[i + 1] - outputs.nodes[i]
+    for sweep in range(outputs.sweeps):
+        bound = min(bound, _sweep_back(outputs, i, room))
+        if bound <= best + enough:
+            break
+        score = _sweep_forward(outputs, i, room)
+        if score > best:
+            best = score
+            room.best[:n] = room.found[:n]
+            if bound <= best + enough:
+                break
+        if sweep % _CHECK == _CHECK - 1:
+            if last - bound <= _PROGRESS * (bound - best):
+                break
+            last = bound
+    return best, bound
+
+
+@inner
+def _undecided(outputs, i, room):
+    """The node whose two best labels have the closest scores, and the best; -1 if none has two.
+
+    The scores include the messages of all neighbors.
+    """
+    K = outputs.n_labels
+    node, label, least = -1, -1, np.inf
+    for v in range(outputs.nodes[i + 1] - outputs.nodes[i]):
+        _gather(outputs, i, v, room)
+        best = second = -np.inf
+        at = 0
+        for k in range(K):
+            score = room.score[v, k]
+            if score > best:
+                second, best, at = best, score, k
+            elif score > second:
+                second = score
+        if second > -np.inf and best - second < least:
+            node, label, least = v, at, best - second
+    return node, label
+
+
+@inner
+def _exclude(room, branch, by):
+    """Exclude all labels except the chosen one, or only that one; ``by`` = -1 undoes it."""
+    v, label, excluded = room.chosen[branch, 0], room.chosen[branch, 1], room.chosen[branch, 2]
+    for k in range(room.blocked.shape[1]):
+        if (k == label) == (excluded == 1):
+            room.blocked[v, k] += by
+
+
+@inner
+def solve(outputs, i, w, room):
+    """Write the best labeling found to ``room.best``; returns its score and the upper bound.
+
+    Depth-first: an undecided node gets its best label, then all other labels.
+    """
+    mass = _set_scores(outputs, i, w, room)
+    n = outputs.nodes[i + 1] - outputs.nodes[i]
+    m = outputs.edges[i + 1] - outputs.edges[i]
+    if not mass < np.inf:  # the point is not finite
+        room.best[:n] = 0
+        return np.nan, np.nan
+    room.best[:n] = outputs.labels[outputs.nodes[i] : outputs.nodes[i] + n]
+    room.messages[:m] = 0.0
+    enough = _CLOSED * mass
+    best, bound = _relax(outputs, i, room, 0.0, enough)
+    proved = -np.inf  # what was left
+    depth = branches = 0
+    while True:
+        node, label = -1, -1
+        if bound > best + enough and branches + 2 <= outputs.branches:
+            node, label = _undecided(outputs, i, room)
+        if node >= 0:
+            room.chosen[depth, 0], room.chosen[depth, 1], room.chosen[depth, 2] = node, label, 0
+            room.open[depth] = bound
+            _exclude(room, depth, 1)
+            depth += 1
+        else:
+            proved = max(proved, bound)
+            while depth > 0:
+                _exclude(room, depth - 1, -1)
+                done = room.chosen[depth - 1, 2] == 1
+                if not done and room.open[depth - 1] > best + enough:
+                    if branches < outputs.branches:
+                        break
+                    proved = max(proved, room.open[depth - 1])
+                elif not done:
+                    proved = max(proved, room.open[depth - 1])
+                depth -= 1
+            if depth == 0:
+                break
+            room.chosen[depth - 1, 2] = 1
+            _exclude(room, depth - 1, 1)
+        branches += 1
+        best, bound = _relax(outputs, i, room, best, enough)
+        bound = min(bound, room.open[depth - 1])
+    return best, max(proved, best) + _ROUNDING * mass
+
+
+@inner
+def _write(outputs, i, room, indices, values):
+    """Write the entries of ``phi(x_i, y_i) - phi(x_i, y)`` of the best labeling: count and loss."""
+    K, d, e = outputs.n_labels, outputs.n_features, outputs.n_edge_features
+    first, start = outputs.nodes[i], outputs.edges[i]
+    n, m = outputs.nodes[i + 1] - first, outputs.edges[i + 1] - start
+    labels, best = outputs.labels[first : first + n], room.best
+    sums = np.zeros(max(d, e))
+    count = wrong = 0
+    for v in range(n):
+        wrong += best[v] != labels[v]
+    if wrong == 0:
+        return 0, 0.0
+    for k in range(K):
+        sums[:d] = 0.0
+        for v in range(n):
+            sign = 1.0 * (labels[v] == k) - 1.0 * (best[v] == k)
+            if sign != 0.0:
+                for j in range(d):
+                    sums[j] += sign * outputs.features[(first + v) * d + j]
+        for j in range(d):
+            if sums[j] != 0.0:
+                indices[count], values[count] = k * d + j, sums[j]
+                count += 1
+    # Pairs whose edges differ in the labeling; the sums are stored in the memory of their scores.
+    own = np.zeros(K * K, np.int64)
+    for a in range(m):
+        tail, head = outputs.tails[start + a], outputs.heads[start + a]
+        truth, other = labels[tail] * K + labels[head], best[tail] * K + best[head]
+        if truth != other:
+            own[truth], own[other] = 1, 1
+    for pair in range(K * K):
+        if own[pair] == 0:
+            continue
+        sums[:e] = 0.0
+        for a in range(m):
+            tail, head = outputs.tails[start + a], outputs.heads[start + a]
+            sign = 1.0 * (labels[tail] * K + labels[head] == pair)
+            sign -= 1.0 * (best[tail] * K + best[head] == pair)
+            if sign != 0.0:
+                for f in range(e):
+                    sums[f] += sign * outputs.edge_features[(start + a) * e + f]
+        for f in range(e):
+            if sums[f] != 0.0:
+                indices[count], values[count] = K * d + f * K * K + pair, sums[f]
+                count += 1
+    return count, outputs.cost * wrong
+
+
+@jit
+def labeling(outputs, w, out):
+    """Write the best labels of all graphs to ``out``; returns the largest scores they may have."""
+    room = new_room(outputs)
+    bounds = np.empty(outputs.nodes.shape[0] - 1)
+    for i in range(bounds.shape[0]):
+        _, bounds[i] = solve(outputs, i, w, room)
+        n = outputs.nodes[i + 1] - outputs.nodes[i]
+        out[outputs.nodes[i] : outputs.nodes[i + 1]] = room.best[:n]
+    return bounds
+
+
+@inner
+def _worst(outputs, i, w, room, indices, values):
+    score, bound = solve(outputs, i, w, room)
+    count, loss = _write(outputs, i, room, indices, values)
+    room.bound[0] = bound
+    return count, loss, score
+
+
+@jit
+def bounded_sweep(outputs, w, first, last, starts, indices, values, losses, scores, bounds):
+    """:func:`~.structures.sweep` with bounds."""
+    room = new_room(outputs)
+    starts[0] = at = 0
+    for i in range(first, last):
+        count, losses[i - first], scores[i - first] = _worst(
+            outputs, i, w, room, indices[at:], values[at:]
+        )
+        bounds[i - first] = room.bound[0]
+        at += count
+        starts[i - first + 1] = at
+
+
+@registered(structures.new_room, PairwiseOutputs)
+def _new_room(outputs):
+    return new_room(outputs)
+
+
+@registered(structures.worst, PairwiseOutputs)
+def _registered_worst(outputs, i, w, room, indices, values):
+    return _worst(outputs, i, w, room, indices, values)

@@ -1,0 +1,353 @@
+"""The conditional likelihood of true segmentations, by recursions over segments in logarithms.
+
+The scores of the true segments are subtracted from all scores, position by position, so that the
+numbers in the recursions are differences of scores of parts, which are small if the model is good.
+
+Rounding errors: let M be the largest number in the recursions. A segment of n positions takes part
+in n + 8 sums of such numbers, and in two logarithms of sums of at most L and K exponentials, whose
+relative errors are below ``(L + 8) u`` and ``(K + 8) u``; what is subtracted at a position is a sum
+of six scores. The forward and the backward recursion each take part once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.chain._compiled.chain import scores
+from sklearn_bundle.chain._compiled.chain_dual import largest
+from sklearn_bundle.chain._compiled.chain_rounding import largest_of
+from sklearn_bundle.core.roundoff import DOUBLE
+from sklearn_bundle.jit.decorators import inlined, inner, registered
+from sklearn_bundle.jit.elementary import exp
+from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store
+from sklearn_bundle.structured._compiled import structures
+from sklearn_bundle.structured._compiled.chain_expectation import errors_of_scores
+from sklearn_bundle.structured._compiled.segment_oracle import (
+    SegmentOutputs,
+    allowed_lengths,
+    count_structure,
+    longest,
+)
+
+
+class ExpectationRoom(NamedTuple):
+    """Memory to work in, and sizes of w.
+
+    ``unary`` and ``nodes`` have a row of columns per position. Rows of labels: ``gains`` to
+    ``stays`` have one per position, ``reached`` and ``left`` one more, ``lengths`` and ``ways`` one
+    per length, ``inside`` to ``peaks`` a single one. ``begins`` and ``goes_on`` have the
+    probabilities that a segment of a label begins at a position and that it covers it from before,
+    ``ends`` and ``stays`` that it ends there and that it covers it and the next. ``sums`` is a row
+    that is zero between uses, ``touched`` lists places in it. ``reach``, ``norms``, ``counts``,
+    ``envelope`` and ``bias`` are those of chain_expectation.py.
+    """
+
+    unary: NDArray[np.float64]
+    nodes: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    entered: NDArray[np.float64]
+    begun: NDArray[np.float64]
+    begins: NDArray[np.float64]
+    goes_on: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    stays: NDArray[np.float64]
+    reached: NDArray[np.float64]
+    left: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+    ways: NDArray[np.float64]
+    inside: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    peaks: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    touched: NDArray[np.int64]
+    reach: NDArray[np.float64]
+    norms: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    envelope: NDArray[np.float64]
+    bias: float
+
+
+@registered(structures.new_expectation_room, SegmentOutputs)
+def _new_room(outputs, w):
+    chains, S, K, L = outputs.chains, outputs.width, outputs.n_labels, longest(outputs.limits)
+    T, W, d = largest(chains.tokens), chains.width, chains.n_attributes
+    envelope = np.empty(d)
+    for a in range(d):
+        envelope[a] = largest_of(w[a * W : a * W + W], W)
+    n = T * S
+    columns = np.empty(T * W), np.empty(T * W)
+    rows = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    more = np.empty(n + S), np.empty(n + S), np.empty(L * S), np.empty(max(L, K) * S)
+    single = np.empty(S), np.empty(S), np.empty(S), np.empty(S)
+    sums, touched = np.zeros((K + L + 2) * S), np.empty(2 * T + 2, np.int64)
+    of_tokens = np.empty(T), np.empty(T), np.empty(T, np.int64)
+    return ExpectationRoom(
+        *columns, *rows, *more, *single, sums, touched, *of_tokens, envelope, 0.0
+    )
+
+
+@registered(structures.expect, SegmentOutputs)
+def _expect(outputs, i, w, room, weight, gradient):
+    chains, K, S = outputs.chains, outputs.n_labels, outputs.width
+    L, start = longest(outputs.limits), chains.tokens[i]
+    T = chains.tokens[i + 1] - start
+    at = chains.n_attributes * chains.width
+    tail, true = w[at:], (outputs.labels[start : start + T], outputs.sizes[start : start + T])
+    scores(chains, i, w, room.unary)
+    allowed_lengths(outputs, w, room.lengths)
+    for k in range(S):
+        room.peaks[k] = 0.0
+    size = _less_true(outputs, T, true, tail, room)
+    log_z = _forward(outputs, T, tail, room)
+    _backward(outputs, T, tail, room)
+    _marginals(outputs, T, log_z, tail, room)
+    peak = largest_of(room.peaks, K) + largest_of(tail, (K + L + 2) * S)
+    columns = 3.0 if outputs.boundaries else 1.0
+    shift = columns * errors_of_scores(chains, i, T, room)
+    shift += DOUBLE * (T * (64.0 * peak + 2.0 * (L + K) + 64.0) + 8.0 * size)
+    moved = _wrong(outputs, T, true, room)
+    count, _ = count_structure(outputs, T, true, -1.0, 0, tail, (0.0, 0.0), room)
+    for x in range((K + L + 2) * S):
+        gradient[at + x] += weight * room.sums[x]
+        room.sums[x] = 0.0
+    _add_attributes(chains, i, weight, room.nodes, gradient)
+    # There are at most 2 T + 1 transitions, lengths and biases, both expected and true.
+    return max(log_z, 0.0), shift, moved + 2.0 * count + 2.0 * T + 2.0
+
+
+@inner
+def _less_true(outputs, T, true, tail, room):
+    """Fill ``gains``: scores of tokens minus all that true segments get at their positions.
+
+    Returns the sum of the sizes of what was subtracted.
+    """
+    K, S, W, (labels, sizes) = outputs.n_labels, outputs.width, outputs.chains.width, true
+    lengths, size = K * S, 0.0
+    biases = lengths + longest(outputs.limits) * S
+    for t in range(T):
+        label, own = labels[t], room.unary[t * W + labels[t]]
+        in_all = abs(own)
+        last = t + 1 == T or sizes[t + 1] > 0
+        if sizes[t] > 0:
+            before = tail[biases + label] if t == 0 else tail[labels[t - 1] * S + label]
+            length = tail[lengths + (sizes[t] - 1) * S + label]
+            own += before + length
+            in_all += abs(before) + abs(length)
+            if outputs.boundaries:
+                own += room.unary[t * W + K + label]
+                in_all += abs(room.unary[t * W + K + label])
+        if last and outputs.boundaries:
+            own += room.unary[t * W + 2 * K + label]
+            in_all += abs(room.unary[t * W + 2 * K + label])
+        if t + 1 == T:
+            own += tail[biases + S + label]
+            in_all += abs(tail[biases + S + label])
+        size += in_all
+        for k in range(K):
+            room.gains[t * S + k] = room.unary[t * W + k] - own
+    return size
+
+
+@inlined
+def _log_sums(room, n, K, S, out, at):
+    """Set ``out[at + k]`` to the logarithm of the sum of exponentials of column k of ``ways``.
+
+    ``highest`` has the largest of each column.
+    """
+    highest, mass, ways, peaks = room.highest, room.mass, room.ways, room.peaks
+    for k in range(K):
+        mass[k] = 0.0
+    for x in range(0, n * S, S):
+        for k in range(K):
+            mass[k] += exp(ways[x + k] - highest[k])
+    for k in range(K):
+        out[at + k] = highest[k] + np.log(mass[k])
+        peaks[k] = max(peaks[k], abs(out[at + k]))
+
+
+@inner
+def _forward(outputs, T, tail, room):
+    """Fill ``entered``: all ways to the first position of a segment, with the scores of a first.
+
+    Fills ``reached`` with all ways up to the end of a segment. Returns log Z.
+    """
+    K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
+    L, highest, ways, inside = longest(outputs.limits), room.highest, room.ways, room.inside
+    biases, peaks = (K + L) * S, room.peaks
+    for e in range(1, T + 1):
+        s = (e - 1) * S
+        if e == 1:
+            for k in range(K):
+                room.entered[k] = tail[biases + k]
+        else:
+            for k in range(K):
+                highest[k] = -np.inf
+            for j in range(K):
+                for k in range(K):
+                    ways[j * S + k] = room.reached[s + j] + tail[j * S + k]
+                    highest[k] = max(highest[k], ways[j * S + k])
+            _log_sums(room, K, K, S, room.entered, s)
+        if outputs.boundaries:
+            for k in range(K):
+                room.entered[s + k] += room.unary[(e - 1) * W + K + k]
+                peaks[k] = max(peaks[k], abs(room.entered[s + k]))
+        most = min(L, e)
+        for k in range(K):
+            inside[k], highest[k] = 0.0, -np.inf
+        for n in range(1, most + 1):
+            before, way = (e - n) * S, (n - 1) * S
+            for k in range(K):
+                inside[k] += room.gains[before + k]
+                ways[way + k] = inside[k] + (room.entered[before + k] + room.lengths[way + k])
+                highest[k] = max(highest[k], ways[way + k])
+                peaks[k] = max(peaks[k], abs(inside[k]))
+        _log_sums(room, most, K, S, room.reached, e * S)
+        if outputs.boundaries:
+            for k in range(K):
+                room.reached[e * S + k] += room.unary[(e - 1) * W + 2 * K + k]
+                peaks[k] = max(peaks[k], abs(room.reached[e * S + k]))
+    top, mass = -np.inf, 0.0
+    for k in range(K):
+        top = max(top, room.reached[T * S + k] + tail[biases + S + k])
+    for k in range(K):
+        mass += np.exp(room.reached[T * S + k] + tail[biases + S + k] - top)
+    return top + np.log(mass)
+
+
+@inner
+def _backward(outputs, T, tail, room):
+    """Fill ``begun``: all ways on from the first position of a segment, with all its scores.
+
+    Fills ``left`` with all ways on from the end of a segment, with the scores of a last position.
+    """
+    K, S, W = outputs.n_labels, outputs.width, outputs.chains.width
+    L, highest, ways, inside = longest(outputs.limits), room.highest, room.ways, room.inside
+    biases, peaks = (K + L + 1) * S, room.peaks
+    for s in range(T, -1, -1):
+        here = s * S
+        if s < T:
+            most = min(L, T - s)
+            for k in range(K):
+                inside[k], highest[k] = 0.0, -np.inf
+            for n in range(1, most + 1):
+                way = (n - 1) * S
+                for k in range(K):
+                    inside[k] += room.gains[here + way + k]
+                    on = room.left[here + n * S + k] + room.lengths[way + k]
+                    ways[way + k] = inside[k] + on
+                    highest[k] = max(highest[k], ways[way + k])
+            _log_sums(room, most, K, S, room.begun, here)
+            if outputs.boundaries:
+                for k in range(K):
+                    room.begun[here + k] += room.unary[s * W + K + k]
+                    peaks[k] = max(peaks[k], abs(room.begun[here + k]))
+        if s == T:
+            for k in range(K):
+                room.left[here + k] = tail[biases + k]
+        elif s > 0:
+            for j in range(K):
+                highest[j] = -np.inf
+            for k in range(K):
+                for j in range(K):
+                    ways[k * S + j] = tail[j * S + k] + room.begun[here + k]
+                    highest[j] = max(highest[j], ways[k * S + j])
+            _log_sums(room, K, K, S, room.left, here)
+        if s > 0 and outputs.boundaries:
+            for k in range(K):
+                room.left[here + k] += room.unary[(s - 1) * W + 2 * K + k]
+                peaks[k] = max(peaks[k], abs(room.left[here + k]))
+
+
+@inner
+def _marginals(outputs, T, log_z, tail, room):
+    """Add up probabilities of segments, in ``begins`` to ``stays`` and in ``sums``."""
+    K, S, L = outputs.n_labels, outputs.width, longest(outputs.limits)
+    lengths, ways, inside, mass = K * S, room.ways, room.inside, room.mass
+    biases = (K + L) * S
+    for x in range(T * S):
+        room.begins[x] = room.goes_on[x] = room.ends[x] = room.stays[x] = 0.0
+    for s in range(T):
+        here, most = s * S, min(L, T - s)
+        for k in range(K):
+            inside[k], mass[k] = room.entered[here + k] - log_z, 0.0
+        for x in range(0, most * S, S):
+            for k in range(K):
+                inside[k] += room.gains[here + x + k]
+                on = room.left[here + x + S + k] + room.lengths[x + k]
+                ways[x + k] = exp(min(inside[k] + on, 0.0))
+        for x in range((most - 1) * S, -1, -S):
+            for k in range(K):
+                room.stays[here + x + k] += mass[k]
+                room.ends[here + x + k] += ways[x + k]
+                mass[k] += ways[x + k]
+                room.sums[lengths + x + k] += ways[x + k]
+                if x > 0:
+                    room.goes_on[here + x + k] += mass[k]
+        for k in range(K):
+            room.begins[here + k] = mass[k]
+        if s > 0:
+            # The last position of a segment counts in reached and, before s, in left.
+            for j in range(K):
+                before = room.reached[here + j] - log_z
+                for k in range(K):
+                    pair = before + (tail[j * S + k] + room.begun[here + k])
+                    room.sums[j * S + k] += exp(min(pair, 0.0))
+    for k in range(K):
+        room.sums[biases + k] = room.begins[k]
+        room.sums[biases + S + k] = room.ends[(T - 1) * S + k]
+
+
+@inner
+def _wrong(outputs, T, true, room):
+    """Fill ``nodes`` with expected minus true counts of the columns; returns their total size.
+
+    One minus the probability of the truth is the sum of the others, without cancellation.
+    """
+    K, S, W, (labels, sizes) = outputs.n_labels, outputs.width, outputs.chains.width, true
+    nodes, in_all = room.nodes, 0.0
+    for t in range(T):
+        label, row, at = labels[t], t * S, t * W
+        for x in range(at, at + W):
+            nodes[x] = 0.0
+        wrong = 0.0
+        for k in range(K):
+            nodes[at + k] = room.begins[row + k] + room.goes_on[row + k]
+            wrong += nodes[at + k] * (k != label)
+        nodes[at + label] = -wrong
+        if outputs.boundaries:
+            last = t + 1 == T or sizes[t + 1] > 0
+            column = at + K
+            wrong += _against(room.begins, room.goes_on, row, K, label, sizes[t] > 0, nodes, column)
+            column += K
+            wrong += _against(room.ends, room.stays, row, K, label, last, nodes, column)
+        in_all += 2.0 * wrong * room.norms[t]
+    return in_all
+
+
+@inner
+def _against(is_so, is_not, row, K, label, truly, nodes, at):
+    """Probabilities minus 1 for the true label, if it is ``truly`` so; returns their mass."""
+    wrong = 0.0
+    for k in range(K):
+        nodes[at + k] = is_so[row + k]
+        wrong += is_so[row + k]
+    if truly:
+        wrong = 0.0
+        for k in range(K):
+            wrong += is_not[row + k] + is_so[row + k] * (k != label)
+        nodes[at + label] = -wrong
+    return wrong
+
+
+@inlined
+def _add_attributes(chains, i, weight, nodes, gradient):
+    W, first = chains.width, chains.blocks[i]
+    for e in range(chains.entries[i], chains.entries[i + 1]):
+        source = np.int64(chains.positions[e]) * W
+        target = np.int64(chains.attributes[first + chains.slots[e]]) * W
+        value = splat(weight * chains.values[e])
+        for c in range(0, W, WIDTH):
+            row = fma(value, load(nodes, source + c), load(gradient, target + c))
+            store(gradient, target + c, row)

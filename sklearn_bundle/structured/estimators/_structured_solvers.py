@@ -1,0 +1,124 @@
+"""Problems and solvers of each loss of structured outputs, and checks of their parameters."""
+
+from typing import Any
+
+import numpy as np
+
+from sklearn_bundle.core.contract import Status
+from sklearn_bundle.structured.models.base import StructuredModel
+from sklearn_bundle.structured.models.examples import Examples
+from sklearn_bundle.structured.problems.structured import StructuredProblem, StructuredRisk
+from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
+from sklearn_bundle.structured.solvers.block_coordinate import BlockCoordinateSolver
+from sklearn_bundle.structured.solvers.marginal_gap import MarginalGapSolver
+from sklearn_bundle.structured.solvers.one_simplex import OneSimplexSolver
+from sklearn_bundle.structured.solvers.one_slack import OneSlackSolver
+from sklearn_bundle.structured.solvers.simplicial import SimplicialSolver
+from sklearn_bundle.structured.solvers.structured_lbfgs import StructuredLBFGS
+
+# By name: solvers with points of all examples together, variants of restricted simplicial
+# decomposition for a product of simplexes, and the solvers of the logistic loss.
+_TOGETHER = {"bundle": OneSlackSolver, "rsd-one-simplex": OneSimplexSolver}
+_PRODUCTS: dict[str, Any] = {"rsd": "product", "rsd-working-sets": "working-sets"}
+_SMOOTH = {"auto": StructuredLBFGS, "lbfgs": StructuredLBFGS, "bundle": OneSlackSolver}
+
+#: The names of all solvers.
+SOLVERS = {"auto", "bcfw", "excessive-gap", *_PRODUCTS, *_TOGETHER, *_SMOOTH}
+
+
+def check_formulation(loss: str, solver: str, scaling: str) -> None:
+    """Check that solver and scaling support the loss.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    if loss != "log":
+        if solver == "lbfgs":
+            raise ValueError(f"solver='lbfgs' is only for loss='log', got loss={loss!r}.")
+        if solver == "excessive-gap" and (loss, scaling) != ("hinge", "margin"):
+            raise ValueError(
+                "solver='excessive-gap' takes only loss='hinge' with scaling='margin', whose dual "
+                f"is one of marginals, but got loss={loss!r} with scaling={scaling!r}; use "
+                "solver='auto'."
+            )
+        return
+    if solver not in _SMOOTH:
+        names = ", ".join(map(repr, _SMOOTH))
+        raise ValueError(f"loss='log' takes one of the solvers {names}, got solver={solver!r}.")
+
+
+def check_examples(loss: str, solver: str, examples: Examples, name: str) -> None:
+    """Check that the model of this name supports the loss and the solver.
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
+    if loss == "log" and not examples.likelihood:
+        raise ValueError(
+            "loss='log' needs the sums over all outputs of a method expected_features, which "
+            f"{name} does not have. Use loss='hinge'."
+        )
+    if solver == "excessive-gap" and not examples.has_edges:
+        raise ValueError(
+            "solver='excessive-gap' takes only the model 'chain', whose marginals it projects "
+            f"onto, but got {name}; use solver='auto'."
+        )
+    if len(examples.nonnegative) and (loss == "log" or solver == "bundle"):
+        of_loss = loss == "log"
+        what, instead = (
+            ("loss='log'", "loss='hinge'") if of_loss else ("solver='bundle'", "solver='auto'")
+        )
+        raise ValueError(
+            f"{what} does not support models with parameters that must not be negative, but "
+            f"{name}.nonnegative returns some. Use {instead}."
+        )
+
+
+def further_advice(examples: Examples, name: str) -> dict[Status, str]:
+    """Advice if ``tol`` was not reached and the model of this name is not exact."""
+    if examples.exact:
+        return {}
+    return {
+        Status.STALLED: f"The rest lies between the outputs that {name} has found and its "
+        "upper_bound: increase tol, or let the inference search for longer."
+    }
+
+
+def is_proved(loss: str, examples: Examples, model: StructuredModel, point: Any) -> bool:
+    """Whether the objective is an upper bound: the oracle is exact, or has upper bounds."""
+    if loss == "log":
+        return True
+    if examples.exact or model.upper_bound is None:
+        return examples.exact
+    return bool(np.isfinite(examples.find(point, 0, examples.n_examples).bounds).all())
+
+
+def bound_problem(
+    loss: str, examples: Examples, weights: Any, reg_lambda: float, n_threads: int
+) -> StructuredRisk:
+    """The examples bound to the loss."""
+    if loss == "log":
+        return LikelihoodProblem(examples, weights, reg_lambda, n_threads)
+    squared = loss == "squared_hinge"
+    return StructuredProblem(examples, weights, reg_lambda, squared, n_threads)
+
+
+def new_solver(
+    problem: Any, loss: str, solver: str, *, tol: float, seed: int, sampling: str, **given: Any
+) -> Any:
+    """The solver of that name; ``given``: ``n_cached_outputs`` and the state that it ``kept``."""
+    if loss == "log":
+        return _SMOOTH[solver](problem, **given)
+    if solver == "excessive-gap":
+        return MarginalGapSolver(problem, kept=given["kept"])
+    if solver in _TOGETHER:
+        return _TOGETHER[solver](problem, **given)
+    if solver in _PRODUCTS:
+        return SimplicialSolver(problem, variant=_PRODUCTS[solver], tol=tol, **given)
+    acceleration = "auto" if solver == "auto" else "never"
+    sampled = {"seed": seed, "sampling": sampling, "acceleration": acceleration}
+    return BlockCoordinateSolver(problem, **sampled, tol=tol, **given)

@@ -1,0 +1,376 @@
+"""Sets of labels per row, with scores of pairs of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import (
+    breadth_first_order,
+    connected_components,
+    minimum_spanning_tree,
+)
+from scipy.special import rel_entr
+
+from sklearn_bundle.core.score_rounding import ScoreRounding
+from sklearn_bundle.core.values import as_numbers, shown
+from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.structured._compiled.multilabel_oracle import MultilabelOutputs, best_sets
+from sklearn_bundle.structured.models.base import StructuredModel
+from sklearn_bundle.structured.models.classes import Matrix, stored
+from sklearn_bundle.structured.models.examples import Array, CompiledExamples, Examples
+
+Numbers = NDArray[np.int64]
+
+_MOST_LISTED = 12  # labels up to which all sets are enumerated: 4096 take 20 microseconds
+_INDEPENDENT = 1e-12  # nats of mutual information that count as rounding
+
+
+class WeightedRows(NamedTuple):
+    """All inputs of a multilabel model, as checked by an estimator."""
+
+    X: Matrix  # of shape (n, d): CSR or C-ordered, float32 or float64
+    weights: Array  # of sum one
+
+
+class Multilabel(StructuredModel):
+    """A set of labels for each row, with scores of pairs of labels.
+
+    x is a row of d features, y a row of L numbers, 1 for labels in the set and 0 for the others.
+    With w = (W, b, V), joined in this order and of shapes (L, d), (L,) and (E, 2, 2)::
+
+        <w, phi(x, y)> = sum_l y_l (<W_l, x> + b_l) + sum_(k, l) V_kl[y_k, y_l]
+
+        l(y, y') = the number of labels in which y and y' differ
+
+    where the second sum is over the E pairs of `edges`: phi(x, y) has x and 1 at the places of the
+    labels in y, and for each pair an indicator of its two states. All parameters are regularized.
+    Without pairs, the hinge loss gives one linear support vector machine per label.
+
+    Inference is exact: by enumeration of all sets for up to 12 labels, and by max-product [1]_ if
+    the pairs form a forest. It also gives probabilities, for ``loss="log"`` of
+    :class:`~sklearn_bundle.StructuredSVM`, a conditional random field [2]_.
+
+    Parameters
+    ----------
+    edges : {"tree", "full"}, None or list of pairs of int, default="tree"
+        The pairs of labels. "tree" is the tree of largest mutual information between the labels of
+        the training data, by their weights [3]_; "full" means all pairs. "full" and lists with a
+        cycle are for up to 12 labels. None means no pairs.
+    fit_intercept : bool, default=True
+        Whether to fit the b_l; otherwise they are 0.
+
+    Attributes
+    ----------
+    edges_ : ndarray of int of shape (E, 2)
+        The pairs, after :meth:`n_parameters`; the lower number first unless `edges` is a list.
+    n_labels_ : int
+        L, after :meth:`n_parameters`.
+
+    Raises
+    ------
+    ValueError
+        By :meth:`n_parameters` and :meth:`examples`, and thus by `fit`, if `edges` is something
+        else, names a label that does not exist or joins a label with itself; for cycles with more
+        than 12 labels; for slack rescaling with more than 12 labels; for a y with values other than
+        0 and 1.
+
+    See Also
+    --------
+    sklearn_bundle.StructuredSVM : Learns w; ``model="multilabel"`` is this model.
+
+    References
+    ----------
+    .. [1] J. Pearl: Probabilistic reasoning in intelligent systems. Morgan Kaufmann, 1988.
+    .. [2] N. Ghamrawi, A. McCallum: Collective multi-label classification. International Conference
+       on Information and Knowledge Management, 2005.
+    .. [3] C. Chow, C. Liu: Approximating discrete probability distributions with dependence trees.
+       IEEE Transactions on Information Theory 14 (1968), 462-467.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bundle.models import Multilabel
+    >>> X, Y = np.array([[1.0], [2.0], [-1.0], [0.5]]), [[1, 1], [1, 1], [0, 0], [1, 0]]
+    >>> model = Multilabel("full")
+    >>> model.n_parameters(X, Y)  # 2 weights, 2 biases, 4 states of a pair
+    8
+    >>> model.joint_feature(X[1], [1, 0])
+    array([2., 0., 1., 0., 0., 0., 1., 0.])
+    >>> w = np.array([1.0, -0.5, 0.0, 0.0, 3.0, 0.0, 0.0, 3.0])  # both or none
+    >>> model.inference(X[1], w), model.loss_augmented_inference(X[1], [1, 1], 0.1 * w)
+    (array([1, 1]), array([0, 0]))
+    """
+
+    n_labels_: int
+    edges_: Numbers
+
+    def __init__(
+        self,
+        edges: str | Sequence[tuple[int, int]] | None = "tree",
+        *,
+        fit_intercept: bool = True,
+    ):
+        self.edges = edges
+        self.fit_intercept = fit_intercept
+
+    def n_parameters(self, X, y) -> int:
+        rows, sets = _as_rows(X), _as_sets(y)
+        self._learn(rows, sets)
+        return self._size(rows.X.shape[1])
+
+    def joint_feature(self, x, y) -> np.ndarray:
+        y = _as_sets([y], self.n_labels_)[0]
+        x = x.toarray().ravel() if sp.issparse(x) else np.asarray(x)
+        states = np.eye(4)[2 * y[self.edges_[:, 0]] + y[self.edges_[:, 1]]]
+        return np.concatenate([np.outer(y, x).ravel(), self._bias * y, states.ravel()])
+
+    def loss(self, y, y_hat) -> float:
+        return float(np.count_nonzero(np.asarray(y) != np.asarray(y_hat)))
+
+    def max_loss(self, y) -> float:
+        return float(self.n_labels_)
+
+    def inference(self, x, w) -> np.ndarray:
+        return self.best_sets(_row(x), w)[0]
+
+    def loss_augmented_inference(self, x, y, w) -> np.ndarray:
+        return self._augmented(x, y, w, slack=False)
+
+    def slack_rescaled_inference(self, x: Any, y: Any, w: Array) -> np.ndarray:
+        """The set y' of the highest ``l(y, y') (1 + <w, phi(x, y') - phi(x, y)>)``.
+
+        Parameters
+        ----------
+        x : ndarray of shape (d,)
+            A row.
+        y : ndarray of int of shape (n_labels,)
+            Its true labels.
+        w : ndarray of shape (n_parameters,)
+            Parameters.
+
+        Returns
+        -------
+        y_hat : ndarray of int of shape (n_labels,)
+            Labels, as 0 and 1.
+        """
+        return self._augmented(x, y, w, slack=True)
+
+    def expected_features(self, x: Array, w: Array) -> tuple[float, Array]:
+        """Log of the sum of ``exp <w, phi(x, y)>`` over all sets y, and the mean of phi.
+
+        Parameters
+        ----------
+        x : ndarray of shape (d,)
+            A row.
+        w : ndarray of shape (n_parameters,)
+            Parameters.
+
+        Returns
+        -------
+        log_partition : float
+            The logarithm.
+        expectation : ndarray of shape (n_parameters,)
+            The mean, with y in proportion to the exponentials.
+        """
+        none = np.zeros(self.n_labels_, np.int64)
+        outputs = self._outputs(_row(x), none[None], 1.0, slack=False)
+        truth, gradient = self.joint_feature(x, none), np.zeros(len(w))
+        found = self._bound(outputs).expect(_weights(w), 0, 1, np.ones(1), gradient)
+        return float(found.losses[0] + w @ truth), gradient + truth
+
+    def best_sets(self, X: Matrix, w: Array) -> Numbers:
+        """The best sets for many rows, after :meth:`n_parameters`.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n, d)
+            Rows.
+        w : ndarray of shape (n_parameters,)
+            Parameters.
+
+        Returns
+        -------
+        Y : ndarray of int of shape (n, n_labels)
+            Values 0 and 1.
+        """
+        none = np.zeros((X.shape[0], self.n_labels_), np.int64)
+        found = np.empty_like(none)
+        best_sets(self._outputs(X, none, 0.0, slack=False), _weights(w), found)
+        return found
+
+    def examples(self, X, y, scaling) -> Examples:
+        rows, sets = _as_rows(X), _as_sets(y)
+        self._learn(rows, sets)
+        n_parameters = self._size(rows.X.shape[1])
+        if n_parameters >= 1 << 32:
+            raise ValueError(
+                f"Multilabel takes at most 2^32 - 1 parameters, but {self.n_labels_} labels with "
+                f"{rows.X.shape[1]} features are {n_parameters}."
+            )
+        if len(sets) != rows.X.shape[0]:
+            raise ValueError(f"y must have {rows.X.shape[0]} rows, as X, got {len(sets)}.")
+        outputs = self._outputs(rows.X, sets, 1.0, slack=scaling == "slack")
+        examples = self._bound(outputs)
+        (n, d), L = rows.X.shape, self.n_labels_
+        rounding = ScoreRounding(
+            rows.X,
+            np.arange(n + 1),
+            lambda w: (w[: L * d].reshape(L, d).T, w[L * d :]),
+            columns=L,
+            others=L + 2 * len(self.edges_),
+            factor=float(L) if outputs.slack else 1.0,
+        )
+        examples.roundings = (rounding,)
+        return examples
+
+    @property
+    def _bias(self) -> float:
+        return float(bool(self.fit_intercept))
+
+    def _size(self, n_features: int) -> int:
+        return self.n_labels_ * (n_features + 1) + 4 * len(self.edges_)
+
+    def _augmented(self, x: Array, y: Any, w: Array, *, slack: bool) -> Numbers:
+        found = np.empty((1, self.n_labels_), np.int64)
+        truth = _as_sets([y], self.n_labels_)
+        best_sets(self._outputs(_row(x), truth, 1.0, slack=slack), _weights(w), found)
+        return found[0]
+
+    def _learn(self, rows: WeightedRows, sets: Numbers) -> None:
+        self.n_labels_ = L = sets.shape[1]
+        if self.edges is None:
+            self.edges_ = np.empty((0, 2), np.int64)
+        elif isinstance(self.edges, str):
+            if self.edges not in ("tree", "full"):
+                raise _wrong_edges(self.edges)
+            full = np.argwhere(np.triu(np.ones((L, L)), 1))
+            self.edges_ = full if self.edges == "full" else _tree(sets, rows.weights)
+        else:
+            self.edges_ = _pairs(self.edges, L)
+
+    def _bound(self, outputs: MultilabelOutputs) -> CompiledExamples:
+        L, E, d = outputs.n_nodes, len(outputs.tails), outputs.n_features
+        n = len(outputs.truths)
+        entries = np.diff(outputs.indptr) if outputs.width == 0 else np.full(n, d)
+        longest = L * (entries + 1) + 2 * E
+        examples = CompiledExamples(outputs, L * (d + 1) + 4 * E, longest, likelihood=True)
+        sets = 4 << L if outputs.listed else 8 * L
+        examples.oracle_cost = float(np.mean(entries) * L + 8 * E + sets)
+        return examples
+
+    def _outputs(self, X: Matrix, sets: Numbers, cost: float, *, slack: bool) -> MultilabelOutputs:
+        """Rows in the form for compiled code; ``cost`` is that of a wrong label."""
+        L, edges = self.n_labels_, self.edges_
+        order, above = _forest(L, edges)
+        if (order is None or slack) and L > _MOST_LISTED:
+            why = "with slack rescaling" if slack else "if pairs form a cycle"
+            raise ValueError(
+                f"Multilabel takes at most {_MOST_LISTED} labels {why}, but y has {L}. Use "
+                + ("scaling='margin'." if slack else "edges='tree'.")
+            )
+        listed = order is None or slack
+        width, indptr, indices, data = stored(X)
+        return MultilabelOutputs(
+            *(L, X.shape[1], width, listed, slack, self._bias, cost, sets),
+            *(np.ascontiguousarray(end) for end in edges.T),
+            np.arange(L) if order is None else order,
+            above,
+            *(indptr, indices, data),
+        )
+
+
+def _weights(w: Array) -> Array:
+    return frozen(np.ascontiguousarray(w, dtype=np.float64))
+
+
+def _row(x: Any) -> Matrix:
+    """One row as a matrix."""
+    if sp.issparse(x):
+        return sp.csr_array(x.reshape(1, -1), dtype=np.float64)
+    return np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
+
+
+def _as_rows(X: Any) -> WeightedRows:
+    """Weighted rows; a matrix or a list of vectors gets equal weights."""
+    if isinstance(X, WeightedRows):
+        return X
+    if not sp.issparse(X):
+        X = np.ascontiguousarray(X)
+        X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    return WeightedRows(X, np.full(X.shape[0], 1.0 / X.shape[0]))
+
+
+def _as_sets(y: Any, n_labels: int | None = None) -> Numbers:
+    """Sets of labels as rows of 0 and 1."""
+    sets = as_numbers("y", y)
+    if sets.ndim != 2 or not sets.shape[1] or sets.shape[1] != (n_labels or sets.shape[1]):
+        width = "n_labels" if n_labels is None else n_labels
+        raise ValueError(f"y must have shape (n, {width}), of 0 and 1, got shape {sets.shape}.")
+    wrong = np.argwhere((sets != 0.0) & (sets != 1.0))
+    if len(wrong):
+        i, j = wrong[0]
+        raise ValueError(f"y must hold 0 and 1, but row {i} has {sets[i, j]:g} for label {j}.")
+    return np.ascontiguousarray(sets, dtype=np.int64)
+
+
+def _tree(sets: Numbers, weights: Array) -> Numbers:
+    """The pairs of the maximum spanning tree of mutual information; independent labels have none.
+
+    Computed from the joint frequencies of the states of each pair.
+    """
+    states = np.stack([1.0 - sets, sets])
+    joint = np.einsum("i,sik,til->klst", weights, states, states, optimize=True)
+    alone = joint.sum(axis=3, keepdims=True) * joint.sum(axis=2, keepdims=True)
+    shared = np.triu(rel_entr(joint, alone).sum(axis=(2, 3)), 1)
+    tree = minimum_spanning_tree(-np.where(shared > _INDEPENDENT, shared, 0.0)).tocoo()
+    pairs = np.sort(np.c_[tree.row, tree.col].astype(np.int64), axis=1)
+    return pairs[np.lexsort(pairs.T[::-1])]
+
+
+def _pairs(edges: ArrayLike, n_labels: int) -> Numbers:
+    """Checked pairs of a list."""
+    try:
+        pairs = as_numbers("edges", edges)
+    except ValueError:
+        raise _wrong_edges(edges) from None
+    pairs = pairs.reshape(0, 2) if pairs.size == 0 else pairs
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise _wrong_edges(edges)
+    wrong = (pairs != np.floor(pairs)) | (pairs < 0) | (pairs >= n_labels)
+    wrong[:, 0] |= pairs[:, 0] == pairs[:, 1]
+    if wrong.any():
+        at = np.flatnonzero(wrong.any(axis=1))[0]
+        raise ValueError(
+            f"edges must join two different labels, with numbers from 0 to {n_labels - 1}, but "
+            f"edges[{at}] is {shown(pairs[at])}."
+        )
+    return pairs.astype(np.int64)
+
+
+def _wrong_edges(edges: Any) -> ValueError:
+    return ValueError(
+        "edges must be 'tree', 'full', None or a list of pairs of numbers of labels, got "
+        f"{shown(edges)}."
+    )
+
+
+def _forest(n_labels: int, edges: Numbers) -> tuple[Numbers | None, Numbers]:
+    """Labels from roots to leaves, and the edge from each label to its parent; None for cycles."""
+    above = np.full(n_labels, -1)
+    ends = np.ones(len(edges)), (edges[:, 0], edges[:, 1])
+    graph = sp.csr_array(ends, shape=(n_labels, n_labels))
+    n_trees, of_label = connected_components(graph, directed=False)
+    if len(edges) != n_labels - n_trees:
+        return None, above
+    numbers = {frozenset(pair): a for a, pair in enumerate(edges.tolist())}
+    order = []
+    for root in np.unique(of_label, return_index=True)[1]:
+        tree, parents = breadth_first_order(graph, root, directed=False)
+        order += tree.tolist()
+        for v in tree[1:].tolist():
+            above[v] = numbers[frozenset((v, int(parents[v])))]
+    return np.array(order, np.int64), above

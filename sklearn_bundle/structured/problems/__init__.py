@@ -1,0 +1,1 @@
+"""Risks over structured outputs, and their duals."""

@@ -1,0 +1,154 @@
+"""Queries of a fitted structured SVM: outputs, costs, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_bundle.structured.readers.structures import MODELS, Reader, reader_of, weighted_score
+
+
+def _if_read_so(method: str) -> Callable[[Callable], Any]:
+    """Condition for a method that only some kinds of models have."""
+    return available_if(lambda estimator: method in estimator._reader.methods)
+
+
+class OutputFinder(BaseEstimator):
+    """Finds outputs with ``w_``, through the reader of ``model_``."""
+
+    model: Any
+    loss: str
+
+    def predict(self, X: Any) -> Any:
+        """The outputs of the highest scores.
+
+        Parameters
+        ----------
+        X : list of inputs
+            Of the kind used in `fit`.
+
+        Returns
+        -------
+        y : list of outputs
+            For chains, labels in the shape of X; for models of classes, an ndarray of labels of
+            shape (n_samples,).
+        """
+        check_is_fitted(self)
+        return self._reader.predict(self, X)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """One minus the normalized loss: ``1 - sum_i s_i l_i(y_hat_i) / sum_i s_i L_i``.
+
+        L_i is the model's ``max_loss(y_i)``. For a chain without `cost` this is the share of tokens
+        with the true label, and for "multiclass" without `cost` the accuracy.
+
+        Parameters
+        ----------
+        X : list of inputs
+            Of the kind used in `fit`.
+        y : list of outputs
+            True outputs. Labels must be among those of `fit`.
+        sample_weight : array-like of shape (n_examples,), default=None
+            Weights s_i.
+
+        Returns
+        -------
+        score : float
+            At most 1; at least 0 if no loss is larger than the model's ``max_loss``.
+        """
+        check_is_fitted(self)
+        return weighted_score(*self._reader.losses(self, X, y), sample_weight)
+
+    @_if_read_so("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores ``<w, phi(x, y)>`` of the classes y, for models of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
+            With two classes the second score minus the first, as in scikit-learn.
+        """
+        check_is_fitted(self)
+        return self._reader.decision_function(self, X)
+
+    @available_if(lambda self: self.loss == "log" and "predict_proba" in self._reader.methods)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, for models of classes with ``loss="log"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self._reader.predict_proba(self, X)
+
+    @_if_read_so("decode")
+    def decode(self, X: Any, n_best: int = 1) -> list[list[tuple[Any, float]]]:
+        """The best labelings of each sequence, with their scores ``<w, phi(x, y)>``, for chains.
+
+        Parameters
+        ----------
+        X : list of sequences, or array-like or sparse matrix of shape (n_samples, n_features)
+            Data.
+        n_best : int, default=1
+            Number of labelings, at least 1.
+
+        Returns
+        -------
+        labelings : list of lists of (labels, score)
+            Up to `n_best` labelings per sequence (fewer if fewer exist), best first. For a
+            two-dimensional X, each labeling is a single label.
+
+        Raises
+        ------
+        ValueError
+            For an `n_best` that is not an integer of at least 1.
+        """
+        check_is_fitted(self)
+        return self._reader.decode(self, X, n_best)
+
+    @_if_read_so("heaviest_features")
+    def heaviest_features(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
+        """For each label the features with the largest weights, by size, for chains.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number per label.
+
+        Returns
+        -------
+        features : dict of lists of (attribute, weight)
+            Dict by label. Attributes are named by ``attribute_names_`` or ``feature_names_in_``,
+            otherwise by their column of ``coef_``.
+
+        Raises
+        ------
+        ValueError
+            For an `n` that is not an integer of at least 1.
+        """
+        check_is_fitted(self)
+        return self._reader.heaviest_features(self, n)
+
+    @property
+    def _reader(self) -> Reader:
+        """Reader of the fitted model, or of the model to be fitted."""
+        model = vars(self).get("model_", self.model)
+        return reader_of(MODELS[model]() if isinstance(model, str) and model in MODELS else model)

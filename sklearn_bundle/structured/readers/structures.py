@@ -1,0 +1,336 @@
+"""Readers of structures, one for each kind of model, found by the model's class.
+
+A reader checks training data, converts w to fitted attributes, predicts, and computes the costs of
+predictions. It has no state: fitted attributes belong to the estimator.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from reprlib import repr as short
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_bundle.chain.estimators._labeling import (
+    best_labelings,
+    bound_chain,
+    heaviest_features,
+    labels_like,
+)
+from sklearn_bundle.chain.model import taken_apart
+from sklearn_bundle.chain.readers.packing import nature
+from sklearn_bundle.chain.readers.sequences import Sequences, check_labels, check_training_sequences
+from sklearn_bundle.core.base import features_of
+from sklearn_bundle.core.parameters import Names, suggestion
+from sklearn_bundle.core.validation import (
+    check_classification_data,
+    check_prediction_data,
+    check_sample_weight,
+    normalized,
+)
+from sklearn_bundle.core.values import shown
+from sklearn_bundle.core.warm import (
+    data_fingerprint,
+    parts_fingerprint,
+    sequences_fingerprint,
+)
+from sklearn_bundle.jit.decorators import frozen
+from sklearn_bundle.structured.models.base import StructuredModel
+from sklearn_bundle.structured.models.chain_structure import Chain, TokenRows, joined
+from sklearn_bundle.structured.models.classes import Multiclass, Ontology, Rows
+from sklearn_bundle.structured.models.graph import Graph, Grid
+from sklearn_bundle.structured.models.matching import Matching
+from sklearn_bundle.structured.models.multilabel import Multilabel
+from sklearn_bundle.structured.models.segments import Segments
+
+Array = NDArray[np.float64]
+
+_PRIVATE = "_form", "_vocabulary"  # fitted attributes of chains that are not public
+
+#: Models that need no parameter, by name.
+MODELS: dict[str, type[StructuredModel]] = {
+    "chain": Chain,
+    "multiclass": Multiclass,
+    "graph": Graph,
+    "grid": Grid,
+    "segments": Segments,
+    "matching": Matching,
+    "multilabel": Multilabel,
+}
+
+
+def checked_model(caller: str, model: Any) -> StructuredModel:
+    """A clone of the model, or of the model of that name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else.
+    """
+    if isinstance(model, str) and model in MODELS:
+        return MODELS[model]()
+    if isinstance(model, StructuredModel):
+        return clone(model)
+    what, error = shown(model), ValueError if isinstance(model, str) else TypeError
+    hint = suggestion([Names(MODELS), StructuredModel], model)
+    names = ", ".join(map(repr, MODELS))
+    raise error(
+        f"The 'model' parameter of {caller} must be one of {names}, or an instance of a class that "
+        f"is derived from sklearn_bundle.models.StructuredModel. Got {what} instead.{hint}"
+    )
+
+
+def forget(estimator: BaseEstimator) -> None:
+    """Remove attributes of another fit, since the next one may be of another kind."""
+    parameters = estimator.get_params(deep=False)
+    for name in set(vars(estimator)) - set(parameters):
+        if name.endswith("_") or name in _PRIVATE:
+            delattr(estimator, name)
+
+
+def weighted_score(losses: Array, largest: Array, sample_weight: Any) -> float:
+    """One minus the weighted loss divided by its maximum."""
+    weights = normalized(check_sample_weight(sample_weight, len(losses)))
+    worst = float(weights @ largest)
+    return 1.0 - float(weights @ losses) / worst if worst > 0.0 else 1.0
+
+
+@dataclass
+class Reading:
+    """Training data checked by a reader, without examples of weight zero.
+
+    ``X`` and ``y`` are the arguments of the model's ``examples``. The weights are positive and sum
+    to one, ``total`` is their previous sum. ``fitted`` are attributes that do not depend on w;
+    ``fingerprint`` returns a hash of the data.
+    """
+
+    X: Any
+    y: Any
+    weights: Array
+    total: float
+    fitted: dict[str, Any]
+    fingerprint: Callable[[], Any]
+
+
+class Reader(ABC):
+    """The parts of an estimator that depend only on the kind of model."""
+
+    #: Methods that the estimator has only for this kind.
+    methods: ClassVar[frozenset[str]] = frozenset()
+    #: Whether the estimator is a classifier for scikit-learn.
+    is_classifier: ClassVar[bool] = False
+
+    @abstractmethod
+    def read(self, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Reading:
+        """Check training data completely before any work starts."""
+
+    def attributes(self, model: StructuredModel, reading: Reading, w: Array) -> dict[str, Any]:
+        """Fitted attributes for a point."""
+        return {"w_": w}
+
+    @abstractmethod
+    def predict(self, estimator: BaseEstimator, X: Any) -> Any:
+        """The best outputs."""
+
+    @abstractmethod
+    def losses(self, estimator: BaseEstimator, X: Any, y: Any) -> tuple[Array, Array]:
+        """Loss of the best output of each example, and its divisor."""
+
+
+@singledispatch
+def reader_of(model: Any) -> Reader:
+    """The reader for this kind of model: registered for its class or the nearest base class."""
+    return StructureReader()
+
+
+# ---- chains -----------------------------------------------------------------------------------
+
+
+class ChainReader(Reader):
+    """Sequences, as in SDCACRF."""
+
+    methods = frozenset({"decode", "heaviest_features"})
+
+    def read(self, estimator, X, y, sample_weight) -> Reading:
+        data = check_training_sequences(estimator, X, y, sample_weight)
+        return Reading(
+            TokenRows(data.X, data.lengths, len(data.classes)),
+            data.labels.astype(np.int64, copy=False),
+            data.weights,
+            data.total,
+            {"classes_": data.classes, **data.fitted},
+            partial(sequences_fingerprint, data),
+        )
+
+    def attributes(self, model, reading, w) -> dict[str, Any]:
+        parts = taken_apart(w, reading.X.n_labels)
+        named = {f"{name}_": part for name, part in parts._asdict().items()}
+        return named | super().attributes(model, reading, joined(parts))
+
+    def predict(self, estimator, X) -> Any:
+        sequences, bound = bound_chain(estimator, X)
+        return labels_like(estimator, sequences, bound.best_labels())
+
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
+        sequences, bound = bound_chain(estimator, X)
+        labels = check_labels(estimator, sequences, y)
+        given, n_classes = estimator.model_.cost, len(estimator.classes_)
+        cost = 1.0 - np.eye(n_classes) if given is None else np.asarray(given, dtype=np.float64)
+        tokens = cost[labels, bound.best_labels()], cost.max(axis=1)[labels]
+        losses = np.zeros((2, len(sequences.lengths)))
+        kept = np.flatnonzero(sequences.lengths)
+        if len(kept):
+            losses[:, kept] = np.add.reduceat(tokens, sequences.starts[kept], axis=1)
+        return losses[0], losses[1]
+
+    def decode(self, estimator: BaseEstimator, X: Any, n_best: int) -> list:
+        """The best labelings with their scores."""
+        return best_labelings(estimator, X, n_best, normalized=False)
+
+    def heaviest_features(self, estimator: BaseEstimator, n: int) -> dict:
+        """For each label the features with the largest weights."""
+        return heaviest_features(estimator, n)
+
+
+@reader_of.register
+def _(model: Chain) -> Reader:
+    return ChainReader()
+
+
+# ---- classes ----------------------------------------------------------------------------------
+
+
+class ClassReader(Reader):
+    """One row of X per example, and one label per output."""
+
+    methods = frozenset({"decision_function", "predict_proba"})
+    is_classifier = True
+
+    def read(self, estimator, X, y, sample_weight) -> Reading:
+        data = check_classification_data(estimator, X, y, sample_weight, None)
+        return Reading(
+            Rows(data.X, len(data.classes), data.classes.tolist()),
+            data.labels.astype(np.int64),
+            data.weights,
+            data.total,
+            {"classes_": data.classes, **features_of(estimator)},
+            partial(data_fingerprint, data),
+        )
+
+    def attributes(self, model, reading, w) -> dict[str, Any]:
+        coef = model.ancestors_ @ w.reshape(model.ancestors_.shape[1], -1)
+        coef = np.diff(coef, axis=0) if len(coef) == 2 else coef
+        return {"coef_": coef} | super().attributes(model, reading, w)
+
+    def decision_function(self, estimator: BaseEstimator, X: Any) -> Array:
+        """Scores of the classes; for two classes, the second minus the first."""
+        check_is_fitted(estimator)
+        X = check_prediction_data(estimator, X)
+        scores = estimator.model_.decision_values(X, estimator.w_)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, estimator: BaseEstimator, X: Any) -> Array:
+        """Probabilities, in proportion to the exponentials of the scores."""
+        scores = self.decision_function(estimator, X)
+        return softmax(np.c_[np.zeros(len(scores)), scores] if scores.ndim == 1 else scores, axis=1)
+
+    def predict(self, estimator, X) -> Any:
+        return estimator.classes_[self._numbers(estimator, X)]
+
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
+        found = self._numbers(estimator, X)
+        rows = Sequences(X, np.ones(len(found), np.int64), plain=True)
+        model, n_classes = estimator.model_, len(estimator.classes_)
+        labels = check_labels(estimator, rows, y)
+        pairs, place = np.unique(labels * n_classes + found, return_inverse=True)
+        losses = [model.loss(*divmod(pair, n_classes)) for pair in pairs.tolist()]
+        largest = np.array([model.max_loss(k) for k in range(n_classes)])
+        return np.array(losses)[place], largest[labels]
+
+    def _numbers(self, estimator: BaseEstimator, X: Any) -> NDArray[np.intp]:
+        scores = self.decision_function(estimator, X)
+        return (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
+@reader_of.register
+def _(model: Multiclass | Ontology) -> Reader:
+    return ClassReader()
+
+
+# ---- all others -------------------------------------------------------------------------------
+
+
+class StructureReader(Reader):
+    """Lists of objects that the model accepts."""
+
+    def read(self, estimator, X, y, sample_weight) -> Reading:
+        X, y = _same_length(estimator, X, y)
+        weights = check_sample_weight(sample_weight, len(X))
+        with np.errstate(over="ignore"):
+            total = float(weights.sum())
+        weights = normalized(weights)
+        kept = np.flatnonzero(weights)
+        weights = normalized(weights[kept])
+        X, y = [X[i] for i in kept], [y[i] for i in kept]
+        data = [(Reading, {"X": X, "y": y, "weights": weights})]
+        return Reading(X, y, weights, total, {}, partial(parts_fingerprint, data))
+
+    def predict(self, estimator, X) -> Any:
+        check_is_fitted(estimator)
+        w, outputs = frozen(estimator.w_), []
+        for i, x in enumerate(_listed("X", X)):
+            with _named(i):
+                outputs.append(estimator.model_.inference(x, w))
+        return outputs
+
+    def losses(self, estimator, X, y) -> tuple[Array, Array]:
+        X, y = _same_length(estimator, X, y)
+        outputs, model = self.predict(estimator, X), estimator.model_
+        losses, largest = np.empty(len(y)), np.empty(len(y))
+        for i, (truth, output) in enumerate(zip(y, outputs, strict=True)):
+            with _named(i):
+                losses[i], largest[i] = model.loss(truth, output), model.max_loss(truth)
+        return losses, largest
+
+
+@contextmanager
+def _named(i: int) -> Iterator[None]:
+    """Add the number of the example to exceptions, since a model sees one example without it."""
+    try:
+        yield
+    except Exception as error:  # a user's model may raise anything; it is raised again
+        error.add_note(f"This is example {i} of those given.")
+        raise
+
+
+def _same_length(estimator: BaseEstimator, X: Any, y: Any) -> tuple[list, list]:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+    X, y = _listed("X", X), _listed("y", y)
+    if len(X) != len(y):
+        raise ValueError(
+            f"X and y have inconsistent numbers of structures: {len(X)} in X, {len(y)} in y."
+        )
+    return X, y
+
+
+def _listed(name: str, values: Any) -> list:
+    if not (nature(values) == "list" or (isinstance(values, np.ndarray) and values.ndim)):
+        raise TypeError(
+            f"{name} must be a list of structures, or an array with one in each row; got "
+            f"{short(values)} of type {type(values).__name__}."
+        )
+    values = list(values)
+    if not values:
+        raise ValueError(f"Found no structure in {name}, while a minimum of 1 is required.")
+    return values

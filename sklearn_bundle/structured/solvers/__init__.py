@@ -1,0 +1,1 @@
+"""The methods that minimize a structured risk."""

@@ -1,0 +1,1 @@
+"""Subproblems of one example, or of all in turn."""

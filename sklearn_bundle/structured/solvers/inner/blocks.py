@@ -1,0 +1,224 @@
+"""The dual of a structured hinge loss by blocks: a dual point, and the moves of all methods.
+
+A block is an example with the outputs that were found for it and their weights q.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_bundle.jit.sampling import Sampling, next_block, note
+from sklearn_bundle.structured._compiled import block_steps
+from sklearn_bundle.structured._compiled.block_steps import Dual
+from sklearn_bundle.structured.models.examples import Found
+from sklearn_bundle.structured.problems.structured import (
+    StructuredProblem,
+    not_exact,
+    sum_of_features,
+)
+from sklearn_bundle.structured.solvers.inner.faces import Face
+from sklearn_bundle.structured.solvers.inner.outputs import OutputCache
+
+Array = NDArray[np.float64]
+
+_FACES = 10  # most faces in a row: then blocks may need others
+_FACE_SHARE = 0.1  # of the largest gain of a face: once a face gains less, the steps end
+_ROUNDING = 1e-14  # of the terms of the bound: sums of up to 1e8 terms, compensated or pairwise
+
+
+class Look(NamedTuple):
+    """The result of an oracle pass over all examples at a point."""
+
+    w: Array
+    primal: float
+    lower_bound: float
+    gained: float  # gain of the dual in the steps before
+
+
+class BlockDual:
+    """The dual point of a problem, its w, and the gap of each block as last seen.
+
+    A proximal term adds ``kappa/2 ||w - center||^2`` to the objective: steps are those of the dual
+    of the sum, and the bound is that of the problem itself from the same q.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+    cache : OutputCache
+        Outputs with their weights.
+    patience : int
+        Number of visits after which an output without weight is dropped.
+
+    Attributes
+    ----------
+    gaps : ndarray of shape (n_examples,)
+        Not weighted.
+    kappa : float
+    center : ndarray or None
+    """
+
+    def __init__(self, problem: StructuredProblem, cache: OutputCache, patience: int):
+        self.problem, self.cache = problem, cache
+        self._patience = patience
+        self.gaps = np.zeros(problem.n_examples)
+        self.kappa, self.center = 0.0, None
+        self._last: Array | None = None
+        self._cone = np.zeros(problem.dimension if len(problem.cone) else 0, np.bool_)
+        self._cone[problem.cone] = True
+        self.refresh()
+
+    @property
+    def w(self) -> Array:
+        """The point that belongs to q and the center."""
+        return self._dual.w
+
+    @property
+    def gained(self) -> float:
+        """The gain of the dual by steps since the last :meth:`refresh`."""
+        return self._dual.counts[0]
+
+    @property
+    def read(self) -> float:
+        """Number of output entries that steps have read since the last :meth:`refresh`."""
+        return self._dual.counts[1]
+
+    @property
+    def estimate(self) -> float:
+        """The gap of the problem with the proximal term, from the blocks' gaps as last seen."""
+        return float(self.problem.weights @ self.gaps)
+
+    def refresh(self) -> float:
+        """Recompute w from q; returns the recomputed lower bound of the problem that q proves."""
+        problem, reg_lambda, kappa = self.problem, self.problem.reg_lambda, self.kappa
+        raw = np.zeros(problem.dimension)
+        of_problem = problem.weights, problem.squared
+        losses, lengths = block_steps.sums(self.cache.outputs, *of_problem, raw)
+        own = self._projected(raw) if len(self._cone) else raw
+        squared = float(own @ own)  # of reg_lambda times w, before raw changes, which may be own
+        if kappa > 0.0:
+            raw += kappa * self.center
+        raw /= reg_lambda + kappa
+        w = self._projected(raw) if len(self._cone) else raw
+        factor = 1.0 / (reg_lambda + kappa)
+        of_blocks = problem.weights, w, raw, self._cone, self.gaps, np.zeros(2)
+        self._dual = Dual(problem.squared, factor, self._patience, *of_blocks)
+        error = sum_of_features(problem.n_examples) * lengths * squared**0.5 / reg_lambda
+        penalty = 0.5 * squared / reg_lambda
+        return losses - penalty - error - _ROUNDING * (abs(losses) + penalty)
+
+    def look(self) -> Look:
+        """Make an oracle pass: objective, bound and gaps at w; outputs are kept, without a step."""
+        gained = self.gained
+        bound, problem, w = self.refresh(), self.problem, self.w
+        found = problem.find(w)
+        errors = problem.examples.errors(w)
+        for first, part in found:
+            self.take_in(first, part, errors[first : first + len(part.losses)])
+        primal = 0.5 * problem.reg_lambda * float(w @ w) + problem.risk(found)
+        return Look(w, primal, bound, gained)
+
+    def take_in(self, first: int, found: Found, errors: Array) -> None:
+        """Keep an output for each of a range of examples, found at w, and note the gaps.
+
+        Scores are known up to ``errors``.
+
+        Raises
+        ------
+        ValueError
+            If an oracle that is declared exact missed an output that it had found before.
+        """
+        row, n = 0, len(found.losses)
+        of_rows = found.starts, found.indices, found.values, found.losses, found.scores
+        if self.problem.examples.exact:
+            highest = found.scores + 2.0 * errors  # of both scores that are compared
+            missed = block_steps.missed(self.cache.outputs, self._dual, first, highest)
+            if missed >= 0:
+                raise not_exact(f"for example {first + missed}")
+        while row < n:
+            row = block_steps.take_in_all(self.cache.outputs, self._dual, first, row, *of_rows)
+            if row < n:
+                self.cache.make_room(int(np.diff(found.starts).max()))
+
+    def look_at(self, blocks: NDArray[np.int64]) -> None:
+        """Call the oracle for some examples, all at w: keep outputs, note gaps, take no step."""
+        examples = self.problem.examples
+        errors = examples.errors(self.w)
+        for i in blocks.tolist():
+            self.take_in(i, examples.find(self.w, i, i + 1), errors[i : i + 1])
+        self.problem.oracle_calls += len(blocks)
+
+    def sampled_pass(self, sampling: Sampling) -> None:
+        """Take as many steps as there are blocks, each on a random one after an oracle call."""
+        if self.problem.examples.structure is None:
+            self._interpreted_pass(sampling)
+        else:
+            self._compiled_pass(sampling)
+        self.problem.oracle_calls += self.problem.n_examples
+
+    def _compiled_pass(self, sampling: Sampling) -> None:
+        examples, left = self.problem.examples, self.problem.n_examples
+        while True:
+            of_steps = self.cache.outputs, self._dual, sampling, examples.longest, left
+            left -= block_steps.epoch(examples.structure, *of_steps)
+            if not left:
+                return
+            self.cache.make_room(int(examples.longest.max()))
+
+    def _interpreted_pass(self, sampling: Sampling) -> None:
+        """The same with an oracle that is not compiled."""
+        problem = self.problem
+        for _ in range(problem.n_examples):
+            i = next_block(sampling)
+            found = problem.examples.find(self.w, i, i + 1)
+            output = i, found.indices, found.values, found.losses[0]
+            while not block_steps.take_in_one(self.cache.outputs, self._dual, *output):
+                self.cache.make_room(len(found.indices))
+            note(sampling, i, problem.weights[i] * self.gaps[i])
+
+    def cached_pass(self, blocks: NDArray[np.int64], share: float = 0.0) -> NDArray[np.int64]:
+        """Take a step on each of the blocks over the outputs that it has.
+
+        Returns those whose gap was at least ``share`` of the mean, weighted like the examples.
+        """
+        return block_steps.cached_pass(self.cache.outputs, self._dual, blocks, share)
+
+    def cached_gap(self, blocks: NDArray[np.int64]) -> float:
+        """The weighted sum of the blocks' gaps over the outputs that they have."""
+        return block_steps.cached_gap(self.cache.outputs, self._dual, blocks)
+
+    def climb(self, blocks: NDArray[np.int64]) -> None:
+        """Take steps on all blocks together, over outputs with weight, from face to face."""
+        most = 0.0
+        for _ in range(_FACES):
+            before = self.gained
+            Face(self.cache.outputs, self._dual, blocks).climb()
+            gain = self.gained - before
+            most = max(gain, most)
+            if gain <= _FACE_SHARE * most:
+                return
+
+    def distance(self) -> float:
+        """``reg_lambda/2 ||w - w_q||^2``, with w_q that of q without the center.
+
+        The duality gap of the problem is this plus the sum of the gaps of blocks.
+        """
+        if self.kappa == 0.0:
+            return 0.0
+        reg_lambda, kappa = self.problem.reg_lambda, self.kappa
+        dual, center = self._dual, self.center
+        squared = block_steps.squared_distance(dual, center, reg_lambda, kappa)
+        return 0.5 * reg_lambda * squared
+
+    def recenter(self, kappa: float, momentum: float) -> None:
+        """Set a new strength, and the center to w plus ``momentum`` times its last move."""
+        if self.center is None:
+            self.center, self._last = self.w.copy(), self.w.copy()
+        strengths = self.problem.reg_lambda, self.kappa, kappa
+        self._dual = self._dual._replace(factor=1.0 / (self.problem.reg_lambda + kappa))
+        block_steps.recenter(self._dual, self.center, self._last, momentum, *strengths)
+        self.kappa = kappa
+
+    def _projected(self, raw: Array) -> Array:
+        """Set negative entries of the cone to 0."""
+        return np.where(self._cone & (raw < 0.0), 0.0, raw)

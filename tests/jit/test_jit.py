@@ -1,0 +1,182 @@
+"""The cache of machine code: fresh after an edit elsewhere, absent where it cannot be written."""
+
+import ast
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba.core import caching, config
+
+import sklearn_bundle
+from sklearn_bundle.jit import announce
+from sklearn_bundle.jit.decorators import compiled_sources, inner, jit, source_stamp
+from sklearn_bundle.linear._compiled.design import blend
+
+PROGRAM = """
+import numpy as np
+from sklearn_bundle.losses import _poisson
+slopes = np.empty(1)
+_poisson.slopes(-np.ones(1), np.zeros(1), 0.0, slopes)  # exp, compiled in another file
+print(repr(slopes[0].item()))
+"""
+
+
+def test_stamp_is_where_numba_looks_for_it():
+    assert blend._cache._cache_file._source_stamp == source_stamp()
+
+
+@pytest.mark.wide
+def test_edit_in_another_file_is_seen(tmp_path):
+    shutil.copytree(
+        Path(sklearn_bundle.__file__).parent,
+        tmp_path / "sklearn_bundle",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    elementary = tmp_path / "sklearn_bundle" / "jit" / "elementary.py"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def run():
+        output = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return float(output.stdout)
+
+    assert run() == pytest.approx(np.exp(-1.0))
+    elementary.write_text(elementary.read_text().replace("np.inf if x > 709.0 else value", "7.0"))
+    assert run() == 7.0
+
+
+def test_no_writable_cache_folder(monkeypatch):
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+    with pytest.raises(RuntimeError, match="no locator"):
+        numba.njit(cache=True)(lambda x: x)
+
+    @jit
+    def twice(x):
+        return 2.0 * x
+
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        monkeypatch.setattr(announce._ANNOUNCER, "_warned", False)
+        monkeypatch.setattr(announce, "_is_ours", lambda event: True)
+        assert twice(2.0) == 4.0
+
+
+def test_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    """As in an image that was filled by its builder and is run by somebody else."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    source = tmp_path / "kernel.py"
+    source.write_text("def twice(x):\n    return 2.0 * x\n")
+
+    def compiled():
+        spec = importlib.util.spec_from_file_location("kernel", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return jit(module.twice)
+
+    assert compiled()(2.0) == 4.0
+    filled = sorted((tmp_path / "__pycache__").iterdir())
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+    again = compiled()
+    assert again(3.0) == 6.0
+    assert again.stats.cache_hits and not again.stats.cache_misses
+    assert again(3) == 6  # integers are not in it, and are not written
+    assert again.stats.cache_misses
+    assert sorted((tmp_path / "__pycache__").iterdir()) == filled
+
+
+@inner
+def scaled(factor, x):
+    return factor * x
+
+
+def test_inner_functions_are_machine_code_only_within_their_callers(tmp_path, monkeypatch):
+    """Also if they come from a cache, to another caller."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    half = inner(scaled.py_func)
+
+    @jit
+    def at_quarter(x):
+        return half(0.5, half(0.5, x))
+
+    assert at_quarter(4.0) == 1.0
+    ((of_half, code),) = ((c.fndesc.llvm_func_name, c.library) for c in half.overloads.values())
+    assert of_half in {function.name for function in code.get_defined_functions()}
+    assert of_half.encode() not in code._compiled_object
+    half = inner(scaled.py_func)
+
+    @jit
+    def at_half(x):
+        return half(0.5, x)
+
+    assert at_half(4.0) == 2.0
+    assert half.stats.cache_hits and not half.stats.cache_misses
+
+
+def test_literal_numbers_are_not_compiled_one_by_one():
+    own = inner(scaled.py_func)
+
+    @jit
+    def both(x):
+        return own(0, x) + own(1, x)
+
+    assert both(3.0) == 3.0
+    assert [str(kind) for kind, _ in own.overloads] == ["int64"]
+
+
+def test_python_gets_no_named_tuples():
+    """Ctrl-C while numba makes one of them ends the process with a segmentation fault."""
+    trees = {
+        "/".join(path.parts[-3:]): ast.parse(path.read_text(encoding="utf-8"))
+        for path in compiled_sources()
+    }
+    nodes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree)]
+    kinds = {
+        node.name
+        for _, node in nodes
+        if isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases)
+    }
+    functions = [
+        (name, node)
+        for name, node in nodes
+        if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list)
+    ]
+    names = [(name, node.name) for name, node in functions]
+    assert "Outcome" in kinds and ("kernel/_compiled/whole.py", "solve") in names
+    wrong = [
+        (name, node.name, ast.unparse(call.func))
+        for name, node in functions
+        for returned in ast.walk(node)
+        if isinstance(returned, ast.Return) and returned.value is not None
+        for call in ast.walk(returned.value)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in kinds
+    ]
+    assert not wrong
+
+
+UNTRIED = """
+import numba
+numba.__version__ = "99.0.0"
+from sklearn_bundle.jit.fragments import FRAGMENT
+from sklearn_bundle.jit.decorators import inner, jit
+half = inner(lambda x: 0.5 * x)
+assert jit(lambda x: half(half(x)))(4.0) == 1.0
+print(sorted(FRAGMENT))
+"""
+
+
+@pytest.mark.wide
+def test_numba_compiles_as_it_does_by_itself_in_untried_versions():
+    command = [sys.executable, "-c", UNTRIED]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout == "['no_cpython_wrapper']\n"

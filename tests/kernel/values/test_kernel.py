@@ -1,0 +1,316 @@
+"""Kernel values against scikit-learn's, gamma against SVC's, the cache of rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.svm import SVC
+
+from sklearn_bundle.kernel._compiled import rows as passes
+from sklearn_bundle.kernel.values.kernel import KernelRows
+from sklearn_bundle.kernel.values.kernel_function import Kernel, resolve_gamma
+
+N, N_NEW, D = 600, 37, 19  # more than two tiles of rows, none of them full at the end
+SUBSET = np.random.default_rng(1).permutation(N)[:290]
+KERNELS = {
+    "rbf": (Kernel("rbf", gamma=0.05), lambda X, Z: rbf_kernel(X, Z, gamma=0.05)),
+    "linear": (Kernel("linear"), linear_kernel),
+    "poly": (
+        Kernel("poly", gamma=0.1, degree=3, coef0=1.0),
+        lambda X, Z: polynomial_kernel(X, Z, gamma=0.1, degree=3, coef0=1.0),
+    ),
+    "homogeneous": (
+        Kernel("poly", gamma=0.1, degree=2, coef0=0.0),
+        lambda X, Z: polynomial_kernel(X, Z, gamma=0.1, degree=2, coef0=0.0),
+    ),
+}
+TOLERANCE = {np.float32: 5e-6, np.float64: 1e-14}  # of values of about 1, in roundings: about 40
+
+
+def make(n, seed=0):
+    """Columns from nearly empty to nearly full."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, D)) * (rng.random((n, D)) < np.linspace(0.05, 0.9, D))
+
+
+def cross(rows, Z):
+    """All values of new points with those of ``rows``."""
+    return np.concatenate([block.copy() for block, _ in rows.blocks(Z)])
+
+
+def frozen(array):
+    array.flags.writeable = False
+    return array
+
+
+def as_layout(X, layout, dtype):
+    """Read-only data as estimators hand them on."""
+    if layout == "dense":
+        return frozen(np.ascontiguousarray(X, dtype))
+    make_csr = sp.csr_array if layout == "csr_array" else sp.csr_matrix
+    matrix = make_csr(X, dtype=dtype)
+    if layout == "csr64":
+        matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype("i8")
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        frozen(part)
+    return matrix
+
+
+@pytest.fixture(params=[np.float32, np.float64], ids=["work32", "work64"])
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture(params=["dense", "csr", "csr64", "csr_array"])
+def layout(request):
+    return request.param
+
+
+@pytest.fixture(params=[np.float32, np.float64], ids=["data32", "data64"])
+def data_dtype(request):
+    return request.param
+
+
+@pytest.fixture(params=KERNELS)
+def case(request, layout, data_dtype, dtype):
+    """Rows, new points, and the reference in float64 on the same, already rounded, data."""
+    kernel, reference = KERNELS[request.param]
+    X, Z = make(N).astype(data_dtype), make(N_NEW, seed=2).astype(data_dtype)
+    rows = KernelRows(as_layout(X, layout, data_dtype), kernel, dtype)
+    exact = [reference(A.astype(np.float64), X.astype(np.float64)) for A in (X, Z)]
+    return rows, as_layout(Z, layout, data_dtype), *exact
+
+
+def assert_values(values, expected, dtype):
+    assert values.dtype == dtype and values.flags.c_contiguous
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(values, expected, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+@pytest.mark.matrix
+def test_values_are_those_of_scikit_learn(case, dtype):
+    rows, Z, K, K_new = case
+    out = np.full(N, np.nan, dtype)
+    rows.block(np.array([7]), None, out[np.newaxis])
+    assert_values(out, K[7], dtype)
+    rows.block(np.array([7]), SUBSET, out[np.newaxis, :290])
+    assert_values(out[:290], K[7, SUBSET], dtype)
+    assert_values(rows.block(SUBSET), K[SUBSET], dtype)
+    assert_values(rows.block(SUBSET[:70], SUBSET), K[np.ix_(SUBSET[:70], SUBSET)], dtype)
+    assert_values(rows.gram(), K, dtype)
+    assert_values(rows.gram(SUBSET), K[np.ix_(SUBSET, SUBSET)], dtype)
+    assert_values(cross(rows, Z), K_new, dtype)
+    assert_values(cross(rows.take(SUBSET), Z), K_new[:, SUBSET], dtype)
+    assert_values(rows.diagonal.astype(dtype), np.diagonal(K), dtype)
+
+
+@pytest.mark.matrix
+def test_gram_is_symmetric_to_the_last_bit(case):
+    rows, _, _, _ = case
+    for G in (rows.gram(), rows.gram(SUBSET)):
+        assert (G == G.T).all()
+
+
+@pytest.mark.matrix
+def test_own_value_is_the_diagonal_to_the_last_bit(case, dtype):
+    rows, _, _, _ = case
+    diagonal = rows.diagonal.astype(dtype)
+    whole, part = rows.block(SUBSET[:70]), rows.block(SUBSET[:70], SUBSET[::-1].copy())
+    assert (whole[np.arange(70), SUBSET[:70]] == diagonal[SUBSET[:70]]).all()
+    assert (part[np.arange(70), 289 - np.arange(70)] == diagonal[SUBSET[:70]]).all()
+    assert (np.diagonal(rows.gram()) == diagonal).all()
+
+
+@pytest.mark.matrix
+def test_restricted_to_a_subset(case, dtype):
+    rows, Z, K, K_new = case
+    few = rows.take(SUBSET).take(np.arange(0, 290, 2))
+    chosen = SUBSET[::2]
+    assert few.n == 145
+    assert_values(few.block(np.arange(9)), K[np.ix_(chosen[:9], chosen)], dtype)
+    assert_values(cross(few, Z), K_new[:, chosen], dtype)
+    assert_values(few.diagonal.astype(dtype), np.diagonal(K)[chosen], dtype)
+
+
+@pytest.mark.matrix
+def test_given_arrays_are_filled(case):
+    rows, _, _, _ = case
+    for method, first, shape in (
+        (rows.block, SUBSET[:3], (3, N)),
+        (rows.gram, None, (N, N)),
+    ):
+        out = np.full(shape, np.nan, rows.dtype)
+        assert method(first, out=out) is out
+        assert np.isfinite(out).all()
+
+
+def test_many_new_points_and_the_other_layout():
+    X, Z = make(50), make(2100, seed=3)
+    expected = rbf_kernel(Z, X, gamma=0.05)
+    for data, new in ((X, sp.csr_array(Z)), (sp.csr_array(X), Z)):
+        rows = KernelRows(data, Kernel(gamma=0.05))
+        np.testing.assert_allclose(cross(rows, new), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("data_dtype", [np.float32, np.float64])
+def test_shifted_data_keep_float32_accurate(data_dtype):
+    X = (make(N) + 1e4).astype(data_dtype)
+    Z = (make(N_NEW, seed=2) + 1e4).astype(data_dtype)
+    centered, new = X.astype(np.float64) - 1e4, Z.astype(np.float64) - 1e4
+    rows = KernelRows(frozen(X), Kernel(gamma=0.05), np.float32)
+    out = np.empty(N, np.float32)
+    rows.block(np.array([3]), None, out[np.newaxis])
+    K = rbf_kernel(centered, gamma=0.05)
+    np.testing.assert_allclose(out, K[3], atol=1e-4)
+    np.testing.assert_allclose(rows.gram(), K, atol=1e-4)
+    np.testing.assert_allclose(cross(rows, Z), rbf_kernel(new, centered, gamma=0.05), atol=1e-4)
+
+
+def test_rbf_is_at_most_one_where_rows_repeat(dtype):
+    X = np.repeat(make(40) * 100.0, 3, axis=0)
+    values = KernelRows(X, Kernel(gamma=0.01), dtype).block(np.arange(120))
+    assert values.max() == 1.0
+
+
+def test_memory_map_is_read_in_place(tmp_path):
+    X = make(N)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    rows = KernelRows(mapped, Kernel(gamma=0.05))
+    assert np.shares_memory(rows._points.values, mapped)
+    np.testing.assert_allclose(rows.gram(), rbf_kernel(X, gamma=0.05), atol=1e-14)
+
+
+@pytest.mark.parametrize("disorder", ["unsorted", "duplicates"])
+def test_csr_out_of_order(disorder, dtype):
+    X = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 1.0]])
+    if disorder == "unsorted":
+        parts = [2.0, 1.0, 3.0, 1.0], [1, 0, 1, 2], [0, 2, 4]
+    else:
+        parts = [1.0, 1.0, 1.0, 3.0, 1.0], [0, 1, 1, 1, 2], [0, 3, 5]
+    matrix = sp.csr_matrix(tuple(np.array(part) for part in parts), shape=(2, 3))
+    before = matrix.indices.copy()
+    expected = rbf_kernel(X, gamma=0.1)
+    np.testing.assert_allclose(KernelRows(matrix, Kernel(gamma=0.1), dtype).gram(), expected, 1e-6)
+    np.testing.assert_array_equal(matrix.indices, before)
+
+
+def test_exp_in_float32_to_two_roundings():
+    x = -np.random.default_rng(0).uniform(0.0, 87.3, 100_000).astype(np.float32)
+    x = np.concatenate([x, x * np.float32(1e-3), np.zeros(1, np.float32)])
+    out, zeros = x[np.newaxis].copy(), np.zeros_like(x)
+    passes.rbf_single(out, 0, len(x), zeros[:1], zeros, np.float32(1.0))
+    np.testing.assert_allclose(out[0], np.exp(x.astype(np.float64)), rtol=1.2e-7)
+
+
+def test_exp_in_float32_ends_in_zero():
+    out, zeros = np.array([[-87.4, -1e3, -np.inf]], np.float32), np.zeros(3, np.float32)
+    passes.rbf_single(out, 0, 3, zeros[:1], zeros, np.float32(1.0))
+    assert (out == 0.0).all()
+
+
+@pytest.mark.parametrize("data", [make(90), make(90) + 3.0])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_gamma_is_that_of_svc(data, convert):
+    X, y = convert(data), np.arange(90) % 2
+    for gamma in ("scale", "auto"):
+        assert resolve_gamma(gamma, X) == pytest.approx(SVC(gamma=gamma).fit(X, y)._gamma, 1e-12)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix, sp.csr_array])
+def test_distance_gamma_is_one_over_the_mean_over_pairs(convert):
+    X = make(90) + 3.0
+    pairs = ((X[:, np.newaxis] - X[np.newaxis]) ** 2).sum(axis=2)
+    assert resolve_gamma("distance", convert(X)) == pytest.approx(1.0 / pairs.mean(), 1e-12)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto", "distance"])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_gamma_with_weight_two_is_a_repeated_row(gamma, convert):
+    X, counts = make(90), np.arange(90) % 3 + 1
+    repeated = resolve_gamma(gamma, convert(np.repeat(X, counts, axis=0)))
+    assert resolve_gamma(gamma, convert(X), counts * 0.1) == pytest.approx(repeated, 1e-12)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "distance"])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_gamma_of_constant_data_is_one(gamma, convert):
+    assert resolve_gamma(gamma, convert(np.full((7, 3), 0.1))) == 1.0
+    assert resolve_gamma(gamma, convert(np.zeros((7, 3)))) == 1.0
+
+
+def test_gamma_may_be_a_number():
+    assert resolve_gamma(2, make(5)) == 2.0
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, "mean", None, True])
+def test_bad_gamma(gamma):
+    with pytest.raises(ValueError, match="gamma must be"):
+        resolve_gamma(gamma, make(5))
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"name": "sigmoid"}, "kernel must be one of .*'sigmoid'"),
+        ({"gamma": 0.0}, "gamma must be positive"),
+        ({"degree": -1}, "degree must be an integer"),
+        ({"degree": 1.5}, "degree must be an integer"),
+        ({"coef0": np.nan}, "coef0 must be finite"),
+    ],
+)
+def test_bad_kernel(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Kernel(**parameters)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 5])
+def test_degrees(degree):
+    X = make(20)
+    K = KernelRows(X, Kernel("poly", gamma=0.5, degree=degree, coef0=0.5)).gram()
+    np.testing.assert_allclose(K, (0.5 * X @ X.T + 0.5) ** degree, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_callable(convert, dtype):
+    X, Z = convert(make(90)), convert(make(9, seed=2))
+    rows = KernelRows(X, Kernel(linear_kernel), dtype)
+    K, K_new = linear_kernel(X), linear_kernel(Z, X)
+    few = np.array([80, 3, 50])
+    assert_values(rows.gram(few), K[np.ix_(few, few)], dtype)
+    assert_values(rows.block(few, few[:2]), K[np.ix_(few, few[:2])], dtype)
+    assert_values(cross(rows.take(few), Z), K_new[:, few], dtype)
+    assert_values(rows.diagonal, np.diagonal(K), np.float64)
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (lambda X, Z: np.ones(len(X)), r"shape \(20,\) .*expected shape \(20, 20\)"),
+        (lambda X, Z: np.ones((len(Z) + 1, len(X))), r"shape \(21, 20\) .*expected shape \(20, 20"),
+        (lambda X, Z: np.full((len(X), len(Z)), np.nan), r"NaN or infinity"),
+    ],
+)
+def test_bad_callable(function, message):
+    with pytest.raises(ValueError, match=message):
+        KernelRows(make(20), Kernel(function))
+
+
+def test_precomputed(dtype):
+    X, Z = make(90), make(9, seed=2)
+    K, K_new = frozen(rbf_kernel(X)), frozen(rbf_kernel(Z, X))
+    rows, few = KernelRows(K, Kernel("precomputed"), dtype), np.array([80, 3, 50])
+    assert_values(rows.gram(), K, dtype)
+    assert_values(rows.block(few, few[:2]), K[np.ix_(few, few[:2])], dtype)
+    assert_values(rows.take(few).gram(np.array([2, 0])), K[np.ix_([50, 80], [50, 80])], dtype)
+    assert_values(cross(rows.take(few), K_new), K_new[:, few], dtype)
+
+
+def test_bad_precomputed():
+    with pytest.raises(ValueError, match=r"must be square, got shape \(4, 3\)"):
+        KernelRows(np.ones((4, 3)), Kernel("precomputed"))
+    with pytest.raises(ValueError, match="dense"):
+        KernelRows(sp.eye_array(4, format="csr"), Kernel("precomputed"))
+    rows = KernelRows(np.eye(4), Kernel("precomputed"))
+    with pytest.raises(ValueError, match=r"4 training points, got shape \(2, 3\)"):
+        cross(rows, np.ones((2, 3)))

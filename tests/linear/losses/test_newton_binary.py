@@ -1,0 +1,109 @@
+"""Binary losses for Newton's method: cuts, slopes and curvatures against plain numpy."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.linear.losses._newton import newton_loss
+from sklearn_bundle.losses import BINARY_LOSSES, Hinge, SquaredError
+from tests.reference import LOSSES
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+KNOWN = ["hinge", "squared_hinge", "log_loss", "exponential"]
+
+
+def smoothed(loss, width, margins):
+    """Value and two derivatives, in the margin, of the loss that Newton's method minimizes."""
+    h = 1.0 - margins
+    if loss == "hinge":
+        u = np.clip(h / width, 0.0, 1.0)
+        value = np.where(h > width, h - 0.5 * width, 0.5 * width * u**2)
+        return value, -u, ((h > 0.0) & (h < width)) / width
+    if loss == "squared_hinge":
+        return 0.5 * np.maximum(h, 0.0) ** 2, -np.maximum(h, 0.0), 1.0 * (h > 0.0)
+    if loss == "exponential":
+        return np.exp(-margins), -np.exp(-margins), np.exp(-margins)
+    p = 1.0 / (1.0 + np.exp(margins))
+    return np.logaddexp(0.0, -margins), -p, p * (1.0 - p)
+
+
+@pytest.fixture
+def line():
+    """Scores, a direction, labels, weights; of a number of rows that no block divides."""
+    rng = np.random.default_rng(1)
+    n = 203
+    scores, direction = rng.normal(scale=2.0, size=(2, n))
+    y = np.where(rng.normal(size=n) > 0.3, 1.0, -1.0)
+    weights = rng.uniform(0.1, 1.0, size=n)
+    return scores, direction, y, weights / weights.sum()
+
+
+@pytest.mark.parametrize("width", [1.0, 0.03])
+@pytest.mark.parametrize("loss", KNOWN)
+def test_cut_against_numpy(line, loss, width):
+    scores, _, y, weights = line
+    b, out = 0.2, np.empty(len(y))
+    kind = newton_loss(BINARY_LOSSES[loss]())
+    risk, offset = kind.cut(scores, y, weights, width, b, False, out)
+    margins = y * (scores + b)
+    value, slope, _ = smoothed(loss, width, margins)
+    np.testing.assert_allclose(out, weights * y * slope, rtol=1e-10, atol=1e-17)
+    assert risk == pytest.approx(weights @ LOSSES[loss](margins), rel=1e-12)
+    # sum of l(z) - l'(z) z; the smoothed hinge's derivative makes a plane u of the hinge itself
+    expected = -slope if loss == "hinge" else value - slope * margins
+    assert offset == pytest.approx(weights @ expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("b", [0.0, 0.3, -4.0, 30.0])
+@pytest.mark.parametrize("loss", KNOWN)
+def test_cut_with_a_free_intercept_is_a_plane_of_the_risk(line, loss, b):
+    """Of sum zero, and below the risk sample by sample, wherever it is cut."""
+    scores, _, y, weights = line
+    out = np.empty(len(y))
+    kind = newton_loss(BINARY_LOSSES[loss]())
+    risk, offset = kind.cut(scores, y, weights, 0.1, b, True, out)
+    assert abs(out.sum()) <= 1e-15
+    assert risk == pytest.approx(weights @ LOSSES[loss](y * (scores + b)), rel=1e-12)
+    rng = np.random.default_rng(2)
+    for scale in (0.1, 1.0, 10.0):
+        for _ in range(20):
+            others = scores + scale * rng.normal(size=len(y)) + scale * rng.normal()
+            assert weights @ LOSSES[loss](y * others) >= out @ others + offset - 1e-12 * scale
+
+
+@pytest.mark.parametrize("width", [1.0, 0.03])
+@pytest.mark.parametrize("loss", KNOWN)
+def test_slope_against_numpy_and_differences(line, loss, width):
+    scores, direction, y, weights = line
+    b, along_b, t = 0.2, -0.7, 0.4
+    kind = newton_loss(BINARY_LOSSES[loss]())
+    first, second = kind.slope(scores, direction, y, weights, width, b, along_b, t)
+
+    def at(t):
+        return smoothed(loss, width, y * (scores + b + t * (direction + along_b)))
+
+    _, slope, bend = at(t)
+    along = y * (direction + along_b)
+    assert first == pytest.approx(weights @ (slope * along), rel=1e-10)
+    assert second == pytest.approx(weights @ (bend * along**2), rel=1e-10)
+    step = 1e-6
+    difference = weights @ (at(t + step)[0] - at(t - step)[0]) / (2 * step)
+    assert first == pytest.approx(difference, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", KNOWN)
+def test_curved_rows_and_their_curvature(line, loss):
+    scores, _, y, weights = line
+    b, width, rows = 0.2, 0.5, np.empty(len(y), dtype=np.int64)
+    kind = newton_loss(BINARY_LOSSES[loss]())
+    rows = rows[: kind.curved(scores, y, width, b, rows)]
+    _, _, bend = smoothed(loss, width, y * (scores + b))
+    expected = np.flatnonzero(bend > (1e-4 if loss == "log_loss" else 0.0))
+    assert np.array_equal(rows, expected) and len(rows) > 0
+    coefs = kind.curvature(scores, y, weights, width, b, rows)
+    np.testing.assert_allclose(coefs, (weights * bend)[rows], rtol=1e-10)
+
+
+def test_which_losses_it_knows():
+    assert newton_loss(Hinge()) is not None and newton_loss(SquaredError()) is None
+    assert newton_loss(type("Mine", (Hinge,), {})()) is None  # whose value may be another

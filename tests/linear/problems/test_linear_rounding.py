@@ -1,0 +1,58 @@
+"""What rounding takes off the bounds of linear problems, against sums in extended precision."""
+
+import numpy as np
+import pytest
+
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.linear_rounding import Certified, Sizes, _of_gradient, rounding
+from sklearn_bundle.linear.rows.memory_rows import rows_in_memory
+from sklearn_bundle.losses import AbsoluteError, Hinge, Loss, Softmax, SquaredError
+from sklearn_bundle.regularizers import L2
+
+LONG = np.longdouble
+
+
+@pytest.mark.parametrize("n", [7, 300])
+def test_error_of_the_gradient(n):
+    """The conjugate at the exact X'g is higher than at the computed one by at most this."""
+    least = np.inf
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, g = np.round(4.0 * rng.normal(size=(n, 6))) + 2.0**20, rng.normal(size=n) / n
+        a, exact = rows_in_memory(X).gradient(g), X.T.astype(LONG) @ g.astype(LONG)
+        omega, reg_lambda = L2(), 1e-3
+        rise = float((exact @ exact - a.astype(LONG) @ a.astype(LONG)) / (2 * LONG(reg_lambda)))
+        lengths = np.linalg.norm(g) * np.linalg.norm(X, axis=0)
+        certified = Certified(a, 0.0, 1.0, (a, 0.0))
+        conjugate = reg_lambda * omega.conjugate(-a / reg_lambda)
+        taken = _of_gradient(float(n), lengths, certified, omega, reg_lambda, conjugate)
+        assert rise <= taken
+        least = min(least, taken / abs(rise))
+    assert least < 1e3
+
+
+@pytest.mark.parametrize("loss", [Hinge(), AbsoluteError(), SquaredError()], ids=repr)
+def test_derivatives_of_dual_points_within_the_gap(loss: Loss):
+    """Derivatives anywhere are covered by those nearby and the gap that they leave."""
+    rng = np.random.default_rng(0)
+    f, weights = rng.normal(size=40), np.full(40, 0.025)
+    y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    f[:20] = y[:20]  # at kinks
+    sizes = Sizes.of(np.ones(1), loss, y, weights, f)
+    for size in 0.0, 1e-4, 1e-2, 1.0:
+        there, g, at = f + size * rng.normal(size=40), np.empty(40), np.empty(40)
+        value = loss.evaluate(there, y, weights, g)
+        gap = loss.evaluate(f, y, weights, at) - value - g @ (f - there)
+        assert np.abs(g).sum() <= sizes.with_gap(gap).totals[0] * (1.0 + 1e-12)
+
+
+def test_probabilities_next_to_one():
+    """They leave an imbalance of up to half an ulp of 1, which costs that times the intercept."""
+    X, y, slope = np.array([[3.0], [-3.0]]) + 2.0**20, np.array([0, 1]), np.array([10.0, -10.0])
+    problem = LinearProblem(rows_in_memory(X), y, np.full(2, 0.5), Softmax(), True)
+    intercept = -(2.0**20) * slope
+    point = problem.point(slope, intercept)
+    assert (problem.sizes(point).totals < 1e-20).all()
+    certified = Certified(slope, intercept, 0.1, (-1e-3 * slope, 0.2))  # whose bound is .1 too
+    taken = rounding(problem, point, certified, L2(), 1e-3)
+    assert taken.of_objective >= 2.0**-53 * np.abs(intercept).sum()

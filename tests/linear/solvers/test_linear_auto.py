@@ -1,0 +1,336 @@
+"""Which solver "auto" chooses, what happens when it switches, and what else users see."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_bundle import BMRMClassifier, BMRMClassifierCV, BMRMRegressor, bmrm_path
+from sklearn_bundle.linear.solvers._contest import Contestant
+from sklearn_bundle.linear.solvers._descent import Descent
+from sklearn_bundle.linear.solvers.dual_coordinate import DualCoordinateSolver
+from sklearn_bundle.linear.solvers.linear_auto import LinearAutoSolver
+from sklearn_bundle.linear.solvers.newton import NewtonSolver
+from sklearn_bundle.losses import Hinge
+from tests.interrupts import interrupt
+from tests.reference import objective, optimum
+
+NAMES = ["hinge", "squared_hinge", "log_loss"]
+
+
+def noisy(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(X[:, :3].sum(axis=1) + 2.0 * rng.normal(size=n) > 0.0, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Sparse rows in a high dimension."""
+    X = sp.random(150, 20_000, 5e-3, format="csr", random_state=0)
+    return X, noisy(150, 3)[1]
+
+
+def solvers_of(model):
+    """Names in the order in which they were at work."""
+    names = model.history_["solver"]
+    return [str(name) for k, name in enumerate(names) if k == 0 or name != names[k - 1]]
+
+
+# ---- choice ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("loss", NAMES)
+def test_few_features_and_many_rows(loss, convert):
+    X, y = noisy(3000, 5)
+    model = BMRMClassifier(loss).fit(convert(X), y)
+    assert solvers_of(model) == ["newton"] and model.status_ == "converged"
+
+
+@pytest.mark.parametrize("reg_lambda, expected", [(1e-1, "dual-coordinate"), (1e-3, "newton")])
+def test_epochs_come_first_where_regularization_is_strong(reg_lambda, expected):
+    X, y = noisy(2000, 20)
+    model = BMRMClassifier(reg_lambda=reg_lambda, fit_intercept=False).fit(X, y)
+    assert solvers_of(model)[0] == expected and model.status_ == "converged"
+
+
+@pytest.mark.parametrize("loss", NAMES)
+def test_sparse_rows_in_a_high_dimension(wide, loss):
+    model = BMRMClassifier(loss, reg_lambda=1e-2).fit(*wide)
+    assert solvers_of(model) == ["dual-coordinate"] and model.status_ == "converged"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"loss": "roc_auc"},
+        {"loss": "fbeta"},
+        {"loss": "multiclass_hinge", "cost": [[0.0, 1.0], [2.0, 0.0]], "scaling": "slack"},
+        {"regularizer": "l1"},
+        {"regularizer": "lp"},
+        {"loss": type("Mine", (Hinge,), {})()},
+    ],
+    ids=str,
+)
+def test_line_search_for_all_else(data, parameters):
+    model = BMRMClassifier(reg_lambda=1e-2, **parameters).fit(*data)
+    assert solvers_of(model) == ["line-search"] and model.status_ == "converged"
+
+
+def test_planes_in_sample_space_where_they_are_shorter(wide):
+    X, y = wide
+    model = BMRMClassifier("exponential", reg_lambda=1e-2, solver="line-search").fit(X, y)
+    assert solvers_of(model) == ["sample-planes"] and model.coef_.shape == (1, 20_000)
+    regressor = BMRMRegressor(reg_lambda=1e-2, solver="line-search")
+    assert solvers_of(regressor.fit(X, y)) == ["sample-planes"]
+    for parameters in ({"regularizer": "l1"}, {"loss": "fbeta"}):  # these have no such planes
+        model = BMRMClassifier(**parameters, reg_lambda=1.0).fit(X, y)
+        assert solvers_of(model) == ["line-search"] and model.status_ == "converged"
+
+
+@pytest.mark.parametrize("solver", ["newton", "dual-coordinate"])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"loss": "fbeta"}, {"regularizer": "l1"}, {"loss": "roc_auc"}],
+    ids=str,
+)
+def test_refuses_what_a_solver_does_not_know(data, solver, parameters):
+    model = BMRMClassifier(solver=solver, **parameters)
+    with pytest.raises(ValueError, match=f"solver='{solver}'") as error:
+        model.fit(*data)
+    assert f"loss={model.loss!r}" in str(error.value)
+    assert f"regularizer={model.regularizer!r}" in str(error.value)
+    assert not hasattr(model, "coef_")
+
+
+# ---- change of mind ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def changing(monkeypatch):
+    """Sets what comes first, what second, and after how many epochs."""
+
+    def change(second, n_epochs=3):
+        def is_slow(self):
+            solver = self._solver
+            return isinstance(solver, DualCoordinateSolver) and len(self._running.trail) >= n_epochs
+
+        monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
+        monkeypatch.setattr(LinearAutoSolver, "_second", lambda self: second)
+        monkeypatch.setattr(LinearAutoSolver, "_is_slow", is_slow)
+
+    return change
+
+
+def test_epochs_that_promise_too_little_are_given_up():
+    """Dense rows, nearly as many features, little regularization: coordinates are tied."""
+    X, y = noisy(300, 200)
+    model = BMRMClassifier(reg_lambda=1e-5).fit(X, y)
+    assert model.status_ == "converged"
+    assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
+
+
+def test_correlated_columns_at_the_defaults():
+    """Epochs over 1,000 rows are milliseconds: many make an iteration, or the limit would come."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 300))
+    for j in range(1, 300):
+        X[:, j] = 0.6 * X[:, j - 1] + 0.8 * X[:, j]
+    y = np.sign(X @ rng.normal(size=300) / np.sqrt(300) + 0.5 * rng.normal(size=1000))
+    model = BMRMClassifier(reg_lambda=1e-3, tol=1e-5, fit_intercept=False).fit(X, y)
+    assert model.status_ == "converged"
+
+
+@pytest.mark.parametrize("seed", [1, 9, 33])
+def test_epochs_that_were_asked_for_are_given_up_late(seed):
+    """14 rows at the defaults: after 1,000 epochs they were up to 36 % off."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(14, 4))
+    y = np.where(X[:, 0] + rng.normal(size=14) > 0.0, 1, -1)
+    model = BMRMClassifier(solver="dual-coordinate", fit_intercept=False).fit(X, y)
+    assert model.status_ == "converged"
+    assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
+    assert np.sum(model.history_["solver"] == "dual-coordinate") > 100
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("n_features", [10, 200])
+@pytest.mark.parametrize("second", ["newton", "line-search"])
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("loss", NAMES)
+def test_certificate_over_a_change(loss, free, second, n_features, changing):
+    X, y = noisy(80, n_features)
+    weights = np.full(80, 1 / 80)
+    changing(second)
+    model = BMRMClassifier(loss, reg_lambda=1e-2, tol=1e-7, fit_intercept=free, max_iter=3000)
+    model.fit(X, y)
+    assert model.status_ == "converged"
+    long = n_features > 2 * len(y) and second == "line-search"
+    assert solvers_of(model)[:2] == ["dual-coordinate", "sample-planes" if long else second]
+    h = model.history_
+    assert (np.diff(h["objective"]) <= 1e-15).all() and (np.diff(h["lower_bound"]) >= -1e-15).all()
+    assert (np.diff(h["passes"]) >= 0).all()
+    ours = objective(loss, X, y, weights, 1e-2, model.coef_[0], model.intercept_[0])
+    assert ours == pytest.approx(model.objective_, rel=1e-12)
+    best = optimum(loss, X, y, weights, 1e-2, free)
+    # clarabel's own accuracy is about 1e-11, absolute: the optimum may be 3e-3
+    assert model.lower_bound_ <= best + 1e-10 <= ours + 2e-10
+
+
+@pytest.mark.parametrize("n_features", [10, 200])
+@pytest.mark.parametrize("second", ["newton", "line-search"])
+def test_warm_start_after_a_change(second, n_features, changing):
+    """Planes of the second solver are there for the next fit, whatever comes first in it."""
+    X, y = noisy(80, n_features)
+    changing(second)
+    model = BMRMClassifier(reg_lambda=1e-2, tol=1e-7, warm_start=True, max_iter=3000).fit(X, y)
+    cold = model.n_iter_
+    assert model.fit(X, y).n_iter_ <= 8 < cold and model.status_ == "converged"
+    model.set_params(reg_lambda=2e-2).fit(X, y)
+    other = BMRMClassifier(reg_lambda=2e-2, tol=1e-7, solver="line-search", max_iter=3000)
+    assert model.status_ == "converged"
+    assert model.objective_ == pytest.approx(other.fit(X, y).objective_, rel=2e-7)
+
+
+@pytest.mark.parametrize("second, n_features", [("newton", 10), ("line-search", 200)])
+def test_certificate_over_many_changes(second, n_features, monkeypatch):
+    """Each goes on from where it was left; point and bound are the best of both."""
+    X, y = noisy(80, n_features)
+    monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
+    monkeypatch.setattr(LinearAutoSolver, "_second", lambda self: second)
+    monkeypatch.setattr(LinearAutoSolver, "_is_slow", lambda self: True)
+    settings = {"reg_lambda": 1e-3, "tol": 1e-6}
+    model = BMRMClassifier(max_iter=3000, warm_start=True, **settings).fit(X, y)
+    names = ["dual-coordinate", "sample-planes" if n_features == 200 else second]
+    assert solvers_of(model)[:6] == 3 * names and model.status_ == "converged"
+    h = model.history_
+    assert (np.diff(h["objective"]) <= 0.0).all() and (np.diff(h["lower_bound"]) >= 0.0).all()
+    ours = objective("hinge", X, y, np.full(80, 1 / 80), 1e-3, model.coef_[0], model.intercept_[0])
+    assert ours == pytest.approx(model.objective_, rel=1e-12)
+    best = optimum("hinge", X, y, np.full(80, 1 / 80), 1e-3, True)
+    assert h["lower_bound"].max() <= best * (1 + 1e-8) <= ours * (1 + 2e-8)
+
+
+def test_work_to_come_is_told_by_the_later_half():
+    one = Contestant("newton", prior=50.0)
+    assert one.likely(1e-4, 1.0) == 50.0 and one.likely(1e-4, 1e-2) == pytest.approx(25.0)
+    for k in range(41):  # a power of ten in 10 passes, then in 20
+        one.note(1.0, 10.0 ** -(k / 10 if k <= 20 else 2 + (k - 20) / 20))
+    assert one.remaining(1e-4) == pytest.approx(20.0, rel=0.1)
+    assert one.remaining(1e-2) == 0.0
+    for _ in range(60):
+        one.note(1.0, 1e-3)  # nothing more
+    assert one.remaining(1e-4) == np.inf and one.likely(1e-4, 1e-3) == one.work == 101.0
+
+
+def test_a_race_costs_a_few_times_the_better_method(monkeypatch):
+    """Columns of lengths from 1e-2 to 1e2: hopeless for epochs, and Newton's bound is late."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 30)) * 10.0 ** rng.uniform(-2.0, 2.0, 30)
+    y = np.where(X @ rng.normal(size=30) + rng.normal(size=1000) > 0.0, 1.0, -1.0)
+    newton = BMRMClassifier(solver="newton").fit(X, y)
+    monkeypatch.setattr(LinearAutoSolver, "_first", lambda self: "dual-coordinate")
+    model = BMRMClassifier(max_iter=10_000).fit(X, y)
+    assert newton.status_ == model.status_ == "converged"
+    assert solvers_of(model)[:2] == ["dual-coordinate", "newton"]
+    assert model.history_["passes"][-1] <= 600 + 6 * newton.history_["passes"][-1]
+
+
+# ---- Ctrl-C -----------------------------------------------------------------------------------
+
+
+def assert_interrupted(model, X, y):
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted" and not hasattr(model, "_warm")
+    weights = np.full(len(y), 1 / len(y))
+    ours = objective("hinge", X, y, weights, 1e-2, model.coef_[0], model.intercept_[0])
+    assert ours == pytest.approx(model.objective_, rel=1e-12)
+    best = BMRMClassifier(reg_lambda=1e-2, tol=1e-9, solver="line-search", max_iter=5000)
+    assert model.lower_bound_ <= best.fit(X, y).objective_ <= ours * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("solver", "owner", "name"),
+    [("newton", Descent, "step"), ("dual-coordinate", DualCoordinateSolver, "_epoch")],
+)
+def test_ctrl_c(solver, owner, name, monkeypatch):
+    interrupt(monkeypatch, 3, (owner, name))
+    model = BMRMClassifier(reg_lambda=1e-2, solver=solver, tol=1e-12, warm_start=True)
+    assert_interrupted(model, *noisy(80, 10))
+    assert solvers_of(model) == [solver]
+
+
+@pytest.mark.parametrize("name", ["__init__", "_newton"])
+def test_ctrl_c_at_a_change(name, changing, monkeypatch):
+    changing("newton")
+    interrupt(monkeypatch, 1, (NewtonSolver, name))
+    model = BMRMClassifier(reg_lambda=1e-2, tol=1e-12, warm_start=True)
+    assert_interrupted(model, *noisy(80, 10))
+
+
+# ---- limits, callbacks, living with scikit-learn -----------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [{"max_iter": 1}, {"max_time": 1e-9}], ids=str)
+@pytest.mark.parametrize("solver", ["newton", "dual-coordinate", "auto"])
+@pytest.mark.parametrize("loss", NAMES)
+def test_limits(loss, solver, limit):
+    X, y = noisy(300, 5)
+    with pytest.warns(ConvergenceWarning, match=next(iter(limit))):
+        model = BMRMClassifier(loss, solver=solver, tol=1e-13, **limit).fit(X, y)
+    assert model.n_iter_ == len(model.history_) == 1
+    weights = np.full(300, 1 / 300)
+    ours = objective(loss, X, y, weights, 1e-4, model.coef_[0], model.intercept_[0])
+    assert ours == pytest.approx(model.objective_, rel=1e-12)
+    best = BMRMClassifier(loss, solver="line-search", tol=1e-9, max_iter=5000).fit(X, y)
+    assert 0.0 <= model.lower_bound_ <= best.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "hinge"])
+def test_callbacks_see_points_of_length_d(wide, loss):
+    callback = pytest.importorskip("sklearn.callback")
+    X, y = wide
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    model = BMRMClassifier(loss, reg_lambda=1e-2)
+    model.set_callbacks(monitor).fit(X, y)
+    rows = [row for row in monitor.get_logs().data if row["task_name"] == "iteration"]
+    assert len(rows) == model.n_iter_ and model.status_ == "converged"
+    assert rows[-1]["accuracy"] == pytest.approx(model.score(X, y), abs=0.05)
+
+
+def test_pickle_and_clone(wide):
+    for X, y in (wide, noisy(300, 5)):
+        model = BMRMClassifier(reg_lambda=1e-2, warm_start=True).fit(X, y)
+        copy = pickle.loads(pickle.dumps(model))
+        assert copy.history_.dtype == model.history_.dtype and not hasattr(copy, "_warm")
+        assert np.array_equal(copy.predict(X), model.predict(X))
+        again = clone(model)
+        assert again.solver == "auto" and not hasattr(again, "coef_")
+        assert np.array_equal(again.fit(X, y).coef_, model.coef_)
+
+
+@pytest.mark.parametrize("loss", NAMES)
+def test_one_versus_rest(loss):
+    X, y = load_iris(return_X_y=True)
+    one = BMRMClassifier(loss, reg_lambda=1e-2, tol=1e-6).fit(X, y)
+    two = BMRMClassifier(loss, reg_lambda=1e-2, tol=1e-6, n_jobs=2).fit(X, y)
+    assert one.status_ == ["converged"] * 3 and np.array_equal(one.coef_, two.coef_)
+    search = BMRMClassifier(loss, reg_lambda=1e-2, tol=1e-6, solver="line-search", max_iter=5000)
+    np.testing.assert_allclose(one.objective_, search.fit(X, y).objective_, rtol=2e-6)
+
+
+@pytest.mark.parametrize("loss", NAMES)
+def test_paths_and_cross_validation(wide, loss):
+    for X, y in (noisy(300, 5), wide):
+        values, _, _, gaps, _ = bmrm_path(X, y, reg_lambdas=[1.0, 1e-1, 1e-2], loss=loss, tol=1e-5)
+        for reg_lambda, gap in zip(values, gaps, strict=True):
+            alone = BMRMClassifier(loss, reg_lambda=reg_lambda, tol=1e-5).fit(X, y)
+            assert 0.0 <= gap <= 1e-5 * alone.objective_ * (1 + 2e-5)
+        search = BMRMClassifierCV(loss, reg_lambdas=[1e-1, 1e-2], cv=3).fit(X, y)
+        assert search.status_ == "converged"

@@ -1,0 +1,303 @@
+"""Sets of labels: inference and expectations against enumeration, optima, and the reader."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
+from sklearn.metrics import hamming_loss, mutual_info_score
+from sklearn.svm import LinearSVC
+
+from sklearn_bundle import StructuredSVM
+from sklearn_bundle.models import Multilabel
+from sklearn_bundle.structured.models.listed import ListedExamples
+from tests.certificates import judge
+from tests.reference_structured import sets
+
+L, D, N = 4, 3, 9
+CYCLE = [(0, 1), (2, 1), (0, 2), (1, 0)]  # one pair twice
+FOREST = [(2, 0), (1, 2)]  # and a label on its own
+EDGES = {"full": "full", "tree": "tree", "none": None, "cycle": CYCLE, "forest": FOREST}
+every_kind = pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES)
+scalings = pytest.mark.parametrize("scaling", ["margin", "slack"])
+
+
+def draw(seed=0, n=N, n_labels=L):
+    """Rows with zeros, sets that depend on them and on each other, weights that are to be cut."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.7)
+    Y = (X @ rng.normal(size=(D, n_labels)) + rng.normal(size=(n, n_labels)) > 0.0).astype(int)
+    Y[:, 1] |= Y[:, 0]
+    return X, Y, 1.5 * rng.normal(size=200)
+
+
+def bound(edges, X, Y, scaling="margin", **settings):
+    model = Multilabel(edges, **settings)
+    examples = model.examples(X, Y, scaling)
+    return model, examples, sets(np.asarray(X, float), Y, model.edges_, model.fit_intercept)
+
+
+LAYOUTS = {"dense": np.array, "csr": sp.csr_array, "float32": lambda X: X.astype(np.float32)}
+
+
+# ---- inference --------------------------------------------------------------------------------
+
+
+@every_kind
+@scalings
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_worst_sets_by_enumeration(edges, scaling, fit_intercept):
+    X, Y, w = draw()
+    model, examples, reference = bound(edges, X, Y, scaling, fit_intercept=fit_intercept)
+    w = w[: examples.n_parameters]
+    assert examples.exact and examples.n_parameters == model.n_parameters(X, Y)
+    found = examples.find(w, 0, N)
+    rows = sp.csr_array((found.values, found.indices, found.starts), (N, len(w))).toarray()
+    for i, example in enumerate(reference):
+        psi = example.psi(scaling)
+        scores = example.losses - psi @ w
+        assert found.scores[i] == pytest.approx(scores.max(), rel=1e-12, abs=1e-12)
+        far = np.abs(psi - rows[i]).max(axis=1) + np.abs(example.losses - found.losses[i])
+        assert far.min() <= 1e-12 and scores[far.argmin()] == pytest.approx(scores.max())
+    assert_array_equal(found.bounds, found.scores)
+
+
+@pytest.mark.parametrize(
+    "layout", ["dense", "csr", pytest.param("float32", marks=pytest.mark.wide)]
+)
+@pytest.mark.parametrize("edges", ["full", "tree"])
+def test_layouts_of_rows(layout, edges):
+    X, Y, w = draw()
+    X = LAYOUTS[layout](X)
+    dense = X.toarray() if sp.issparse(X) else X
+    _, examples, reference = bound(edges, dense, Y)
+    stored = Multilabel(edges).examples(X, Y, "margin")
+    w = w[: examples.n_parameters]
+    best = [(e.losses - e.psi("margin") @ w).max() for e in reference]
+    assert_allclose(stored.find(w, 0, N).scores, best, rtol=1e-12, atol=1e-12)
+    gradient, weights = np.zeros(len(w)), np.ones(N)
+    losses = stored.expect(w, 0, N, weights, gradient).losses
+    assert_allclose(losses, [logsumexp(-e.psi("margin") @ w) for e in reference], rtol=1e-12)
+    assert_allclose(gradient, mean_features(reference, w, weights), atol=1e-12)
+
+
+@every_kind
+@scalings
+def test_the_plain_methods_find_the_same(edges, scaling):
+    X, Y, w = draw()
+    model, compiled, _ = bound(edges, X, Y, scaling)
+    w, listed = w[: compiled.n_parameters], ListedExamples(model, X, Y, scaling)
+    one, other = compiled.find(w, 0, N), listed.find(w, 0, N)
+    for part, same in zip(one[3:], other[3:], strict=True):
+        assert_allclose(part, same, rtol=1e-12, atol=1e-12)
+
+
+@every_kind
+def test_predictions_by_enumeration(edges):
+    X, Y, w = draw()
+    model, examples, reference = bound(edges, X, Y)
+    w = w[: examples.n_parameters]
+    for x, found, example in zip(X, model.best_sets(X, w), reference, strict=True):
+        assert w @ model.joint_feature(x, found) == pytest.approx((example.phi @ w).max())
+        assert_array_equal(model.inference(x, w), found)
+
+
+def test_many_labels_on_a_tree_and_twelve_in_a_table():
+    """Labels in a row are a chain of two states, where the table has 4096 sets."""
+    X, Y, w = draw(n_labels=12)
+    chain = [(k, k + 1) for k in range(11)]
+    along, all_of_them = Multilabel(chain), Multilabel([*chain, (0, 1)])  # the last makes a cycle
+    one, other = along.examples(X, Y, "margin"), all_of_them.examples(X, Y, "margin")
+    w = w[: one.n_parameters]
+    again = np.r_[w, np.zeros(4)]
+    assert_allclose(one.find(w, 0, N).scores, other.find(again, 0, N).scores, rtol=1e-12)
+    gradients = np.zeros(len(w)), np.zeros(len(again))
+    first = one.expect(w, 0, N, np.ones(N), gradients[0])
+    second = other.expect(again, 0, N, np.ones(N), gradients[1])
+    assert_allclose(first.losses, second.losses, rtol=1e-12)
+    assert_allclose(gradients[0], gradients[1][: len(w)], atol=1e-12)
+
+
+# ---- expectations -----------------------------------------------------------------------------
+
+
+def mean_features(reference, w, weights):
+    """``sum_i weights_i (E phi - phi_i)`` by enumeration."""
+    total = np.zeros(len(w))
+    for weight, example in zip(weights, reference, strict=True):
+        differences = -example.psi("margin")
+        powers = np.exp(differences @ w - logsumexp(differences @ w))
+        total += weight * powers @ differences
+    return total
+
+
+@every_kind
+@pytest.mark.parametrize("size", [0.0, 1.0, 30.0])
+def test_expectations_by_enumeration(edges, size):
+    X, Y, w = draw()
+    model, examples, reference = bound(edges, X, Y)
+    w = size * w[: examples.n_parameters]
+    gradient, weights = np.zeros(len(w)), np.linspace(0.5, 2.0, N)
+    found = examples.expect(w, 0, N, weights, gradient)
+    losses = np.array([logsumexp(-e.psi("margin") @ w) for e in reference])
+    assert_allclose(found.losses, losses, rtol=1e-11, atol=1e-11)
+    assert_allclose(gradient, mean_features(reference, w, weights), atol=1e-11)
+    assert (found.shifts <= 1e-11 * (1.0 + size)).all()
+    log_partition, mean = model.expected_features(X[0], w)
+    truth = reference[0].phi[reference[0].truth]
+    assert log_partition == pytest.approx(losses[0] + w @ truth)
+    assert_allclose(mean, truth + mean_features(reference[:1], w, [1.0]), atol=1e-11)
+
+
+# ---- pairs of labels --------------------------------------------------------------------------
+
+
+def test_the_tree_of_most_mutual_information():
+    _, Y, _ = draw(n=60, n_labels=6)
+    model = Multilabel()
+    model.n_parameters(np.ones((60, 1)), Y)
+    shared = np.array([[mutual_info_score(a, b) for a in Y.T] for b in Y.T])
+    inside, edges = {0}, []
+    while len(inside) < 6:  # Prim's algorithm
+        rest = [v for v in range(6) if v not in inside]
+        a, b = max(((u, v) for u in inside for v in rest), key=lambda pair: shared[pair])
+        inside.add(b)
+        edges.append(sorted((a, b)))
+    assert sorted(edges) == model.edges_.tolist()
+
+
+def test_a_tree_of_weighted_rows_is_that_of_repeated_ones():
+    X, Y, _ = draw(n=30, n_labels=6)
+    weights = np.random.default_rng(0).integers(0, 4, 30)
+    settings = {"reg_lambda": 0.1, "random_state": 0}
+    weighted = StructuredSVM("multilabel", **settings).fit(X, Y, weights)
+    repeated = StructuredSVM("multilabel", **settings)
+    repeated.fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights, axis=0))
+    assert_array_equal(weighted.model_.edges_, repeated.model_.edges_)
+    larger = max(weighted.lower_bound_, repeated.lower_bound_)
+    assert larger <= min(weighted.objective_, repeated.objective_)
+
+
+def test_independent_labels_have_no_edge():
+    Y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    model = Multilabel()
+    model.n_parameters(np.ones((4, 1)), Y)
+    assert model.edges_.shape == (0, 2)
+
+
+# ---- fits -------------------------------------------------------------------------------------
+
+
+SETTINGS = [
+    ("full", {"solver": "auto"}),
+    ("tree", {"solver": "bundle"}),
+    (CYCLE, {"scaling": "slack", "loss": "squared_hinge", "solver": "rsd"}),
+    ("full", {"loss": "log"}),
+    ("tree", {"loss": "log", "solver": "bundle"}),
+]
+
+
+@pytest.mark.parametrize("edges, settings", SETTINGS)
+def test_certificates(edges, settings):
+    X, Y, _ = draw()
+    weights = [1.0, 0.0, 2.0, 0.5, 1.0, 3.0, 1.0, 1.0, 1.0]
+    svm = StructuredSVM(
+        Multilabel(edges), reg_lambda=0.2, tol=1e-6, max_iter=5000, random_state=0, **settings
+    )
+    svm.fit(X, Y, weights)
+    assert svm.status_ == "converged" and svm.exact_
+    judge(svm, X, Y, weights)
+
+
+def test_without_pairs_it_is_a_linear_machine_per_label():
+    X, Y, _ = draw(n=40)
+    svm = StructuredSVM(
+        Multilabel(None, fit_intercept=False), reg_lambda=0.1, tol=1e-8, random_state=0
+    ).fit(X, Y)
+    peer = LinearSVC(loss="hinge", C=1 / (0.1 * 40), fit_intercept=False, tol=1e-8, max_iter=10**6)
+    for k, row in enumerate(svm.coef_):
+        # The score of a label against the other state is what has a margin of 1.
+        assert_allclose(row, peer.fit(X, Y[:, k]).coef_[0], atol=1e-3)
+
+
+def test_attributes_prediction_and_score():
+    X, Y, _ = draw(n=30)
+    names = ["a", "b", "c"]
+    frame, indicators = pd.DataFrame(X, columns=names), sp.csr_array(Y)
+    svm = StructuredSVM("multilabel", random_state=0).fit(frame, indicators)
+    assert svm.feature_names_in_.tolist() == names and svm.n_features_in_ == D
+    assert svm.coef_.shape == (L, D) and svm.intercept_.shape == (L,)
+    assert svm.pairs_.shape == (len(svm.model_.edges_), 2, 2)
+    assert_array_equal(svm.w_, np.r_[svm.coef_.ravel(), svm.intercept_, svm.pairs_.ravel()])
+    found = svm.predict(frame)
+    assert found.dtype == np.int64 and found.shape == Y.shape
+    assert svm.score(frame, Y) == pytest.approx(1.0 - hamming_loss(Y, found))
+    weights = np.arange(30.0)
+    expected = 1.0 - hamming_loss(Y, found, sample_weight=weights)
+    assert svm.score(frame, indicators, weights) == pytest.approx(expected)
+    assert_array_equal(svm.predict(frame[::-1]), found[::-1])
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "edges, message",
+    [
+        ("chain", "edges must be 'tree', 'full', None or a list of pairs .* got 'chain'"),
+        (3, "edges must be 'tree', 'full', None or a list of pairs"),
+        ([(0, 1, 2)], "edges must be 'tree', 'full', None or a list of pairs"),
+        ([(0, 1), (1, 4)], r"from 0 to 3, but edges\[1\] is \[1\.0, 4\.0\]"),
+        ([(2, 2)], r"two different labels, .* but edges\[0\] is \[2\.0, 2\.0\]"),
+    ],
+)
+def test_wrong_edges(edges, message):
+    X, Y, _ = draw()
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(Multilabel(edges)).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"edges": "full"}, "at most 12 labels if pairs form a cycle, but y has 13"),
+        ({"edges": None, "scaling": "slack"}, "at most 12 labels with slack rescaling, but y has"),
+    ],
+)
+def test_too_many_labels_for_a_table(settings, message):
+    X, Y, _ = draw(n_labels=13)
+    model, rest = Multilabel(settings["edges"]), {"scaling": settings.get("scaling", "margin")}
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(model, **rest).fit(X, Y)
+
+
+ONES = np.ones((N, L))
+WRONG_Y = {
+    "a vector": (ONES[:, 0], r"y must be an indicator matrix of shape \(n_samples, n_labels\)"),
+    "two": (2.0 * ONES, "y must hold 0 and 1, but row 0 has 2 in column 0"),
+    "half": (0.5 * ONES, "y must hold 0 and 1, but row 0 has 0.5 in column 0"),
+    "text": (np.full((N, L), "a"), "y must hold numbers, got 'a'"),
+    "too few": (ONES[:5], "inconsistent numbers of samples"),
+    "NaN": (np.nan * ONES, "Input y contains NaN"),
+    "none": (None, "requires y to be passed, but the target y is None"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_Y)
+def test_wrong_sets(name):
+    X, _, _ = draw()
+    y, message = WRONG_Y[name]
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM("multilabel").fit(X, y)
+
+
+def test_wrong_input_of_a_fitted_model():
+    X, Y, _ = draw()
+    svm = StructuredSVM("multilabel", random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 2 features, but StructuredSVM is expecting 3"):
+        svm.predict(X[:, :2])
+    with pytest.raises(ValueError, match=r"y must have shape \(9, 4\), .* got \(9, 3\)"):
+        svm.score(X, Y[:, :3])
+    with pytest.raises(ValueError, match="contains NaN"):
+        svm.predict(np.nan * X)
