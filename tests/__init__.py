@@ -74,7 +74,7 @@ linear/losses
     test_intercepts.py          _piecewise.py hinge.py
     test_regression.py          regression.py quantile.py tube.py poisson.py novelty.py
                                 _piecewise.py _poisson.py
-    test_multiclass.py          multiclass.py softmax.py ontology.py
+    test_multiclass.py          multiclass.py softmax.py ontology.py /linear/_compiled/classes.py
     test_measures.py            measures.py
     test_ranking.py             ranking.py grades.py pairs.py positions.py
     test_newton_binary.py       _newton.py _newton_loss.py _newton_binary.py
@@ -84,7 +84,7 @@ linear/regularizers
 
 linear/rows
     test_blocks_cluster.py      _dask.py
-    test_blocks_frames.py       _dask_rows.py /linear/estimators/_blocks.py
+    test_blocks_frames.py       _dask_rows.py /linear/estimators/_blocks.py /core/dask_input.py
     test_blocks_time.py         _dask.py /linear/solvers/rounds.py
 
 linear/problems
@@ -140,7 +140,7 @@ linear/estimators
     test_single_precision.py    _linear.py
     test_strong_regularization.py _bundle.py /linear/problems/largest.py
     test_units_of_y.py          bmrm_regressor.py
-    test_bmrm_path.py           _path.py _path_result.py _grid.py
+    test_bmrm_path.py           _path.py /core/path.py _grid.py
     test_bmrm_cv.py             bmrm_cv.py /core/search.py _path_scores.py _loss_scores.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /linear/problems/largest.py
     test_blocks.py              _blocks.py _lazily.py _bundle.py /linear/rows/_dask.py

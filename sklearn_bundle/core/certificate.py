@@ -1,26 +1,35 @@
 """Certificates of solvers: the best point, the best bound, its proof, and crossed bounds."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.contract import State, uncrossed
 from sklearn_bundle.core.roundoff import SIX_DIGITS
-from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Rounding
-from sklearn_bundle.linear.solvers.asks import Points
-from sklearn_bundle.structured.problems.structured import StructuredRisk
 
 # Relative to the objective: rounding of a sum of its size cannot lift a bound farther above it.
 # Sums of 1e8 terms of one sign are right to 1e-8; sums with cancellation pass the size of terms.
 CROSSED = 1e-6
 # Relative to the terms that objective and bound are differences of: 5,000 times the precision.
 ROUNDED = 1e-12
+
+
+class Rounding(NamedTuple):
+    """By how much rounding may have moved an objective, and lifted a bound."""
+
+    of_objective: float = 0.0
+    of_bound: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Infinity if it is not a number."""
+        total = self.of_objective + self.of_bound
+        return total if np.isfinite(total) else np.inf
+
+
 _NONE = Rounding()
-_TINY = 1e-100  # replaces terms of size 0
 
 
 def confirmed(
@@ -65,35 +74,15 @@ def attained(primal: float, excess: float, bound: float) -> tuple[float, float]:
     return primal + (excess - max(bound, 0.0)), 0.0
 
 
-def in_doubt(problem: StructuredRisk, state: State) -> State:
-    """The state of a structured problem, with its scores only as certain as rounding leaves them.
-
-    See :func:`attained`.
-    """
-    excess = problem.doubt(state.point, state.primal)
-    primal, bound = attained(state.primal, excess, state.lower_bound)
-    return replace(state, primal=primal, lower_bound=bound)
-
-
-def size_of_terms(problem: Points, point: Any, offset: float, reg_lambda: float) -> float:
-    """Size of the terms whose differences objective and bound are: of the loss and of the plane.
-
-    The objective is small if scores are close to targets; the risk at 0 is as large as targets.
-    """
-    zeros = np.zeros_like(point.w)
-    risk = problem.risk(problem.point(zeros, None))
-    return risk + abs(offset) + reg_lambda * len(zeros) + _TINY
-
-
 def owned(value: Any) -> Any:
     """A point or a proof with copies of its arrays, which no later step can change.
 
-    Of a linear :class:`Point` only the scores are shared: a confirmation recomputes them.
+    A value with a method ``owned`` says itself what that means.
     """
     if isinstance(value, np.ndarray):
         return value.copy()
-    if isinstance(value, Point):
-        return replace(value, w=value.w.copy(), intercept=owned(value.intercept))
+    if hasattr(value, "owned"):
+        return value.owned()
     if isinstance(value, tuple):
         items = map(owned, value)
         return type(value)._make(items) if hasattr(value, "_make") else tuple(items)

@@ -1,6 +1,6 @@
 """The loop around every solver: when to stop, history, interruption, confirmation at exit.
 
-:mod:`~.asks` defines what solvers need of a problem.
+What solvers need of a problem is declared beside them, in their families.
 """
 
 from collections.abc import Callable, Iterator

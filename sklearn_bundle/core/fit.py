@@ -32,6 +32,7 @@ from sklearn_bundle.core.contract import (
     StatusName,
     run,
 )
+from sklearn_bundle.core.dask_input import gathered
 from sklearn_bundle.core.hints import Hinted
 from sklearn_bundle.core.monitor import Monitor
 from sklearn_bundle.core.multiclass import solve_each
@@ -39,7 +40,6 @@ from sklearn_bundle.core.pages import Documented
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import WarmStart
-from sklearn_bundle.linear.rows._dask_rows import gathered
 
 # Of warnings in fit_certified: there are it, `fit`, and what Hinted wraps it with.
 _TO_THE_CALLER = 4

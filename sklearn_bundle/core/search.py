@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle.core.base import with_callbacks
 from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import CertifiedEstimator, Outcome, fit_certified
 from sklearn_bundle.core.parameters import Names
 from sklearn_bundle.core.reports import Report, SearchMonitor
@@ -24,7 +25,6 @@ from sklearn_bundle.core.search_results import SearchResults
 from sklearn_bundle.core.time_limit import TimeLimit
 from sklearn_bundle.core.validation import splits
 from sklearn_bundle.core.values import as_numbers, shown
-from sklearn_bundle.linear.estimators._blocks import is_collection
 
 MOST_VALUES = 100_000  # of a parameter: more are probably a mistake
 

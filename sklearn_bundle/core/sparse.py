@@ -1,4 +1,4 @@
-"""Users' sparse matrices: checks of their index arrays."""
+"""Users' sparse matrices: checks of their index arrays, and what hashes need of them."""
 
 from typing import Any
 
@@ -81,3 +81,8 @@ def _block(X: Any) -> tuple[int, int]:
 
 def _kind(array: np.ndarray) -> str:
     return f"type {array.dtype} and shape {array.shape}"
+
+
+def arrays_of(X: Any) -> Any:
+    """What a hash of X needs: the arrays of a sparse matrix, since the object has cached flags."""
+    return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, validate_data
 
 from sklearn_bundle.core.misread import refuse_misread
-from sklearn_bundle.core.sparse import well_formed
+from sklearn_bundle.core.sparse import arrays_of, well_formed
 from sklearn_bundle.core.values import as_float, as_numbers, is_between, refuse_mixed, shown
 from sklearn_bundle.core.weights import check_sample_weight, spread, total_of
-from sklearn_bundle.linear.losses import Prepared
 
 _FOLDS = 5  # by default, as in scikit-learn
 _LARGEST = 1e30  # reg_lambda: its inverse and products with scores are finite
@@ -52,7 +52,7 @@ class TrainingData:
     X: np.ndarray | sp.spmatrix | sp.sparray
     weights: NDArray[np.float64]
     left: NDArray[np.intp] | None
-    prepared: list[Prepared] = field(default_factory=list, kw_only=True)
+    prepared: list[Any] = field(default_factory=list, kw_only=True)
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -63,6 +63,10 @@ class TrainingData:
     def targets(self) -> tuple[Any, ...]:
         """Data other than X and weights."""
         return ()
+
+    def fingerprint(self) -> Any:
+        """A hash of X, targets and weights."""
+        return joblib.hash((arrays_of(self.X), *self.targets, self.weights))
 
     @property
     def n_samples(self) -> int:

@@ -5,12 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import joblib
-import scipy.sparse as sp
 
-from sklearn_bundle.chain.readers.sequences import TrainingSequences
 from sklearn_bundle.core.contract import Resumable, SolverResult, Status
 from sklearn_bundle.core.validation import TrainingData
-from sklearn_bundle.linear.estimators._blocks import BlockedData
 
 
 @dataclass
@@ -59,30 +56,12 @@ class WarmStart:
         return replace(result, status=Status.CONVERGED, n_iter=1, history=history)
 
 
-def data_fingerprint(data: TrainingData | BlockedData) -> str:
-    """A hash of X, targets and weights."""
-    if isinstance(data, BlockedData):
-        return data.fingerprint()
-    return joblib.hash((_arrays(data.X), *data.targets, data.weights))
-
-
-def sequences_fingerprint(data: TrainingSequences) -> str:
-    """A hash of X, bounds of sequences, labels and weights."""
-    parts = data.lengths, data.labels, data.classes, data.weights
-    return joblib.hash((_arrays(data.X), *parts))
-
-
-def _arrays(X: Any) -> Any:
-    """The arrays of a sparse matrix, since the object also has cached flags."""
-    return (X.shape, X.data, X.indices, X.indptr) if sp.issparse(X) else X
-
-
 def problem_fingerprint(
     data: TrainingData, formulation: tuple[Any, ...], fit_intercept: bool
 ) -> tuple[Any, ...] | None:
     """A key of data, loss, regularizer and intercept; None if one has no hash."""
     parts = parts_fingerprint([(type(part), vars(part)) for part in formulation])
-    return None if parts is None else (data_fingerprint(data), *parts, fit_intercept)
+    return None if parts is None else (data.fingerprint(), *parts, fit_intercept)
 
 
 def parts_fingerprint(parts: list[tuple[type, dict[str, Any]]]) -> tuple[Any, ...] | None:

@@ -10,8 +10,9 @@ from scipy.optimize import minimize_scalar
 
 from sklearn_bundle.chain._compiled.chain_dual import Potentials
 from sklearn_bundle.chain.model import ChainModel, Weights, flat, pack, taken_apart
+from sklearn_bundle.chain.solvers.lbfgs import SmoothObjective
 from sklearn_bundle.chain.solvers.sdca import DualSolver
-from sklearn_bundle.linear.solvers.asks import DualBlocks, SmoothObjective, missing
+from sklearn_bundle.linear.solvers.asks import missing
 from tests import reference_chain as reference
 from tests.chains import bound, sequences
 
@@ -321,6 +322,6 @@ def test_marginals_and_log_probabilities(model_and_joints):
     assert_allclose(ours.log_probabilities(labels), [j.log_p[-1] for j in expected], atol=1e-12)
 
 
-def test_the_problem_offers_what_the_solvers_ask_for():
+def test_the_problem_offers_what_lbfgs_needs():
     problem, _ = bound(3, [4, 1])
-    assert not missing(problem, DualBlocks) and not missing(problem, SmoothObjective)
+    assert not missing(problem, SmoothObjective)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from sklearn_bundle.core.certificate import Best, attained
+from sklearn_bundle.core.certificate import Best, Rounding, attained
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Rounding
 from sklearn_bundle.linear.solvers.linear_start import Proof
 
 

@@ -24,7 +24,7 @@ from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
-from sklearn_bundle.core.warm import WarmStart, sequences_fingerprint
+from sklearn_bundle.core.warm import WarmStart
 
 _DENSE = 0.5  # share of nonzero entries above which L-BFGS is faster
 
@@ -419,7 +419,7 @@ class SDCACRF(ChainLabeler, OneCertificate, CertifiedEstimator):
         return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
     def _fingerprint(self, data: TrainingSequences) -> tuple[Any, ...]:
-        return sequences_fingerprint(data), self.fit_intercept, self.solver
+        return data.fingerprint(), self.fit_intercept, self.solver
 
     def _take_further(
         self, problem: ChainProblem, kept: Passed | None, seed: int

@@ -7,6 +7,7 @@ from itertools import chain, pairwise
 from reprlib import repr as short
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,7 @@ from sklearn_bundle.chain.readers.packing import (
 )
 from sklearn_bundle.core.base import features_of
 from sklearn_bundle.core.misread import refuse_misread
+from sklearn_bundle.core.sparse import arrays_of
 from sklearn_bundle.core.validation import check_discrete, checked_data, normalized
 from sklearn_bundle.core.values import mixed, shown
 from sklearn_bundle.core.weights import check_sample_weight
@@ -101,6 +103,11 @@ class TrainingSequences(Sequences):
     total: float
     kept: NDArray[np.intp]
     fitted: dict[str, Any]
+
+    def fingerprint(self) -> Any:
+        """A hash of X, bounds of sequences, labels and weights."""
+        parts = self.lengths, self.labels, self.classes, self.weights
+        return joblib.hash((arrays_of(self.X), *parts))
 
     def part(self, which: NDArray[np.intp], min_frequency: int | None = None) -> TrainingSequences:
         """Only these sequences, with classes and weights as if no others had been given.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.corrections import Corrections
-from sklearn_bundle.linear.solvers.asks import SmoothObjective
 
 Array = NDArray[np.float64]
 
@@ -29,6 +28,15 @@ class _Look(NamedTuple):
     w: Array
     value: float
     gradient: Array
+
+
+class SmoothObjective(Protocol):
+    """``P(w) = reg_lambda/2 ||w||^2`` plus smooth, convex, nonnegative losses."""
+
+    n_parameters: int
+
+    def evaluate(self, w: Array) -> tuple[float, Array, float]:
+        """P(w), its gradient, and a lower bound of P."""
 
 
 class LBFGSSolver:

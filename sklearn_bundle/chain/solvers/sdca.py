@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks, Potentials
 from sklearn_bundle.chain.penalty import shrunk
+from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import Certificate, State
 from sklearn_bundle.jit.sampling import Sampling, grow
-from sklearn_bundle.linear.solvers.asks import DualBlocks
 
 SAMPLINGS = ("uniform", "importance", "gap", "gap-importance", "max")  # see _sampling
 _NOTHING = np.empty(0)  # a dual point that was released
@@ -60,7 +60,7 @@ class DualSolver:
 
     Parameters
     ----------
-    problem : DualBlocks
+    problem : ChainProblem
     potentials : bool
         Whether blocks are kept as log-potentials (exponentiated gradient) or as marginals (SDCA).
     sampling : str
@@ -81,7 +81,7 @@ class DualSolver:
 
     def __init__(
         self,
-        problem: DualBlocks,
+        problem: ChainProblem,
         *,
         potentials: bool,
         sampling: str,
@@ -125,7 +125,7 @@ class DualSolver:
         self._proved = 0.0  # the highest bound that was recomputed
         self._confirmed: State | None = None
 
-    def attach(self, problem: DualBlocks) -> None:
+    def attach(self, problem: ChainProblem) -> None:
         """Continue with the same problem in another object; a finished fit stays finished."""
         self.problem = problem
         self._calls, self._confirmed = 0, None
@@ -348,7 +348,7 @@ class DualSolver:
 
 
 def _if_zero_is_optimal(
-    problem: DualBlocks, potentials: bool, dtype: type, tol: float
+    problem: ChainProblem, potentials: bool, dtype: type, tol: float
 ) -> Blocks | None:
     """The dual point of w = 0, if that is optimal: all labels equally likely."""
     blocks = problem.start(potentials, dtype, 1.0)
@@ -356,7 +356,7 @@ def _if_zero_is_optimal(
     return blocks if problem.at_zero - (dual - doubt) <= tol * problem.at_zero else None
 
 
-def _sampling(problem: DualBlocks, name: str, nonuniformity: float, seed: int) -> Sampling:
+def _sampling(problem: ChainProblem, name: str, nonuniformity: float, seed: int) -> Sampling:
     """The sampling, with a leaf per block; with "importance", its ``L_i``."""
     n = problem.n_sequences
     factors = np.ones(n)

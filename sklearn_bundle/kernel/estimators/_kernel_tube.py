@@ -16,7 +16,7 @@ from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import OneCertificate
 from sklearn_bundle.core.parameters import RELATIVE_GAP
 from sklearn_bundle.core.validation import TrainingData
-from sklearn_bundle.core.warm import WarmStart, data_fingerprint
+from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.core.weights import check_sample_weight, total_of
 from sklearn_bundle.kernel.estimators._kernel import (
     CertifiedMachine,
@@ -106,7 +106,7 @@ class KernelTubeEstimator(KernelMachine, OneCertificate, CertifiedMachine):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _fingerprint(self, data: TubeTraining) -> tuple[Any, ...]:
-        return data_fingerprint(data.samples), data.values.kernel
+        return data.samples.fingerprint(), data.values.kernel
 
     def _settings(self, data: TubeTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""

@@ -17,7 +17,7 @@ from sklearn_bundle.core.fit import Certificates, fit_certified
 from sklearn_bundle.core.multiclass import names_of
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.validation import ClassificationData
-from sklearn_bundle.core.warm import WarmStart, data_fingerprint
+from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.kernel.estimators._kernel import (
     CertifiedMachine,
     KernelClassifier,
@@ -366,7 +366,7 @@ class SwapSVC(KernelClassifier, Certificates, CertifiedMachine):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _fingerprint(self, data: KernelTraining) -> tuple[Any, ...]:
-        return data_fingerprint(data.samples), data.values.kernel
+        return data.samples.fingerprint(), data.values.kernel
 
     def _settings(self, data: KernelTraining) -> tuple[Any, ...]:
         """A callable kernel may have changed: its last point is only a start, not a result."""

@@ -33,7 +33,7 @@ from sklearn_bundle.linear.rows._dask import (
     release_memory,
     workers_of,
 )
-from sklearn_bundle.linear.rows._dask_rows import aligned, calls_of, is_collection
+from sklearn_bundle.linear.rows._dask_rows import aligned, calls_of
 from sklearn_bundle.linear.solvers.newton_rounds import MOST_FEATURES
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "BlockedTarget",
     "blocks_beside",
     "check_blocks",
-    "is_collection",
 ]
 
 # Of this many samples per feature scores are as long as what else travels: w to each worker twice.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,8 @@ from sklearn_bundle.core.blas import blas_threads
 from sklearn_bundle.core.fit import warn_of_unused
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.parameters import Names, suggestion
-from sklearn_bundle.core.search import MOST_VALUES
+from sklearn_bundle.core.path import Grid
 from sklearn_bundle.core.validation import ContinuousLabels, TrainingData
-from sklearn_bundle.core.values import as_numbers, plain, shown
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
 from sklearn_bundle.linear.estimators.bmrm import BMRMClassifier
 from sklearn_bundle.linear.estimators.bmrm_ranker import BMRMRanker
@@ -29,60 +28,19 @@ _EPS = 1e-6
 _SPARSE_NUMBER, _SPARSE_EPS = 100, 1e-3
 
 
-class Grid(NamedTuple):
-    """The values themselves in descending order, or their number and range."""
-
-    values: NDArray[np.float64] | None
-    number: int | None = None
-    eps: float | None = None
-
-    def of(
-        self, estimator: BundleEstimator, data: TrainingData, default: int
-    ) -> NDArray[np.float64]:
-        """The values for these data; ``default`` of them for a regularizer without exact zeros."""
-        if self.values is not None:
-            return self.values
-        largest, number, eps = max(estimator._units(data)), default, _EPS
-        if _makes_zeros(estimator, data):
-            # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
-            largest, number, eps = _largest(estimator, data) or largest, _SPARSE_NUMBER, _SPARSE_EPS
-        eps = eps if self.eps is None else self.eps
-        number = number if self.number is None else self.number
-        return np.geomspace(largest, eps * largest, number)
-
-
-def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
-    """The values requested by ``reg_lambdas`` or by the other parameters."""
-    number, eps = plain(number), plain(eps)
-    if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):
-        raise ValueError(
-            f"n_reg_lambdas must be an integer from 1 to {MOST_VALUES}, or None, got "
-            f"{shown(number)}."
-        )
-    if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
-        raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
-    asked = plain(reg_lambdas)
-    if asked is not None and number is not None:
-        raise ValueError(
-            f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
-        )
-    if asked is None:
-        return Grid(None, number, eps)
-    if type(asked) is int and 1 <= asked <= MOST_VALUES:
-        return Grid(None, asked, eps)
-    values = as_numbers("reg_lambdas", reg_lambdas)
-    if values.ndim == 0:
-        raise ValueError(
-            f"reg_lambdas must be a number of values, from 1 to {MOST_VALUES}, or an array of "
-            f"values, got {shown(reg_lambdas)}."
-        )
-    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
-        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
-    if eps is not None:
-        raise ValueError(
-            f"eps={eps} is for a number of values, got reg_lambdas={shown(reg_lambdas)}."
-        )
-    return Grid(np.sort(values)[::-1])
+def values_for(
+    grid: Grid, estimator: BundleEstimator, data: TrainingData, default: int
+) -> NDArray[np.float64]:
+    """The values for these data; ``default`` of them for a regularizer without exact zeros."""
+    if grid.values is not None:
+        return grid.values
+    largest, number, eps = max(estimator._units(data)), default, _EPS
+    if _makes_zeros(estimator, data):
+        # If it is not known, or w = 0 is optimal for every value, any value such as 1 will do.
+        largest, number, eps = _largest(estimator, data) or largest, _SPARSE_NUMBER, _SPARSE_EPS
+    eps = eps if grid.eps is None else grid.eps
+    number = number if grid.number is None else grid.number
+    return np.geomspace(largest, eps * largest, number)
 
 
 def reg_lambda_max(

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_bundle.core.base import ClassifierMixin
 from sklearn_bundle.core.contract import SolverResult, Status, uncrossed
+from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.fit import Certificates, CertifiedEstimator, fit_certified
 from sklearn_bundle.core.multiclass import binary_targets, names_of
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
@@ -29,7 +30,6 @@ from sklearn_bundle.core.validation import (
     checked_reg_lambda_of,
 )
 from sklearn_bundle.core.warm import problem_fingerprint
-from sklearn_bundle.linear.estimators._blocks import is_collection
 from sklearn_bundle.linear.estimators._lazily import lazily, lazy_accuracy
 from sklearn_bundle.linear.problems.linear import Point
 

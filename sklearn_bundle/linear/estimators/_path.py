@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -14,16 +12,13 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from sklearn_bundle.core.base import (
-    certificate,
     checked,
-    features_of,
     warn_if_missed,
     with_callbacks,
 )
-from sklearn_bundle.core.blas import blas_threads
-from sklearn_bundle.core.contract import SolverResult, Status
-from sklearn_bundle.core.fit import CertifiedEstimator, warn_of_unused
-from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.dask_input import is_collection
+from sklearn_bundle.core.fit import warn_of_unused
+from sklearn_bundle.core.path import Numbers, PathResult, check_grid, fit_path
 from sklearn_bundle.core.reports import Report, reported, told
 from sklearn_bundle.core.search import Search, values_of_C
 from sklearn_bundle.core.time_limit import TimeLimit
@@ -34,12 +29,10 @@ from sklearn_bundle.core.validation import (
     splits,
 )
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.warm import WarmStart
 from sklearn_bundle.core.weights import check_sample_weight
-from sklearn_bundle.linear.estimators._blocks import blocks_beside, is_collection
-from sklearn_bundle.linear.estimators._grid import check_grid, data_of, estimator_of
+from sklearn_bundle.linear.estimators._blocks import blocks_beside
+from sklearn_bundle.linear.estimators._grid import data_of, estimator_of, values_for
 from sklearn_bundle.linear.estimators._loss_scores import loss_scorer
-from sklearn_bundle.linear.estimators._path_result import Numbers, PathResult
 from sklearn_bundle.linear.estimators._path_scores import default_scores
 from sklearn_bundle.linear.losses import Loss
 
@@ -172,7 +165,7 @@ def bmrm_path(
     estimator = checked(estimator)
     warn_of_unused(estimator, 2)
     data = data_of("bmrm_path", estimator, X, y, sample_weight)
-    values = grid.of(estimator, data, _ON_A_PATH)
+    values = values_for(grid, estimator, data, _ON_A_PATH)
     models, results = [], []
     path = fit_path(estimator, data, values)
     for model, found in told("bmrm_path", estimator.verbose, values, path):
@@ -184,57 +177,6 @@ def bmrm_path(
     if is_classifier(estimator) and len(coefs) == 1:
         coefs, intercepts = coefs[0], intercepts[0]
     return LinearPathResult.of(values, models, coefs=coefs, intercepts=intercepts)
-
-
-def fit_path(
-    estimator: CertifiedEstimator,
-    data: Any,
-    reg_lambdas: Sequence[float],
-    seed: int | None = None,
-    limit: TimeLimit | None = None,
-) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
-    """Yield a fitted copy for each value in turn, with the results of its subproblems.
-
-    ``estimator`` is a checked copy, and ``data`` are the data that it has checked. All fits use
-    ``seed``. A ``limit`` on all of them replaces the estimator's on each: there are no copies from
-    the fit on that it ends.
-    """
-    unfitted = clone(estimator)
-    estimator._limit(data)
-    _, n_threads = split_threads(estimator.n_jobs, 1)
-    with estimator._problems(data, n_threads) as problems:
-        if limit is not None:
-            estimator.max_time = limit.part(len(reg_lambdas), 0.0).left
-        with blas_threads(1):
-            ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
-        warm = WarmStart(None, [None if known is None else known.start for known in ahead])
-        for i, reg_lambda in enumerate(reg_lambdas):
-            estimator.reg_lambda = float(reg_lambda)
-            before = warm.results
-            warm.match((i,))
-            for k, problem in enumerate(problems):
-                known = None if ahead[k] is None else ahead[k].results[i]
-                if known is not None:
-                    warm.results[k] = known
-                    continue
-                if i > 0 and ahead[k] is not None:
-                    point = before[k].point, before[k].intercept
-                    warm.kept[k] = replace(warm.kept[k], point=point)
-                if limit is not None:
-                    estimator.max_time = limit.left
-                with blas_threads(1):
-                    solver, result = estimator._take_further(problem, warm.kept[k], seed)
-                if limit is not None and result.status is Status.MAX_TIME:
-                    return
-                kept = estimator._carry(solver, result, warm.kept[k])
-                warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
-            results = warm.results
-            fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
-            fitted |= certificate(results) | estimator._further_attributes(data, warm)
-            model = object.__new__(type(estimator))  # a clone would take as long as a small fit
-            model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
-            model._adopt(features_of(estimator) | fitted)
-            yield model, results
 
 
 class PathSearch(Search):
@@ -271,7 +213,7 @@ class PathSearch(Search):
                     )
             return np.array([checked_reg_lambda_of(C, data.total) for C in values_of_C(self.Cs)])
         grid = check_grid(self.reg_lambdas, None, self.eps)
-        return grid.of(self, data, _IN_A_SEARCH)
+        return values_for(grid, self, data, _IN_A_SEARCH)
 
     def _named(self, values):
         return super()._named(values) if self.Cs is None else ("C", values_of_C(self.Cs))

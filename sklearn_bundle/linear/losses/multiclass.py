@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from sklearn_bundle.core.numeric.kinks import search_kink
 from sklearn_bundle.core.values import as_numbers, shown
 from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.linear._compiled.classes import highest
 from sklearn_bundle.linear.losses.base import Array, Cut
 from sklearn_bundle.linear.losses.samples import SampleLoss
-from sklearn_bundle.structured._compiled.class_oracle import highest
 
 
 class MulticlassLoss(SampleLoss):

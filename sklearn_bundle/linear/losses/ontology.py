@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.linear._compiled.classes import class_scores, highest
 from sklearn_bundle.linear.losses.base import Array, Prepared
 from sklearn_bundle.linear.losses.multiclass import CompiledLoss, MulticlassHinge, check_cost
-from sklearn_bundle.structured._compiled.class_oracle import class_scores, highest
 
 
 @jit

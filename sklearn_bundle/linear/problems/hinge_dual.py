@@ -3,12 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.numeric.multiplier import constant, multiplier, solution
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.linear._compiled import dual
 from sklearn_bundle.linear.losses.hinge import Hinge
 from sklearn_bundle.linear.problems.linear import LinearProblem, Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, Rounding, rounding
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
 from sklearn_bundle.linear.regularizers import L2
 from sklearn_bundle.linear.rows.rows import RowOperator
 

@@ -1,13 +1,14 @@
 """Empirical risk of a linear model with a free intercept, and its cutting planes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.certificate import owned
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._class_dual import class_dual
 from sklearn_bundle.linear.losses._conjugate import conjugate
@@ -48,6 +49,10 @@ class Point:
     scores: Array | None
     intercept: float | Array | None
     drift: float = 1.0
+
+    def owned(self) -> "Point":
+        """With w and b of its own; scores are shared, since a confirmation recomputes them."""
+        return replace(self, w=self.w.copy(), intercept=owned(self.intercept))
 
 
 @dataclass

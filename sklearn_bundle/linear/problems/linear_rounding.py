@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.roundoff import DOUBLE, likely
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.regularizers import Regularizer
@@ -19,6 +20,7 @@ _FEW = 4.0  # roundings of a term before it is added up: of a loss, a conjugate,
 # Roundings of a gradient beside those of its sum over the rows: it is updated up to 32 times before
 # it is computed afresh, and planes are mixed from a few others.
 _UPDATES = 40.0
+_TINY = 1e-100  # replaces terms of size 0
 
 
 class Sizes(NamedTuple):
@@ -87,19 +89,6 @@ def _nearby_slopes(loss: Loss, target: Any, weights: Array, scores: Array) -> Ar
     return largest
 
 
-class Rounding(NamedTuple):
-    """By how much rounding may have moved an objective, and lifted a bound."""
-
-    of_objective: float = 0.0
-    of_bound: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """Infinity if it is not a number."""
-        total = self.of_objective + self.of_bound
-        return total if np.isfinite(total) else np.inf
-
-
 class Certified(NamedTuple):
     """A point w with its intercept, its objective, and the plane (a, c) that proves the bound."""
 
@@ -107,6 +96,16 @@ class Certified(NamedTuple):
     intercept: Any
     objective: float
     plane: tuple[Array, float]
+
+
+def size_of_terms(problem: Any, point: Any, offset: float, reg_lambda: float) -> float:
+    """Size of the terms whose differences objective and bound are: of the loss and of the plane.
+
+    The objective is small if scores are close to targets; the risk at 0 is as large as targets.
+    """
+    zeros = np.zeros_like(point.w)
+    risk = problem.risk(problem.point(zeros, None))
+    return risk + abs(offset) + reg_lambda * len(zeros) + _TINY
 
 
 def rounding(

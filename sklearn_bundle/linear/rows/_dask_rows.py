@@ -1,7 +1,5 @@
 """Dask collections as blocks of rows that are cut alike."""
 
-import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -10,6 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from sklearn_bundle.core.dask_input import is_collection
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.linear.rows._dask import TimeLimit, workers_of
 
@@ -36,37 +35,6 @@ class Aligned(NamedTuple):
 
     blocks: dict[str, list[Any]]
     names: list | None
-
-
-def is_collection(X: Any) -> bool:
-    """Whether X is a dask collection or a list of delayed blocks."""
-    if "dask" not in sys.modules:
-        return False
-    from dask.base import is_dask_collection
-
-    if isinstance(X, list | tuple):
-        return len(X) > 0 and all(is_dask_collection(block) for block in X)
-    return is_dask_collection(X)
-
-
-def gathered(caller: str, *columns: Any, depth: int = 1) -> tuple:
-    """The columns with dask collections computed in this process, which a warning says.
-
-    It points ``depth`` calls above the function that calls this one.
-    """
-    found = [k for k, values in enumerate(columns) if is_collection(values)]
-    if not found:
-        return columns
-    from dask.base import compute
-
-    warnings.warn(
-        f"{caller} works on rows in memory: it gathers the dask collection in this process. "
-        "BMRMClassifier, BMRMRegressor and BMRMNoveltyDetector fit to rows where they are.",
-        UserWarning,
-        stacklevel=2 + depth,
-    )
-    values = dict(zip(found, compute(*(columns[k] for k in found)), strict=True))
-    return tuple(values.get(k, column) for k, column in enumerate(columns))
 
 
 def parts_of(name: str, X: Any) -> Parts:

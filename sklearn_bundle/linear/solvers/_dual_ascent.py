@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best, size_of_terms
+from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import L2
 from sklearn_bundle.linear.solvers.asks import ClassSteps, DualSteps
 from sklearn_bundle.linear.solvers.bundle import ADVICE
@@ -78,7 +78,7 @@ class DualAscentSolver(LinearSolver):
         return self.estimate
 
     def size_of_terms(self) -> float:
-        """See :func:`~.certificate.size_of_terms`."""
+        """See :func:`~.linear_rounding.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
     def _renew(self, point: Point, objective: float) -> None:

@@ -12,9 +12,6 @@ from typing import Any, Generic, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain._compiled.chain_dual import Blocks
-from sklearn_bundle.chain.penalty import ElasticPenalty
-from sklearn_bundle.jit.sampling import Sampling
 from sklearn_bundle.linear.losses._class_dual import ClassDual
 from sklearn_bundle.linear.losses._conjugate import Conjugate
 from sklearn_bundle.linear.losses._dual import DualLoss
@@ -358,76 +355,6 @@ class ExcessiveGap(Protocol):
 
     def best_between(self, u: Array, u_combined: Array, v: Array, v_combined: Array) -> float:
         """The t in [0, 1] at which ``D(u + t (v - u))`` is largest."""
-
-
-class SmoothObjective(Protocol):
-    """``P(w) = reg_lambda/2 ||w||^2`` plus smooth, convex, nonnegative losses."""
-
-    n_parameters: int
-
-    def evaluate(self, w: Array) -> tuple[float, Array, float]:
-        """P(w), its gradient, and a lower bound of P."""
-
-
-class DualBlocks(Protocol):
-    """Such a P with a dual whose variables are blocks: a distribution of labelings per sequence.
-
-    Attributes
-    ----------
-    n_sequences, n_parameters : int
-    weights : ndarray of shape (n_sequences,)
-        Of the losses.
-    reg_lambda, l1_ratio : float
-    penalty : ElasticPenalty
-        ``reg_lambda Omega``.
-    at_zero : float
-        P(0).
-    of_gains : float
-        Error of a step's gain, relative to the numbers whose difference it is.
-    """
-
-    n_sequences: int
-    n_parameters: int
-    weights: Array
-    reg_lambda: float
-    l1_ratio: float
-    penalty: ElasticPenalty
-    at_zero: float
-    of_gains: float
-
-    def start(self, potentials: bool, dtype: type, rest: float | None = None) -> Blocks:
-        """A dual point, as log-potentials or as marginals; uniform if ``rest`` is 1."""
-
-    def steps(
-        self,
-        blocks: Blocks,
-        w: Array,
-        raw: Array,
-        gaps: Array,
-        memory: Any,
-        sampling: Sampling,
-        number: int,
-        kappa: float = 0.0,
-    ) -> tuple[float, int, float]:
-        """Take steps on single blocks, which change the blocks, w, raw w, gaps and ``memory``.
-
-        With ``kappa``, the steps are for P plus a proximal term of that strength.
-
-        Returns the gain of the dual, how often marginals were computed, and the sum of the numbers
-        whose differences the gains are.
-        """
-
-    def weights_of(self, blocks: Blocks) -> tuple[Array, float, float]:
-        """Raw w of a dual point, the dual value, and a bound on what rounding added to it."""
-
-    def gaps(self, w: Array, blocks: Blocks) -> tuple[float, Array, float]:
-        """P(w), the gap of each block, and a margin for rounding."""
-
-    def squared_norms(self) -> Array:
-        """The mean of the squared norms of its tokens for each sequence."""
-
-    def radii(self) -> Array:
-        """The largest squared distance of features from the true ones for each sequence."""
 
 
 def missing(problem: Any, asked: type) -> list[str]:

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import CROSSED, Best, size_of_terms
+from sklearn_bundle.core.certificate import CROSSED, Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.problems.linear import LARGEST_RISK, Plane, Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._line_search import best_step
 from sklearn_bundle.linear.solvers._oracle import with_points
@@ -390,7 +390,7 @@ class BundleSolver(LinearSolver):
         return self._omega, w, proof
 
     def size_of_terms(self) -> float:
-        """See :func:`~.certificate.size_of_terms`."""
+        """See :func:`~.linear_rounding.size_of_terms`."""
         return size_of_terms(self._problem, self._best.point, self.plane[1], self._lambda)
 
     def _count_idle(self, gap_before: float) -> None:

@@ -6,13 +6,13 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.certificate import Best, size_of_terms
+from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear.losses._conjugate import conjugate
 from sklearn_bundle.linear.losses.base import Loss
 from sklearn_bundle.linear.problems.column_model import violation
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding
+from sklearn_bundle.linear.problems.linear_rounding import Certified, rounding, size_of_terms
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._sweeps import Sweep
 from sklearn_bundle.linear.solvers._working_set import WorkingSet

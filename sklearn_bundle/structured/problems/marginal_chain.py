@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain import Chains
+from sklearn_bundle.core.certificate import Rounding
 from sklearn_bundle.core.parallel import row_blocks
 from sklearn_bundle.linear.problems.linear import Point
-from sklearn_bundle.linear.problems.linear_rounding import Rounding
 from sklearn_bundle.structured._compiled import chain_marginals
 from sklearn_bundle.structured.problems.structured import StructuredProblem, sum_of_features
 

@@ -1,11 +1,14 @@
 """Structured outputs: examples bound to the hinge loss over all outputs, and its dual."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_bundle.core.certificate import attained
+from sklearn_bundle.core.contract import State
 from sklearn_bundle.core.parallel import BlockRunner, row_blocks
 from sklearn_bundle.core.roundoff import DOUBLE
 from sklearn_bundle.structured.models.examples import Examples, Found
@@ -105,6 +108,15 @@ class StructuredRisk(ABC):
     def doubt(self, w: Array, objective: float) -> float:
         """By how much the objective at w may be too low if bounds do not cover it already."""
         return 0.0
+
+    def in_doubt(self, state: State) -> State:
+        """The state with its scores only as certain as rounding leaves them.
+
+        See :func:`~.certificate.attained`.
+        """
+        excess = self.doubt(state.point, state.primal)
+        primal, bound = attained(state.primal, excess, state.lower_bound)
+        return replace(state, primal=primal, lower_bound=bound)
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """R(w) and a subgradient, for w in the cone and exact examples."""

@@ -20,7 +20,6 @@ from sklearn_bundle.chain.readers.sequences import (
 )
 from sklearn_bundle.core.parallel import split_threads
 from sklearn_bundle.core.values import shown
-from sklearn_bundle.core.warm import sequences_fingerprint
 from sklearn_bundle.structured.models.chain_structure import TokenRows
 from sklearn_bundle.structured.models.segment_layout import (
     SegmentWeights,
@@ -50,7 +49,7 @@ class SegmentReader(Reader):
             data.weights,
             data.total,
             {"classes_": data.classes, **data.fitted},
-            lambda: (sequences_fingerprint(data), joblib.hash(sizes)),
+            lambda: (data.fingerprint(), joblib.hash(sizes)),
         )
 
     def attributes(self, model, reading, w) -> dict[str, Any]:

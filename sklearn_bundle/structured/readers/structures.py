@@ -37,9 +37,7 @@ from sklearn_bundle.core.validation import (
 )
 from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.warm import (
-    data_fingerprint,
     parts_fingerprint,
-    sequences_fingerprint,
 )
 from sklearn_bundle.jit.decorators import frozen
 from sklearn_bundle.structured.models.base import StructuredModel
@@ -166,7 +164,7 @@ class ChainReader(Reader):
             data.weights,
             data.total,
             {"classes_": data.classes, **data.fitted},
-            partial(sequences_fingerprint, data),
+            data.fingerprint,
         )
 
     def attributes(self, model, reading, w) -> dict[str, Any]:
@@ -221,7 +219,7 @@ class ClassReader(Reader):
             data.weights,
             data.total,
             {"classes_": data.classes, **features_of(estimator)},
-            partial(data_fingerprint, data),
+            data.fingerprint,
         )
 
     def attributes(self, model, reading, w) -> dict[str, Any]:

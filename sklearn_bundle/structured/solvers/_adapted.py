@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_bundle.core.certificate import in_doubt
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.structured.problems.structured import StructuredRisk
 
@@ -52,4 +51,4 @@ class AdaptedSolver(ABC):
         return self._counted(self._solver.confirm(moving=moving))
 
     def _counted(self, state: State) -> State:
-        return in_doubt(self._problem, replace(state, further=(self._problem.oracle_calls,)))
+        return self._problem.in_doubt(replace(state, further=(self._problem.oracle_calls,)))

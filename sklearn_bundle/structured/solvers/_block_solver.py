@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sklearn_bundle.core.certificate import Best, in_doubt
+from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.structured.problems.structured import StructuredProblem
 from sklearn_bundle.structured.solvers.inner.blocks import BlockDual
@@ -118,4 +118,4 @@ class BlockSolver(ABC):
         problem = self.problem
         further = problem.oracle_calls, self._estimate()
         state = self._best.state(self._best.point, None, problem.passes, None, further)
-        return in_doubt(problem, state)
+        return problem.in_doubt(state)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from sklearn_bundle.core.certificate import Best, in_doubt
+from sklearn_bundle.core.certificate import Best
 from sklearn_bundle.core.contract import State
 from sklearn_bundle.linear._compiled import simplex_qp
 from sklearn_bundle.structured.models.examples import Found
@@ -224,7 +224,7 @@ class OneSimplexSolver:
     def _state(self) -> State:
         problem, best = self.problem, self._best
         state = best.state(best.point, None, problem.passes, None, (problem.oracle_calls,))
-        return in_doubt(problem, state)
+        return problem.in_doubt(state)
 
 
 def _on_simplex(gram: Array, linear: Array, q: Array, tolerance: float) -> Array:

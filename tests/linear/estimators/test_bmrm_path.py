@@ -16,7 +16,7 @@ from sklearn_bundle import (
     bmrm_path,
     reg_lambda_max,
 )
-from sklearn_bundle.linear.estimators._path_result import PathResult
+from sklearn_bundle.core.path import PathResult
 from tests.subproblems import subproblems
 
 LAMBDAS = [1e-2, 1.0, 1e-1]

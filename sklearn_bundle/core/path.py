@@ -1,0 +1,178 @@
+"""Many values of reg_lambda: which ones, fits along them, and what functions of paths return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Self, TypeVarTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from sklearn_bundle.core.base import certificate, features_of
+from sklearn_bundle.core.blas import blas_threads
+from sklearn_bundle.core.contract import SolverResult, Status
+from sklearn_bundle.core.fit import CertifiedEstimator
+from sklearn_bundle.core.parallel import split_threads
+from sklearn_bundle.core.search import MOST_VALUES
+from sklearn_bundle.core.time_limit import TimeLimit
+from sklearn_bundle.core.values import as_numbers, plain, shown
+from sklearn_bundle.core.warm import WarmStart
+
+Unpacked = TypeVarTuple("Unpacked")
+Numbers = NDArray[np.float64]
+
+
+class PathResult(tuple[*Unpacked]):
+    """Fits for many values of reg_lambda: a tuple with named fields, and with further ones.
+
+    Attributes
+    ----------
+    reg_lambdas : ndarray of shape (n_lambdas,)
+        The values in descending order.
+    objectives, lower_bounds, dual_gaps : ndarray of shape (n_lambdas,) or (n_outputs, n_lambdas)
+        Objective, lower bound of its minimum, and their difference; one per output if each is a
+        problem of its own.
+    n_iters : ndarray of the same shape
+        Iterations for each value.
+    statuses : ndarray of the same shape
+        "converged" or what ended the fit, as in `status_` of the estimators.
+    """
+
+    reg_lambdas: Numbers
+    objectives: Numbers
+    lower_bounds: Numbers
+    dual_gaps: Numbers
+    n_iters: NDArray[np.int64]
+    statuses: NDArray[np.str_]
+
+    #: The fields that the tuple holds, in order.
+    _unpacked: ClassVar[tuple[str, ...]] = ()
+
+    def __new__(cls, **fields: Any) -> Self:
+        result = super().__new__(cls, [fields[name] for name in cls._unpacked])
+        vars(result).update(fields)
+        return result
+
+    @classmethod
+    def of(cls, reg_lambdas: Numbers, models: Sequence[Any], /, **fields: Any) -> Self:
+        """With the certificates of fitted models, one for each value."""
+
+        def along(name: str) -> NDArray[Any]:
+            return np.stack([np.asarray(getattr(model, name)) for model in models], axis=-1)
+
+        return cls(
+            reg_lambdas=reg_lambdas,
+            objectives=along("objective_"),
+            lower_bounds=along("lower_bound_"),
+            dual_gaps=along("dual_gap_"),
+            n_iters=along("n_iter_"),
+            statuses=along("status_"),
+            **fields,
+        )
+
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:  # for copies and pickles
+        return (), vars(self)
+
+    def __repr__(self) -> str:
+        first, last, n = self.reg_lambdas[0], self.reg_lambdas[-1], len(self.reg_lambdas)
+        met = np.count_nonzero(np.all(np.atleast_2d(self.statuses == "converged"), axis=0))
+        fields = ", ".join(dict.fromkeys((*self._unpacked, *vars(self))))
+        return (
+            f"<{type(self).__name__}: {n} values of reg_lambda from {first:g} to {last:g}, {met} "
+            f"converged; fields {fields}>"
+        )
+
+
+class Grid(NamedTuple):
+    """The values themselves in descending order, or their number and range."""
+
+    values: NDArray[np.float64] | None
+    number: int | None = None
+    eps: float | None = None
+
+
+def check_grid(reg_lambdas: Any, number: Any, eps: Any) -> Grid:
+    """The values requested by ``reg_lambdas`` or by the other parameters."""
+    number, eps = plain(number), plain(eps)
+    if number is not None and not (type(number) is int and 1 <= number <= MOST_VALUES):
+        raise ValueError(
+            f"n_reg_lambdas must be an integer from 1 to {MOST_VALUES}, or None, got "
+            f"{shown(number)}."
+        )
+    if eps is not None and not (isinstance(eps, float) and 0.0 < eps < 1.0):
+        raise ValueError(f"eps must be a number greater than 0 and less than 1, got {shown(eps)}.")
+    asked = plain(reg_lambdas)
+    if asked is not None and number is not None:
+        raise ValueError(
+            f"n_reg_lambdas={number} is for reg_lambdas=None, got reg_lambdas={shown(reg_lambdas)}."
+        )
+    if asked is None:
+        return Grid(None, number, eps)
+    if type(asked) is int and 1 <= asked <= MOST_VALUES:
+        return Grid(None, asked, eps)
+    values = as_numbers("reg_lambdas", reg_lambdas)
+    if values.ndim == 0:
+        raise ValueError(
+            f"reg_lambdas must be a number of values, from 1 to {MOST_VALUES}, or an array of "
+            f"values, got {shown(reg_lambdas)}."
+        )
+    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0.0)).all():
+        raise ValueError(f"reg_lambdas must hold positive numbers, got {shown(reg_lambdas)}.")
+    if eps is not None:
+        raise ValueError(
+            f"eps={eps} is for a number of values, got reg_lambdas={shown(reg_lambdas)}."
+        )
+    return Grid(np.sort(values)[::-1])
+
+
+def fit_path(
+    estimator: CertifiedEstimator,
+    data: Any,
+    reg_lambdas: Sequence[float],
+    seed: int | None = None,
+    limit: TimeLimit | None = None,
+) -> Iterator[tuple[CertifiedEstimator, list[SolverResult]]]:
+    """Yield a fitted copy for each value in turn, with the results of its subproblems.
+
+    ``estimator`` is a checked copy, and ``data`` are the data that it has checked. All fits use
+    ``seed``. A ``limit`` on all of them replaces the estimator's on each: there are no copies from
+    the fit on that it ends.
+    """
+    unfitted = clone(estimator)
+    estimator._limit(data)
+    _, n_threads = split_threads(estimator.n_jobs, 1)
+    with estimator._problems(data, n_threads) as problems:
+        if limit is not None:
+            estimator.max_time = limit.part(len(reg_lambdas), 0.0).left
+        with blas_threads(1):
+            ahead = [estimator._along(problem, reg_lambdas) for problem in problems]
+        warm = WarmStart(None, [None if known is None else known.start for known in ahead])
+        for i, reg_lambda in enumerate(reg_lambdas):
+            estimator.reg_lambda = float(reg_lambda)
+            before = warm.results
+            warm.match((i,))
+            for k, problem in enumerate(problems):
+                known = None if ahead[k] is None else ahead[k].results[i]
+                if known is not None:
+                    warm.results[k] = known
+                    continue
+                if i > 0 and ahead[k] is not None:
+                    point = before[k].point, before[k].intercept
+                    warm.kept[k] = replace(warm.kept[k], point=point)
+                if limit is not None:
+                    estimator.max_time = limit.left
+                with blas_threads(1):
+                    solver, result = estimator._take_further(problem, warm.kept[k], seed)
+                if limit is not None and result.status is Status.MAX_TIME:
+                    return
+                kept = estimator._carry(solver, result, warm.kept[k])
+                warm.leave(k, kept, result, estimator.tol, estimator._released(solver))
+            results = warm.results
+            fitted = estimator._model(data, [(r.point, r.intercept) for r in results])
+            fitted |= certificate(results) | estimator._further_attributes(data, warm)
+            model = object.__new__(type(estimator))  # a clone would take as long as a small fit
+            model.__dict__.update(vars(unfitted), reg_lambda=estimator.reg_lambda)
+            model._adopt(features_of(estimator) | fitted)
+            yield model, results
