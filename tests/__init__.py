@@ -56,6 +56,7 @@ core
     test_refits.py              warm.py
     test_contract.py            contract.py
     test_certificate.py         certificate.py
+    test_lbfgs.py               lbfgs.py /structured/solvers/structured_lbfgs.py
     test_score_rounding.py      score_rounding.py
 
 core/numeric
@@ -116,7 +117,7 @@ linear/solvers
                                 /linear/problems/column_model.py /linear/_compiled/lasso.py
                                 /linear/losses/_conjugate.py
     test_linear_lbfgs.py        linear_lbfgs.py _score_descent.py _descent_solver.py
-                                /core/corrections.py
+                                /core/lbfgs.py
     test_softmax.py             softmax.py _class_curvature.py _class_descent.py
                                 /linear/problems/softmax_model.py /linear/losses/_softmax.py
     test_least_squares.py       least_squares.py /linear/problems/normal_equations.py
@@ -191,8 +192,6 @@ chain
 
 chain/solvers
     test_chain_states.py        sdca.py chain_auto.py
-    test_lbfgs.py               lbfgs.py /core/corrections.py
-                                /structured/solvers/structured_lbfgs.py
 
 chain/readers
     test_sequences.py           sequences.py packing.py
@@ -209,7 +208,7 @@ chain/estimators
     test_crf_l1.py              crf.py _labeling.py /chain/penalty.py
     test_crf_predict.py         crf.py _labeling.py
     test_crf_runs.py            crf.py
-    test_crf_passes.py          crf.py /chain/solvers/lbfgs.py
+    test_crf_passes.py          crf.py /core/lbfgs.py
     test_crf_rounding.py        /chain/rounding.py /chain/_compiled/chain_rounding.py
                                 /core/roundoff.py
     test_chain_shapes.py        crf.py /structured/estimators/structured.py

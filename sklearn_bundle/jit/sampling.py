@@ -1,4 +1,4 @@
-"""Choice of the next block: a tree of weights to draw from, and a random number generator."""
+"""Random numbers: shuffles, and choice of the next block from a tree of weights."""
 
 from typing import NamedTuple
 
@@ -35,6 +35,20 @@ def uniform(state):
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
     return np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@inner
+def exchanged(order, k, random):
+    """A step of a shuffle from the end: exchange place k with one of those up to it.
+
+    ``random`` is the state of the generator (xorshift64), not 0; returns the next one.
+    """
+    random ^= random << np.uint64(13)
+    random ^= random >> np.uint64(7)
+    random ^= random << np.uint64(17)
+    other = np.int64(((random >> np.uint64(32)) * np.uint64(k + 1)) >> np.uint64(32))
+    order[k], order[other] = order[other], order[k]
+    return random
 
 
 @jit

@@ -1,12 +1,14 @@
 """Choice of the next block: the tree against the weights from which it was built."""
 
+import math
+
 import numba
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chisquare
 
-from sklearn_bundle.jit.sampling import Sampling, grow, pick, put, uniform
+from sklearn_bundle.jit.sampling import Sampling, exchanged, grow, pick, put, uniform
 
 
 @numba.njit
@@ -21,6 +23,16 @@ def picks(sampling, number):
 def put_all(sampling, indices, weights):
     for k in range(len(indices)):
         put(sampling, indices[k], weights[k])
+
+
+@numba.njit
+def shuffles(n, number, random):
+    out = np.empty((number, n), np.int64)
+    for row in out:
+        row[:] = np.arange(n)
+        for k in range(n - 1, 0, -1):
+            random = exchanged(row, k, random)
+    return out
 
 
 @numba.njit
@@ -121,3 +133,22 @@ def test_equal_seeds_give_equal_picks():
     weights = np.arange(1.0, 6.0)
     one, two, other = (picks(sampling_of(weights, 0.8, seed=s), 100) for s in (3, 3, 4))
     assert (one == two).all() and (one != other).any()
+
+
+def test_shuffles_of_xorshift64():
+    """Its first numbers from state 1, by the formula of Marsaglia (2003) in Python's integers."""
+    state, expected = 1, np.arange(7)
+    for k in range(6, 0, -1):
+        state = (state ^ (state << 13)) % 2**64
+        state ^= state >> 7
+        state = (state ^ (state << 17)) % 2**64
+        other = ((state >> 32) * (k + 1)) >> 32
+        expected[[k, other]] = expected[[other, k]]
+    assert_array_equal(shuffles(7, 1, np.uint64(1))[0], expected)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_all_orders_are_alike(n):
+    orders, counts = np.unique(shuffles(n, 24_000, np.uint64(7)), axis=0, return_counts=True)
+    assert len(orders) == math.factorial(n)
+    assert len(orders) == 1 or chisquare(counts).pvalue > 1e-3

@@ -18,10 +18,10 @@ from sklearn_bundle.chain.problem import ChainProblem
 from sklearn_bundle.chain.readers.packing import listed
 from sklearn_bundle.chain.readers.sequences import TrainingSequences, check_training_sequences
 from sklearn_bundle.chain.solvers.chain_auto import LBFGS_ITERATIONS, ChainAutoSolver
-from sklearn_bundle.chain.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.chain.solvers.sdca import SAMPLINGS, DualSolver
 from sklearn_bundle.core.contract import SolverResult, Status
 from sklearn_bundle.core.fit import CertifiedEstimator, OneCertificate, fit_certified
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.core.parameters import RELATIVE_GAP, Names
 from sklearn_bundle.core.validation import checked_reg_lambda
 from sklearn_bundle.core.warm import WarmStart

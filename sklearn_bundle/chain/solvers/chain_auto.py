@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from sklearn_bundle.chain._compiled.chain_dual import Blocks
 from sklearn_bundle.chain.problem import ChainProblem
-from sklearn_bundle.chain.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.chain.solvers.sdca import DualSolver
 from sklearn_bundle.core.contract import State
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 
 _TRIAL = 10  # epochs before the rate is judged: an estimate
 _WINDOW = 5  # last epochs over which the rate is measured: an estimate

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.sampling import exchanged
 from sklearn_bundle.jit.vector import (
     WIDTH,
     fma,
@@ -211,11 +212,7 @@ def sweep(
     for a in range(size):
         order[a] = active[a]
     for a in range(size - 1, 0, -1):
-        random ^= random << np.uint64(13)
-        random ^= random >> np.uint64(7)
-        random ^= random << np.uint64(17)
-        b = np.int64(((random >> np.uint64(32)) * np.uint64(a + 1)) >> np.uint64(32))
-        order[a], order[b] = order[b], order[a]
+        random = exchanged(order, a, random)
     seed[0] = random
     zero, one = splat(0.0), splat(1.0)
     gap = gained = 0.0

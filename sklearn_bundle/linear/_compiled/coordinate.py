@@ -15,6 +15,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.sampling import exchanged
 from sklearn_bundle.jit.vector import WIDTH, fma, load, plus, splat, total
 
 TARGET, WEIGHT, CURVATURE, ALPHA = 0, 1, 2, 3  # positions of a row's numbers
@@ -168,11 +169,7 @@ def epoch(
     gap = gained = 0.0
     for a in range(n_blocks - 1, -_LEAD - 1, -1):
         if a > 0:  # shuffle, some places ahead of the steps
-            random ^= random << np.uint64(13)
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
-            b = np.int64(((random >> np.uint64(32)) * np.uint64(a + 1)) >> np.uint64(32))
-            order[a], order[b] = order[b], order[a]
+            random = exchanged(order, a, random)
         if a >= 0:
             i = active[order[a] * block]
             _prefetch(rows, np.uint64(_STRIDE * i))

@@ -10,6 +10,7 @@ check.
 import numpy as np
 
 from sklearn_bundle.jit.decorators import inner, jit
+from sklearn_bundle.jit.sampling import exchanged
 from sklearn_bundle.jit.vector import WIDTH, fma, load, splat, store
 from sklearn_bundle.linear._compiled.coordinate import _csr_dot, _dense_dot
 
@@ -130,11 +131,7 @@ def column_epochs(
     worst, before = 0.0, np.inf
     while True:
         for k in range(among - 1, 0, -1):
-            random ^= random << np.uint64(13)
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
-            other = np.int64(((random >> np.uint64(32)) * np.uint64(k + 1)) >> np.uint64(32))
-            order[k], order[other] = order[other], order[k]
+            random = exchanged(order, k, random)
         is_whole = among == size
         visited += among
         worst = 0.0

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from sklearn_bundle.core.corrections import Corrections
+from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.linear.problems.linear import LinearProblem
 from sklearn_bundle.linear.problems.softmax_model import SoftmaxModel
 from sklearn_bundle.linear.solvers._class_curvature import ClassCurvature

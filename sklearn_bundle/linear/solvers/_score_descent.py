@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from sklearn_bundle.core.corrections import Corrections
+from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.numeric.roots import search_zero
 from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.problems.linear import LinearProblem

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from sklearn_bundle.core.corrections import Corrections
+from sklearn_bundle.core.lbfgs import Corrections
 from sklearn_bundle.core.numeric.roots import Bracket
 from sklearn_bundle.linear.losses._newton import curved_loss, newton_loss
 from sklearn_bundle.linear.losses.base import Loss

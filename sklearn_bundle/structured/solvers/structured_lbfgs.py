@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.chain.solvers.lbfgs import LBFGSSolver
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from sklearn_bundle.structured.problems.structured_log import LikelihoodProblem
 from sklearn_bundle.structured.solvers._adapted import AdaptedSolver
 

@@ -8,9 +8,9 @@ import pytest
 from sklearn_bundle.chain.model import taken_apart
 from sklearn_bundle.chain.solvers import sdca
 from sklearn_bundle.chain.solvers.chain_auto import ChainAutoSolver
-from sklearn_bundle.chain.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.chain.solvers.sdca import DualSolver
 from sklearn_bundle.core.contract import Status, run
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.chains import bound
 from tests.interrupts import ctrl_c
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sklearn_bundle import SDCACRF, StructuredSVM
-from sklearn_bundle.chain.solvers.lbfgs import LBFGSSolver
 from sklearn_bundle.core.contract import run
+from sklearn_bundle.core.lbfgs import LBFGSSolver
 from tests.certificates import judge
 from tests.chains import sequences
 
