@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[1] / "asv_benchmarks"
+STUDIES = Path(__file__).parents[1] / "asv_benchmarks" / "studies"
 LOSSES = (
     *("squared_error", "huber", "huber_scale", "poisson", "absolute_error", "quantile"),
     *("epsilon_insensitive", "hinge", "squared_hinge", "log_loss", "softmax", "multiclass_hinge"),
@@ -23,7 +23,7 @@ SPARSE = (
 def test_objectives_and_bounds_hold_beside_the_peers(tmp_path):
     study = [
         sys.executable,
-        BENCHMARKS / "peers.py",
+        STUDIES / "peers.py",
         "cells",
         "--reg-lambda",
         "1e-2",
@@ -45,7 +45,7 @@ def test_objectives_and_bounds_hold_beside_the_peers(tmp_path):
 
 @pytest.mark.wide
 def test_sparse_objectives_and_bounds_hold_beside_the_peers(tmp_path):
-    study = [sys.executable, BENCHMARKS / "peers.py", "sparse", "--quick", "--tol", "1e-3"]
+    study = [sys.executable, STUDIES / "peers.py", "sparse", "--quick", "--tol", "1e-3"]
     written = tmp_path / "sparse.json"
     chosen = ["--repeat", "1", "--limit", "5", "--json", written]
     subprocess.run([*study, *chosen], check=True, capture_output=True)
@@ -61,7 +61,7 @@ def test_sparse_objectives_and_bounds_hold_beside_the_peers(tmp_path):
 
 @pytest.mark.wide
 def test_a_run_has_its_seconds():
-    spec = importlib.util.spec_from_file_location("_cells_limit", BENCHMARKS / "_cells_limit.py")
+    spec = importlib.util.spec_from_file_location("_cells_limit", STUDIES / "_cells_limit.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 

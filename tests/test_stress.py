@@ -1,6 +1,6 @@
 """Random problems of all kinds and scales: no certificate of a fit may be false.
 
-``asv_benchmarks/stress.py`` runs as many as you like.
+``asv_benchmarks/studies/stress.py`` runs as many as you like.
 """
 
 import pytest

@@ -18,7 +18,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where benchmarks is
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 
 from _measure import (
     Rows,

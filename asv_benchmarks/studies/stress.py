@@ -1,7 +1,7 @@
 """Random problems for every estimator, their certificates held against independent optima.
 
-python asv_benchmarks/stress.py --problems 1000 --seed 0 [--plain] [--only SwapSVC] [--list]
-python asv_benchmarks/stress.py --problem 77 [--plain]
+python asv_benchmarks/studies/stress.py --problems 1000 --seed 0 [--plain] [--only SwapSVC] [--list]
+python asv_benchmarks/studies/stress.py --problem 77 [--plain]
 
 With ``--plain`` the data have the plainest shapes (tests/plain_shapes.py), the estimators in turn.
 
@@ -17,7 +17,7 @@ from time import process_time
 
 from _measure import Table, header
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.random_problems import (  # noqa: E402

@@ -1,6 +1,6 @@
 """pystruct 0.3.2, the last release, on label sequences.
 
-    python asv_benchmarks/_structured_pystruct.py FOLDER
+    python asv_benchmarks/studies/_structured_pystruct.py FOLDER
 
 fetches its source and cvxopt with pip, into a folder outside of the repository, and fits two words.
 pip cannot install it: setuptools no longer knows ``use_2to3``, which its setup.py asks for. Its

@@ -1,19 +1,22 @@
 """Compare sklearn_bundle with its peers: time, memory and ratios at equal suboptimality.
 
-python asv_benchmarks/peers.py linear --data FOLDER
-python asv_benchmarks/peers.py cells --data FOLDER
-python asv_benchmarks/peers.py sparse --data FOLDER
-python asv_benchmarks/peers.py pragam --data FOLDER
-python asv_benchmarks/peers.py projection
-python asv_benchmarks/peers.py kernel --data FOLDER
-python asv_benchmarks/peers.py crf --data FOLDER
-python asv_benchmarks/peers.py measures --data FOLDER
-python asv_benchmarks/peers.py structured --data FOLDER
-python asv_benchmarks/peers.py cluster --data FOLDER
+python asv_benchmarks/studies/peers.py linear --data FOLDER
+python asv_benchmarks/studies/peers.py cells --data FOLDER
+python asv_benchmarks/studies/peers.py sparse --data FOLDER
+python asv_benchmarks/studies/peers.py pragam --data FOLDER
+python asv_benchmarks/studies/peers.py projection
+python asv_benchmarks/studies/peers.py kernel --data FOLDER
+python asv_benchmarks/studies/peers.py crf --data FOLDER
+python asv_benchmarks/studies/peers.py measures --data FOLDER
+python asv_benchmarks/studies/peers.py structured --data FOLDER
+python asv_benchmarks/studies/peers.py cluster --data FOLDER
 """
 
 import argparse
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where benchmarks is
 
 import _cells
 import _cluster

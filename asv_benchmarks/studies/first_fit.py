@@ -1,9 +1,13 @@
 """Print the import time and the first fit, cold and with a warm numba cache.
 
-python asv_benchmarks/first_fit.py [--repeat 3] [--families]
+python asv_benchmarks/studies/first_fit.py [--repeat 3] [--families]
 """
 
 import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where benchmarks is
 
 from _measure import Table, header
 from benchmarks.first_fit import (

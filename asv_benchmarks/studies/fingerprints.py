@@ -1,8 +1,8 @@
 """Fits many small instances and prints a hash of each: the check of a refactoring, bit by bit.
 
-python asv_benchmarks/fingerprints.py --out /tmp/before.json        # before a change
-python asv_benchmarks/fingerprints.py --against /tmp/before.json    # after it, or each step of it
-python asv_benchmarks/fingerprints.py [--only TEXT] [--list]
+python asv_benchmarks/studies/fingerprints.py --out FILE        # before a change
+python asv_benchmarks/studies/fingerprints.py --against FILE    # after it, or each step of it
+python asv_benchmarks/studies/fingerprints.py [--only TEXT] [--list]
 
 A change that is to move code and not results leaves every hash as it was. A line is the name of an
 instance, its hash, the iterations, the status and the relative gap. The hash covers the exact bytes
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from _fingerprints import Case, hashes, short_hash  # noqa: E402
