@@ -82,7 +82,7 @@ def test_types_to_trust(model, data, target, further):
 
 
 def test_the_guide_names_the_class_of_each_estimator():
-    listed = re.findall(r"^   (sklearn_bundle\.estimators\.\S+)$", PAGE, re.MULTILINE)
+    listed = re.findall(r"^   (sklearn_bundle\.\w+\.estimators\.\S+)$", PAGE, re.MULTILINE)
     public = (getattr(sklearn_bundle, name) for name in sklearn_bundle.__all__)
     kinds = [kind for kind in public if isinstance(kind, type)]
     assert listed == sorted(f"{kind.__module__}.{kind.__name__}" for kind in kinds)
