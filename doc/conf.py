@@ -79,7 +79,7 @@ if repository is not None:
     link = {"name": "Repository", "url": repository, "icon": "fa-brands fa-git-alt"}
     html_theme_options["icon_links"] = [link]
 html_static_path = ["_static"]
-html_css_files = ["house.css"]
+html_css_files = ["pages.css"]
 html_sidebars = {name: [] for name in ("index", "install", "quickstart", "changes")}
 html_show_sourcelink = False
 

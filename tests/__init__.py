@@ -2,20 +2,21 @@
 
 Files without ``test_`` hold what tests share: ``certificates`` judges any fit, ``subproblems*`` say
 what a fit solved, ``client`` is a user's script for type checkers, ``reference*`` compute optima
-and formulas without the package, ``random_*`` draw problems, ``interrupts`` sends Ctrl-C;
-``fits``, ``callbacks``, ``user_losses``, ``user_models``, ``chains``, ``structures``,
-``sequences``, ``parameters``, ``blocks``, ``kernel_machines`` and ``kernel_problems`` are helpers
-for tests of their kind. No file of tests imports another.
+and formulas without the package, ``random_*`` draw problems, ``interrupts`` sends Ctrl-C, ``walks``
+records the calls of a fit; ``fits``, ``callbacks``, ``user_losses``, ``user_models``, ``chains``,
+``structures``, ``sequences``, ``parameters``, ``blocks``, ``plain_shapes``, ``kernel_machines`` and
+``kernel_problems`` are helpers for tests of their kind. No file of tests imports another.
 
 The map has a file of tests on the left, and on the right the modules whose faults it has to find.
 Their paths begin in the folder of ``sklearn_bundle`` that heads the part, or with ``/`` at its
 root. A folder stands for everything in it. A file without modules tests the package as a whole, or
-the references. ``test_house.py`` compares the map with the folders.
+the references. ``test_map.py`` compares the map with the folders.
 
 .
     test_smoke.py
-    test_house.py
+    test_map.py
     test_tree.py
+    test_walks.py
     test_common.py
     test_certificates.py
     test_plain_shapes.py

@@ -1,17 +1,12 @@
-"""The tree: imports inside a family go down one list, and no family imports another.
-
-Also that no import is circular, and that the walks of the architecture page are true.
-"""
+"""The tree: imports inside a family go down one list, and no family imports another."""
 
 import ast
-import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "sklearn_bundle"
-GUIDE = Path(__file__).parents[1] / "doc" / "house.rst"
 
 # Layers from the bottom. A module imports from its own layer and from those before it.
 SHARED = (
@@ -46,9 +41,6 @@ SOURCES = {
     )
     for path in sorted(PACKAGE.rglob("*.py"))
 }
-HOP = re.compile(r"^   \* - ``([\w/]+)\.py: ([\w.]+)``$", re.MULTILINE)
-WALK = re.compile(r"\n\.\. _(walk-of-\w+):\n(.*?)(?=\n\.\. _|\Z)", re.DOTALL)
-WALKS = dict(WALK.findall(GUIDE.read_text(encoding="utf-8")))
 
 
 def imports(module):
@@ -119,35 +111,3 @@ def test_only_estimators_and_what_they_share_know_those_of_scikit_learn():
     }
     users.discard("structured.models.base")  # a model has parameters, for clones and searches
     assert {place(name)[1] for name in users} <= {"core", "estimators", "readers", "plotting"}
-
-
-# Of layers on a walk; the others are between compiled code and solvers.
-HEIGHTS = {"_compiled": 0, "solvers.inner": 2, "solvers": 2, "readers": 3, "estimators": 3}
-
-
-def defined(tree, name):
-    """Whether a module defines ``function``, ``Class`` or ``Class.method``."""
-    body = tree.body
-    for part in name.split("."):
-        found = [node for node in body if getattr(node, "name", None) == part]
-        if not found:
-            return False
-        body = getattr(found[-1], "body", [])
-    return True
-
-
-@pytest.mark.parametrize(
-    "walk, family",
-    [("bmrm", "linear"), ("swap", "kernel"), ("crf", "chain"), ("structured", "structured")],
-)
-def test_a_walk_of_the_guide_names_what_there_is_and_turns_once(walk, family):
-    hops = HOP.findall(WALKS[f"walk-of-{walk}"])
-    hops = [(path.replace("/", "."), name) for path, name in hops]
-    assert [hop for hop in hops if not defined(SOURCES[hop[0]], hop[1])] == []
-    places = [place(module) for module, _ in hops]
-    assert {home for home, _ in places} <= {family, ""}
-    heights = [HEIGHTS.get(layer, 1) for home, layer in places if home]
-    turn = heights.index(0)
-    assert heights[: turn + 1] == sorted(heights[: turn + 1], reverse=True)
-    assert heights[turn:] == sorted(heights[turn:])
-    assert heights[0] == heights[-1] == 3

@@ -13,8 +13,8 @@ HELPERS = sorted(set(HERE.glob("*.py")) - set(FILES))
 
 
 def read_map():
-    """Patterns of rooms of each file of tests, both from their root."""
-    rooms, folder, name = {}, ".", None
+    """Patterns of modules of each file of tests, both from their root."""
+    modules, folder, name = {}, ".", None
     for line in tests.__doc__.partition("\n.\n")[2].splitlines():
         words = line.split()
         if words and not line.startswith(" "):
@@ -22,24 +22,24 @@ def read_map():
         elif words:
             if words[0].startswith("test_"):
                 name = str(Path(re.sub(r"(^|/)_", r"\1", folder), words.pop(0)))
-                rooms[name] = []
-            rooms[name] += [w[1:] if w[0] == "/" else str(Path(folder, w)) for w in words]
-    return rooms
+                modules[name] = []
+            modules[name] += [w[1:] if w[0] == "/" else str(Path(folder, w)) for w in words]
+    return modules
 
 
 def test_every_file_of_tests_is_on_the_map():
     assert sorted(read_map()) == sorted(str(file.relative_to(HERE)) for file in FILES)
 
 
-def test_every_room_is_on_the_map():
+def test_every_module_is_on_the_map():
     known = set()
-    for name, rooms in read_map().items():
-        for room in rooms:
-            found = set(PACKAGE.glob(room))
-            assert found, f"{name}: there is no {room}"
+    for name, modules in read_map().items():
+        for module in modules:
+            found = set(PACKAGE.glob(module))
+            assert found, f"{name}: there is no {module}"
             known |= found.union(*(folder.rglob("*.py") for folder in found if folder.is_dir()))
-    rooms = {file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"}
-    assert not {str(room.relative_to(PACKAGE)) for room in rooms - known}
+    modules = {file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"}
+    assert not {str(module.relative_to(PACKAGE)) for module in modules - known}
 
 
 def test_files_of_tests_are_imported_by_none():
