@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_bundle.core._compiled import box
+from sklearn_bundle.core._compiled import projection
 from sklearn_bundle.core.numeric.multiplier import (
     FEASIBILITY,
     constant,
@@ -99,7 +99,7 @@ def project(
     n = len(m)
     d, sigma = _items("d", d, n), _items("sigma", sigma, n)
     lower, upper = _items("lower", lower, n), _items("upper", upper, n)
-    fault = box.first_fault(m, d, sigma, lower, upper)
+    fault = projection.first_fault(m, d, sigma, lower, upper)
     if fault >= 0:
         raise ValueError(_describe(fault, m, d=d, sigma=sigma, lower=lower, upper=upper))
     z = as_float(z)
@@ -172,7 +172,7 @@ def _describe(i: int, m: Array, **items: Array) -> str:
 def _check_attainable(z: float, sigma: Array, lower: Array, upper: Array, n: int) -> None:
     if not is_between(z, -np.inf, np.inf):
         raise ValueError(f"z must be a finite number, or None for no hyperplane; got {shown(z)}.")
-    least, largest, least_size, largest_size = box.attainable(sigma, lower, upper, n)
+    least, largest, least_size, largest_size = projection.attainable(sigma, lower, upper, n)
     slack = FEASIBILITY * abs(z)
     below = z < least - slack - FEASIBILITY * least_size
     if below or z > largest + slack + FEASIBILITY * largest_size:

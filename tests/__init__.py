@@ -31,13 +31,12 @@ the references. ``test_map.py`` compares the map with the folders.
     test_paper_peers.py
     test_cells.py
     test_projection.py          projection.py core/numeric/multiplier.py
-                                core/_compiled/projection.py core/_compiled/box.py
-                                core/_compiled/pivots.py
+                                core/_compiled/projection.py
     test_references.py
     test_references_structured.py
 
 core
-    test_parameters.py          parameters.py values.py repr.py
+    test_parameters.py          parameters.py values.py
     test_arguments.py           values.py weights.py validation.py
     test_bad_input.py           validation.py
     test_callbacks.py           base.py fit.py monitor.py reports.py
@@ -82,7 +81,7 @@ linear/losses
     test_newton_binary.py       _newton.py _newton_loss.py _newton_binary.py
 
 linear/regularizers
-    test_regularizers.py        base.py norms.py sparse.py entropy.py /core/numeric/definite.py
+    test_regularizers.py        base.py norms.py sparse.py entropy.py
 
 linear/rows
     test_blocks_cluster.py      _dask.py
@@ -92,7 +91,7 @@ linear/rows
 linear/problems
     test_balanced_planes.py     balance.py /linear/solvers/bundle.py
     test_linear.py              linear.py /linear/rows/rows.py /linear/rows/memory_rows.py
-                                /kernel/values/_linear_sums.py /linear/_compiled/design.py
+                                /kernel/values/_extended_sums.py /linear/_compiled/design.py
                                 /core/parallel.py
     test_linear_rounding.py     linear_rounding.py
     test_row_blocks.py          row_block.py row_blocks.py /linear/solvers/lbfgs_rounds.py
@@ -105,7 +104,7 @@ linear/solvers
                                 /linear/_compiled/simplex_qp.py
     test_newton.py              newton.py _descent.py _newton_descent.py
                                 /linear/problems/newton_model.py /linear/losses/_newton_loss.py
-                                /linear/_compiled/hessian.py
+                                /linear/_compiled/design.py
     test_newton_regression.py   newton.py /linear/losses/_newton_regression.py
     test_dual_coordinate.py     dual_coordinate.py /linear/problems/dual_steps.py
                                 /linear/losses/_dual.py /linear/losses/_dual_loss.py
@@ -117,7 +116,7 @@ linear/solvers
     test_coordinate_descent.py  coordinate_descent.py _working_set.py _sweeps.py
                                 /linear/problems/column_model.py /linear/_compiled/lasso.py
                                 /linear/losses/_conjugate.py
-    test_linear_lbfgs.py        linear_lbfgs.py _score_descent.py _descent_solver.py
+    test_linear_lbfgs.py        linear_lbfgs.py _descent_solver.py
                                 /core/lbfgs.py
     test_softmax.py             softmax.py _class_curvature.py _class_descent.py
                                 /linear/problems/softmax_model.py /linear/losses/_softmax.py
@@ -132,7 +131,7 @@ linear/estimators
     test_bmrm.py                bmrm.py _linear.py /core/fit.py /core/validation.py
                                 /linear/losses/target.py
     test_bmrm_optima.py         bmrm.py
-    test_bmrm_multiclass.py     bmrm.py _bundle.py _thresholds.py
+    test_bmrm_multiclass.py     bmrm.py _bundle.py _linear.py
     test_bmrm_regressor.py      bmrm_regressor.py
     test_bmrm_ranker.py         bmrm_ranker.py /chain/readers/features.py
     test_bmrm_novelty.py        bmrm_novelty.py
@@ -143,7 +142,7 @@ linear/estimators
     test_strong_regularization.py _bundle.py /linear/problems/largest.py
     test_units_of_y.py          bmrm_regressor.py
     test_bmrm_path.py           _path.py /core/path.py _grid.py
-    test_bmrm_cv.py             bmrm_cv.py /core/search.py _path_scores.py _loss_scores.py
+    test_bmrm_cv.py             bmrm_cv.py /core/search.py _path_scores.py
     test_sparse_models.py       _grid.py _bundle.py _linear.py /linear/problems/largest.py
     test_blocks.py              _blocks.py _lazily.py _bundle.py /linear/rows/_dask.py
                                 /linear/problems/row_block.py /linear/problems/row_blocks.py
@@ -210,7 +209,7 @@ chain/estimators
     test_crf_predict.py         crf.py _labeling.py
     test_crf_runs.py            crf.py
     test_crf_passes.py          crf.py /core/lbfgs.py
-    test_crf_rounding.py        /chain/rounding.py /chain/_compiled/chain_rounding.py
+    test_crf_rounding.py        /chain/problem.py /chain/_compiled/chain_rounding.py
                                 /core/roundoff.py
     test_chain_shapes.py        crf.py /structured/estimators/structured.py
 

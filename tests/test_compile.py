@@ -19,6 +19,7 @@ from sklearn_bundle import BMRMNoveltyDetector
 from sklearn_bundle.compile import ESTIMATORS, compile_estimators, main
 from sklearn_bundle.jit import announce
 from sklearn_bundle.jit.decorators import jit
+from sklearn_bundle.linear._compiled.design import dense_scores
 
 X = np.random.default_rng(0).normal(size=(30, 2)) + 3.0
 
@@ -172,3 +173,11 @@ def test_a_later_process_compiles_nothing(tmp_path):
     ]
     assert " 0 compiled" not in outputs[0]
     assert " 0 compiled" in outputs[1]
+
+
+def test_only_functions_of_the_package_are_announced():
+    def started(function):
+        return event.Event("numba:compile", event.EventStatus.START, {"dispatcher": function})
+
+    assert announce._is_ours(started(dense_scores))
+    assert not announce._is_ours(started(numba.njit(lambda x: x)))

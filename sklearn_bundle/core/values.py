@@ -131,3 +131,12 @@ def refuse_mixed(name: str, values: Any) -> None:
     if kinds:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(f"{name} must hold values of one kind, got the types {names}.")
+
+
+class Shown:
+    """The class with its parameters."""
+
+    def __repr__(self) -> str:
+        parameters: dict[str, Any] = {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        inside = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+        return f"{type(self).__name__}({inside})"

@@ -18,6 +18,7 @@ from numba.core import config, event
 
 from sklearn_bundle.core.bars import in_notebook, is_terminal
 
+_OURS = __name__.partition(".")[0]
 _LOGGER = logging.getLogger("sklearn_bundle")
 _SECONDS_OF_SILENCE = 3.0  # of compilation, after which somebody who waits may think that it hangs
 _NOT_KEPT = (
@@ -127,7 +128,7 @@ def _is_watched() -> bool:
 def _is_ours(started: event.Event) -> bool:
     """Whether a function of this package is compiled; some of other packages have no module."""
     module = getattr(started.data["dispatcher"].py_func, "__module__", None) or ""
-    return module.partition(".")[0] == __package__
+    return module.partition(".")[0] == _OURS
 
 
 if config.DISABLE_JIT:

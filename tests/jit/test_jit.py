@@ -20,7 +20,7 @@ from sklearn_bundle.linear._compiled.design import blend
 
 PROGRAM = """
 import numpy as np
-from sklearn_bundle.losses import _poisson
+from sklearn_bundle.linear.losses import _poisson
 slopes = np.empty(1)
 _poisson.slopes(-np.ones(1), np.zeros(1), 0.0, slopes)  # exp, compiled in another file
 print(repr(slopes[0].item()))

@@ -8,7 +8,7 @@ u is 2^-53. Let ``E`` bound how far rounding moves the log-weight of any path of
   ``4 u`` times the largest score and transition, which includes a shift of the scores. In
   logarithms each step adds and subtracts numbers within the range of two rows and two matrices:
   ``16 u``. Only the number of steps grows with T, since rows are normalized and log Z is a
-  compensated sum. Rounding of the scores themselves is added, see chain/rounding.py.
+  compensated sum. Rounding of the scores themselves is added, see chain/problem.py.
 * Log Z has the error E, as all paths do; the score of the true labels has that of the scores. A
   loss that is a sum of ``log(1 + odds)`` errs by ``expm1(2E)`` times the sum of
   ``odds/(1 + odds)``.

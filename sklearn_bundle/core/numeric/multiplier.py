@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core._compiled import box, pivots, projection
+from sklearn_bundle.core._compiled import projection
 from sklearn_bundle.jit.decorators import frozen
 
 Array = NDArray[np.float64]
@@ -22,7 +22,7 @@ def ratios(d: Array, sigma: Array, n: int) -> tuple[int, Array, Array, Array]:
     """The first item where ``r = sigma/d^2``, 1/r or w cannot be used, or -1; then r, 1/r, w."""
     size = n if n in (len(d), len(sigma)) else projection.CHUNK
     ratio, inverse, weight = np.empty(size), np.empty(size), np.empty(size)
-    fault = box.prepare(d, sigma, ratio, inverse, weight)
+    fault = projection.prepare(d, sigma, ratio, inverse, weight)
     return fault, frozen(ratio), frozen(inverse), frozen(weight)
 
 
@@ -43,7 +43,9 @@ def multiplier(
     kept_here = np.nan
     narrow = True
     while len(items[0]) > projection.CHUNK:
-        low, high = pivots.pivots(*items, kept_here, anchor, value, slope, left, right, z, narrow)
+        low, high = projection.pivots(
+            *items, kept_here, anchor, value, slope, left, right, z, narrow
+        )
         missed = False
         for _ in range(2):
             here = low if low > -np.inf else (high if high < np.inf else 0.0)

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklearn_bundle.kernel.values._distances import dense_rows, rbf_sums
-from sklearn_bundle.kernel.values._extended_sums import affordable, extended_sums
-from sklearn_bundle.kernel.values._linear_sums import linear_sums
+from sklearn_bundle.kernel.values._extended_sums import affordable, extended_sums, linear_sums
 from sklearn_bundle.kernel.values._points import Called, pays_dense
 from sklearn_bundle.kernel.values.kernel import KernelRows
 from sklearn_bundle.kernel.values.kernel_function import Kernel, Matrix

@@ -1,4 +1,4 @@
-"""Products with the data: scores X w, gradients X'g, on a block of rows.
+"""Products with the data: scores X w, gradients X'g, Hessians, on a block of rows.
 
 X comes as C-ordered dense rows or as the three arrays of CSR with unsigned indices (unsigned, so
 that LLVM drops the test for a negative index: 2 to 3 times faster). X is float32 or float64,
@@ -9,6 +9,9 @@ Rows end in the middle of a vector. The last vector of a dense row begins early 
 the row, and the lanes that it shares with the one before are left out. In CSR, entries of the next
 row are read and not used. So there is no loop over single entries, which took most of the time for
 short rows, because its end cannot be predicted.
+
+Hessians are ``sum of c_r x_r x_r'`` over some rows; with ``free`` they have a last row for the
+intercept, as for a column of ones.
 """
 
 import numpy as np
@@ -313,3 +316,70 @@ def add(step, x, out):
     """out += step x."""
     for i in range(x.shape[0]):
         out[i] += step * x[i]
+
+
+@jit
+def csr_hessian(data, indices, indptr, rows, coefs, start, stop, free, H):
+    """Add the products of ``rows[start:stop]``; each goes to (i, j) or to (j, i), not to both."""
+    d = H.shape[0] - 1
+    for r in range(start, stop):
+        first, end = indptr[rows[r]], indptr[rows[r] + 1]
+        for k in range(first, end):
+            value = coefs[r] * data[k]
+            row = H[indices[k]]
+            for m in range(first, k + np.uint64(1)):
+                row[indices[m]] += value * data[m]
+            if free:
+                H[d, indices[k]] += value
+        if free:
+            H[d, d] += coefs[r]
+
+
+@jit
+def has_parts(indices, indptr, n_columns):
+    """Whether a row of CSR, sorted or not, has several entries in the same column."""
+    met = np.full(n_columns, -1, dtype=np.int64)  # the last row with an entry there
+    parts = 0
+    for i in range(indptr.shape[0] - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            parts += met[j] == i
+            met[j] = i
+    return parts > 0
+
+
+@jit
+def fold(H):
+    """Add the strictly upper triangle to the lower one: rows of CSR need not be sorted."""
+    for i in range(H.shape[0]):
+        for j in range(i):
+            H[i, j] += H[j, i]
+
+
+@jit
+def scaled_rows(X, rows, coefs, mean, start, stop, free, out):
+    """(Rows minus ``mean``) times the roots of their coefficients: ``out' out`` is the Hessian."""
+    d = X.shape[1]
+    for r in range(start, stop):
+        root = np.sqrt(coefs[r])
+        for j in range(d):
+            out[r - start, j] = root * (X[rows[r], j] - mean[j])
+        if free:
+            out[r - start, d] = root
+
+
+@jit
+def csr_column_scale(data, indices, squares, sizes):
+    for k in range(data.shape[0]):
+        value = np.float64(data[k])
+        squares[indices[k]] += value * value
+        sizes[indices[k]] += abs(value)
+
+
+@jit
+def dense_column_scale(X, squares, sizes):
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            value = np.float64(X[i, j])
+            squares[j] += value * value
+            sizes[j] += abs(value)

@@ -32,8 +32,7 @@ from sklearn_bundle.core.values import shown
 from sklearn_bundle.core.weights import check_sample_weight
 from sklearn_bundle.linear.estimators._blocks import blocks_beside
 from sklearn_bundle.linear.estimators._grid import data_of, estimator_of, values_for
-from sklearn_bundle.linear.estimators._loss_scores import loss_scorer
-from sklearn_bundle.linear.estimators._path_scores import default_scores
+from sklearn_bundle.linear.estimators._path_scores import default_scores, loss_scorer
 from sklearn_bundle.linear.losses import Loss
 
 # Default number of values of reg_lambda if w = 0 is optimal for none of them.

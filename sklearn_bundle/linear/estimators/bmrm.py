@@ -20,8 +20,11 @@ from sklearn_bundle.core.validation import ClassificationData
 from sklearn_bundle.linear.estimators._blocks import BlockedData, check_blocks
 from sklearn_bundle.linear.estimators._bundle import MOST_NEWTON_FEATURES, BundleEstimator
 from sklearn_bundle.linear.estimators._lazily import lazily
-from sklearn_bundle.linear.estimators._linear import CertifiedLinear, CertifiedLinearClassifier
-from sklearn_bundle.linear.estimators._thresholds import best_thresholds
+from sklearn_bundle.linear.estimators._linear import (
+    CertifiedLinear,
+    CertifiedLinearClassifier,
+    best_thresholds,
+)
 from sklearn_bundle.linear.losses import (
     BINARY_LOSSES,
     MEASURES,

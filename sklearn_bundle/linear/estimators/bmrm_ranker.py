@@ -25,8 +25,7 @@ from sklearn_bundle.core.validation import (
 )
 from sklearn_bundle.core.values import as_numbers
 from sklearn_bundle.linear.estimators._bundle import BundleEstimator
-from sklearn_bundle.linear.estimators._linear import CertifiedLinear
-from sklearn_bundle.linear.estimators._thresholds import best_thresholds
+from sklearn_bundle.linear.estimators._linear import CertifiedLinear, best_thresholds
 from sklearn_bundle.linear.losses import RANKING_LOSSES, PositionMeasure, RankingLoss, Target
 from sklearn_bundle.linear.losses.ranking import as_group
 from sklearn_bundle.linear.regularizers import Regularizer

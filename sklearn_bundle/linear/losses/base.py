@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_bundle.core.numeric.roots import search_zero
-from sklearn_bundle.core.repr import Shown
+from sklearn_bundle.core.values import Shown
 from sklearn_bundle.linear.losses.target import Target
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_bundle.core.repr import Shown
+from sklearn_bundle.core.values import Shown
 
 Array = NDArray[np.float64]
 

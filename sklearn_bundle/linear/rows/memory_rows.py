@@ -12,7 +12,7 @@ from sklearn.utils.extmath import row_norms
 
 from sklearn_bundle.core.parallel import BlockRunner, column_ranges, row_blocks, vector_blocks
 from sklearn_bundle.jit.decorators import frozen
-from sklearn_bundle.linear._compiled import design, hessian
+from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.rows.rows import StoredRows
 
 Array = NDArray[np.float64]
@@ -217,7 +217,7 @@ class DenseRows(_RowsInMemory):
             for start in range(bounds[k], bounds[k + 1], _DENSE_ROWS):
                 stop = min(start + _DENSE_ROWS, bounds[k + 1])
                 block = np.empty((stop - start, width))
-                hessian.scaled_rows(X, rows, coefs, mean, start, stop, free, block)
+                design.scaled_rows(X, rows, coefs, mean, start, stop, free, block)
                 if start == bounds[k]:
                     np.matmul(block.T, block, out=parts[k])
                 else:
@@ -279,7 +279,7 @@ class DenseRows(_RowsInMemory):
         return StoredRows(self._arrays[0].reshape(-1), frozen(none[0]), none[1], self.shape[1])
 
     def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
-        hessian.dense_column_scale(*self._arrays, squares, sizes)
+        design.dense_column_scale(*self._arrays, squares, sizes)
 
 
 def _arrays_of(X: sp.csr_matrix | sp.csr_array) -> tuple[np.ndarray, ...]:
@@ -332,7 +332,7 @@ class CSRRows(_RowsInMemory):
         parts = np.zeros((count, d + 1, d + 1))
         arrays = self._arrays if self._whole is self._X else _arrays_of(self._whole)
         self._runner.run(
-            lambda k: hessian.csr_hessian(
+            lambda k: design.csr_hessian(
                 *arrays, rows, coefs, bounds[k], bounds[k + 1], free, parts[k]
             ),
             count,
@@ -340,7 +340,7 @@ class CSRRows(_RowsInMemory):
         total = parts[0]
         for part in parts[1:]:
             total += part
-        hessian.fold(total)
+        design.fold(total)
         return total if free else total[:d, :d]
 
     def gram(self, weights: Array, centered: bool) -> Array:
@@ -394,7 +394,7 @@ class CSRRows(_RowsInMemory):
     def _whole(self) -> sp.csr_matrix | sp.csr_array:
         """X, or a copy with sums in place of entries that are stored in parts."""
         X, (_, indices, indptr) = self._X, self._arrays
-        if X.has_canonical_format or not hessian.has_parts(indices, indptr, self.shape[1]):
+        if X.has_canonical_format or not design.has_parts(indices, indptr, self.shape[1]):
             return X
         X = X.copy()
         X.sum_duplicates()
@@ -404,7 +404,7 @@ class CSRRows(_RowsInMemory):
         return self.n_entries / self.shape[0]
 
     def _add_column_sizes(self, squares: Array, sizes: Array) -> None:
-        hessian.csr_column_scale(*self._arrays[:2], squares, sizes)
+        design.csr_column_scale(*self._arrays[:2], squares, sizes)
 
 
 def rows_in_memory(X: Matrix, n_threads: int = 1) -> DenseRows | CSRRows:

@@ -2,12 +2,205 @@
 
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+from sklearn_bundle.core.lbfgs import Corrections
+from sklearn_bundle.core.numeric.roots import search_zero
+from sklearn_bundle.linear._compiled import design
 from sklearn_bundle.linear.losses._newton import newton_loss
 from sklearn_bundle.linear.losses.base import Loss
+from sklearn_bundle.linear.problems.linear import LinearProblem
+from sklearn_bundle.linear.problems.newton_model import NewtonModel
 from sklearn_bundle.linear.regularizers import Regularizer
 from sklearn_bundle.linear.solvers._descent_solver import DescentSolver
-from sklearn_bundle.linear.solvers._score_descent import ScoreDescent
 from sklearn_bundle.linear.solvers.asks import NewtonSteps
+
+Array = NDArray[np.float64]
+
+_PAIRS = 10  # of steps and changes of the gradient, as in SciPy
+_SEARCHED = 0.4  # a line search ends at this share of the slope at 0,
+_SEARCHES = 30  # or after so many evaluations of the slope
+_REFRESHED = 64  # steps after which scores are recomputed, so that rounding does not accumulate
+# Largest derivative in b that is left, in objectives per unit of the scores; the other two are its
+# limits, in typical slopes. Balancing the plane costs about that derivative times the unit.
+_BALANCED, _FINEST, _COARSEST = 1e-9, 1e-14, 1e-6
+_CONSTANT = 1e-12  # of a column's mean square: a variance below it is rounding
+
+
+class ScoreDescent:
+    """A point w, at its best intercept, that moves along L-BFGS directions of the objective.
+
+    The objective is ``reg_lambda/2 ||w||^2 + min_b R(w, b)``. With fewer features than samples a
+    direction begins with the curvature's diagonal; otherwise most eigenvalues are reg_lambda, and
+    the newest pair gives its length. The line search uses only scores: a step costs one product
+    with X and one with X'.
+
+    Parameters
+    ----------
+    problem : NewtonSteps
+    reg_lambda : float
+    start : (ndarray of shape (d,), intercept)
+        None is w = 0; so is a point whose objective is above that.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,)
+        The point; arrays are not written to again.
+    intercept, objective : float
+    n_steps : int
+    """
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        reg_lambda: float,
+        start: tuple[Array, float | None] | None = None,
+    ):
+        self._model: NewtonModel
+        self.attach(problem)
+        model = self._model
+        self._lambda = reg_lambda
+        self._units = model.loss.start(model.y, model.weights, model.free)
+        n, d = model.rows.shape
+        self._derivatives, self._scratch = np.empty((2, n))
+        self._pairs = Corrections(_PAIRS)
+        self.n_steps, self.objective = 0, np.inf
+        self._zero = np.zeros(d)
+        self._stand_at(self._zero)
+        if start is not None and start[0].any():
+            highest = self.objective
+            self._stand_at(start[0])
+            if not self.objective <= highest:
+                self._stand_at(self._zero)
+        self._diagonal = self._curvature_of_columns() if d < n else None
+        self._slopes = self._differentiate()
+
+    @property
+    def promised(self) -> float:
+        """The gap to the plane at the point."""
+        return blas.ddot(self._slopes, self._slopes) / (2.0 * self._lambda)
+
+    def plane(self) -> tuple[Array, float]:
+        """See :class:`~._descent_solver.SmoothDescent`."""
+        return self._gradient, self._offset
+
+    def attach(self, problem: LinearProblem) -> None:
+        """See :class:`~._descent_solver.SmoothDescent`."""
+        self._model = problem.newton_model()
+
+    def detach(self) -> None:
+        """See :class:`~._descent_solver.SmoothDescent`."""
+        self._model = None
+
+    def step(self) -> bool:
+        """See :class:`~._descent_solver.SmoothDescent`."""
+        along = self._direction()
+        if along is None:
+            return False
+        model = self._model
+        direction = model.rows.scores(along)
+        across = self._lambda * blas.ddot(along, self.w)
+        square = self._lambda * blas.ddot(along, along)
+        along_b = self._move_of_intercept(direction)
+        args = self._scores, direction, *self._args, along_b
+
+        def derivative(t: float) -> tuple[float, float]:
+            first, second = model.loss.slope(*args, t)
+            return first + across + t * square, second + square
+
+        length = search_zero(derivative, precision=_SEARCHED, max_evaluations=_SEARCHES)
+        self.n_steps += 1
+        if not length > 0.0:
+            self._pairs.clear()
+            self._stand_at(self.w)
+            self._slopes = self._differentiate()
+            return False
+        change, before = length * along, self._slopes
+        if self.n_steps % _REFRESHED == 0:
+            self._stand_at(self.w + change)
+        else:
+            self.w = self.w + change
+            design.add(length, direction, self._scores)
+            self.intercept += length * along_b
+            self._evaluate()
+        self._slopes = self._differentiate()
+        self._pairs.remember(change, self._slopes - before)
+        return True
+
+    @property
+    def _args(self) -> tuple:
+        model = self._model
+        return model.y, model.weights, self._units.unit, self.intercept
+
+    def _stand_at(self, w: Array) -> None:
+        """Move to w, with its scores from the data and the intercept that fits the targets."""
+        n = len(self._model.y)
+        self.w = w
+        self._scores = self._model.rows.scores(w) if w.any() else np.zeros(n)
+        self.intercept = self._units.intercept
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        """Compute the best intercept, the objective, and derivatives that balance."""
+        model, units = self._model, self._units
+        if model.free:
+            left = units.slope
+            if np.isfinite(self.objective):
+                left = _BALANCED * self.objective / units.unit
+            precision = min(max(left, _FINEST * units.slope), _COARSEST * units.slope)
+            args = self._scores, *self._args, units.unit, precision, self._scratch
+            self.intercept = model.loss.intercept(*args)
+        risk, self._offset = model.loss.cut(
+            self._scores, *self._args, model.free, self._derivatives
+        )
+        self.objective = risk + 0.5 * self._lambda * blas.ddot(self.w, self.w)
+
+    def _differentiate(self) -> Array:
+        """Gradient of the objective; that of the risk is the plane's."""
+        self._gradient = self._model.rows.gradient(self._derivatives)
+        return self._gradient + self._lambda * self.w
+
+    def _direction(self) -> Array | None:
+        """The corrected gradient, downhill; None if there is no such direction."""
+        for _ in range(2):
+            along = self._pairs.correct(-self._slopes, self._solved)
+            if -np.inf < blas.ddot(along, self._slopes) < 0.0:
+                return along
+            self._pairs.clear()
+        return None
+
+    def _solved(self, x: Array) -> Array:
+        if self._diagonal is not None:
+            return x / self._diagonal
+        return x * (self._pairs.scale if len(self._pairs) else 1.0 / self._lambda)
+
+    def _curvature(self) -> tuple[NDArray[np.int64], Array]:
+        """The rows with curvature, and their curvature."""
+        model, (y, _, width, b) = self._model, self._args
+        rows = self._scratch.view(np.int64)
+        rows = rows[: model.loss.curved(self._scores, y, width, b, rows)]
+        return rows, model.loss.curvature(self._scores, *self._args, rows)
+
+    def _move_of_intercept(self, direction: Array) -> float:
+        """The change of the best intercept along the direction, to first order."""
+        if not self._model.free:
+            return 0.0
+        rows, curvature = self._curvature()
+        total = float(curvature.sum())
+        move = -float(curvature @ direction[rows]) / total if total > 0.0 else 0.0
+        return move if np.isfinite(move) else 0.0
+
+    def _curvature_of_columns(self) -> Array:
+        """Diagonal of the Hessian, as if all rows had the same curvature."""
+        model = self._model
+        _, curvature = self._curvature()
+        variances = squares = model.rows.column_squares(model.weights)
+        if model.free:
+            means = model.rows.gradient(model.weights)
+            variances = np.maximum(squares - means**2, _CONSTANT * squares)
+        return float(curvature.sum()) * variances + self._lambda
 
 
 class LinearLBFGSSolver(DescentSolver):
